@@ -1,8 +1,8 @@
 //! What Tithe can do, as data: databases, their protections and options, workloads.
 //!
-//! The plug-ins describe themselves here; planning, `tithe ls` and the generated pages read it. What only their code
-//! can tell (properties of a workload, the settings that a protection takes for itself) is here as functions without a
-//! side effect.
+//! The plug-ins describe themselves here; planning, `tithe ls` and the generated pages read it. What depends on a
+//! plug-in's code (properties of a workload, the settings that a protection reserves) is here as functions without side
+//! effects.
 
 use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
@@ -19,7 +19,7 @@ pub struct Catalogue {
     pub databases: Vec<OfferedDatabase>,
     /// Kinds of workload.
     pub workloads: Vec<WorkloadEntry>,
-    /// Databases that this build could have and has not, by the names of their cargo features.
+    /// Databases that this build does not include, by the names of their cargo features.
     pub left_out: Vec<&'static str>,
 }
 
@@ -29,7 +29,7 @@ impl Catalogue {
         self.databases.iter().find(|database| database.entry.id == id)
     }
 
-    /// How to get the database called `id` where another build has it.
+    /// How to get the database called `id` if only another build has it.
     pub fn built_with(&self, id: &str) -> Option<String> {
         let feature = self.left_out.iter().find(|feature| **feature == id)?;
         Some(format!("build tithe with it: cargo install --locked --path crates/cli --features {feature}"))
@@ -40,13 +40,13 @@ impl Catalogue {
         self.databases.iter().find(|database| database.entry.has_scheme(scheme))
     }
 
-    /// What the database called `id` says of itself.
+    /// The description of the database called `id`.
     pub fn entry(&self, id: &str) -> Option<&DatabaseEntry> {
         self.database(id).map(|database| &database.entry)
     }
 }
 
-/// What a database says of itself, once: everything else reads it here.
+/// The description of a database; all other code reads it here.
 #[derive(Debug, Clone, Copy)]
 pub struct DatabaseEntry {
     /// Name in experiment files.
@@ -61,83 +61,83 @@ pub struct DatabaseEntry {
     pub schemes: &'static [&'static str],
     /// Names that frameworks give to its schemes.
     pub scheme_aliases: &'static [&'static str],
-    /// What in such a URL is about TLS.
+    /// Which parts of such a URL concern TLS.
     pub url_tls: UrlTls,
-    /// Option of a URL that gives its programs the address to connect to, so that they hold certificates to the host in
-    /// it; `None` where they have none.
+    /// Option of a URL that gives the address to connect to, so that its programs check certificates against the URL's
+    /// host; `None` if they have no such option.
     pub address_option: Option<&'static str>,
-    /// Environment variable with the password that a URL does not hold; empty where nothing can be attached.
+    /// Environment variable for a password that the URL does not contain; empty if no server can be attached.
     pub password_variable: &'static str,
-    /// True when a server that is stopped and started again has its data, soon enough that it may be restarted for
-    /// every frame of a workload that only reads. An embedded database that says so has a cache that its sessions
-    /// share, and is closed and opened again. Where an embedded database says no, each session has a cache of its own,
-    /// and every frame opens new sessions.
+    /// True if a stopped and restarted server still has its data, and restarts fast enough to do so before every frame
+    /// of a read-only workload. For an embedded database, true means that its sessions share a cache, and that it is
+    /// closed and opened again. False means that each session has a cache of its own, and that every frame opens new
+    /// sessions.
     pub restarts: bool,
-    /// True when a server that is stopped and started again has its data, however long that takes: then its caches can
-    /// be emptied. True wherever `restarts` is. An embedded database that says so has everything in files once it is
-    /// closed, and is measured in a process of its own for every start.
+    /// True if a stopped and restarted server still has its data, however long the restart takes: then its caches can
+    /// be emptied. True wherever `restarts` is. For an embedded database, true means that everything is in files once
+    /// it is closed; it is then measured in a separate process for every start.
     pub keeps_data: bool,
-    /// Seconds that one server needs to stop, restart on its data and be warm, roughly: for plans.
+    /// Approximate seconds that one server needs to stop, restart on its data and warm up; for plans.
     pub start_s: f64,
-    /// True when the first thread of its process serves all clients, so that where that runs is where all are served.
+    /// True if the first thread of its process serves all clients, so the processor of that thread serves all of them.
     pub one_thread: bool,
     /// True when it compiles its own code while it runs, so that operations become cheaper for minutes after a start.
     pub compiles: bool,
-    /// What may stand before the name of a setting, which is the same setting then: `loose_`.
+    /// Prefixes of a setting's name that do not change which setting it is: `loose_`.
     pub setting_modifiers: &'static [&'static str],
-    /// True when what tells an attached server of it from others is its process's, so that it calls itself otherwise
-    /// once it was restarted.
+    /// True if an attached server is identified by something of its process, so that its identity changes with a
+    /// restart.
     pub identity_of_process: bool,
-    /// Settings that Tithe sets itself and an experiment may therefore not set, with the reason.
+    /// Settings that Tithe sets itself, so an experiment may not set them, with the reason.
     pub reserved_settings: &'static [(&'static str, &'static str)],
-    /// Settings that an experiment may set, with a sentence each; empty where the server itself refuses unknown names.
+    /// Settings that an experiment may set, with a sentence each; empty if the server itself refuses unknown names.
     pub known_settings: &'static [(&'static str, &'static str)],
-    /// Names of its server's program, as the kernel has them (proc(5), `comm`), by which a server that Tithe did not
-    /// start is known; empty where none can be attached.
+    /// Names of its server's program, as the kernel has them (proc(5), `comm`), used to recognise a server that Tithe
+    /// did not start; empty if none can be attached.
     pub server_programs: &'static [&'static str],
-    /// How an administrator's client takes statements that are pasted.
+    /// The syntax in which an administrator's client takes pasted statements.
     pub statement_form: StatementForm,
-    /// The protocol that its servers speak, if other programs may drive them; `None` where no other program reaches it.
+    /// The protocol that its servers speak, if other programs may drive them; `None` if no other program can.
     pub wire_protocol: Option<WireProtocol>,
-    /// How the clients of all arms prove who they are where other machines can reach its servers.
+    /// How the clients of all arms log in if other machines can reach the servers.
     pub network_login: NetworkLogin,
-    /// False where records are found by their key alone, so that no workload can scan.
+    /// False if records are found by their key alone, so no workload can scan.
     pub scans: bool,
-    /// How protections of the reader's own are checked; `None` where arms cannot have one.
+    /// How user-defined protections are checked; `None` if arms cannot have one.
     pub custom: Option<AskedOfCustom>,
 }
 
-/// How a server is asked about a protection of the reader's own.
+/// How to query a server about a user-defined protection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct AskedOfCustom {
-    /// The question for the value of the setting `{setting}`.
+    /// The query for the value of the setting `{setting}`.
     pub setting: &'static str,
-    /// What is between the words of its name.
+    /// The separator between the words of a setting's name.
     pub between: char,
-    /// What a session says first, so that a claim changes nothing and does not run on behind [`PATIENCE_S`].
+    /// Statements that a session runs first, so that a claim changes nothing and stops after [`PATIENCE_S`].
     pub careful: &'static [&'static str],
-    /// How a running server keeps what undoes statements; `None` where arms have no statements there.
+    /// How a running server stores the statements that undo others; `None` if its arms have no statements.
     pub kept: Option<KeptUndo>,
 }
 
-/// Statements by which a running server keeps, among what is Tithe's in `{space}`, the statements that undo others, so
-/// that they are undone after a run that was killed as well. Each is kept as hexadecimal digits.
+/// Statements by which a running server stores, in Tithe's own `{space}`, the statements that undo others. They can
+/// then be undone even after a run was killed. Each is stored as hexadecimal digits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KeptUndo {
-    /// Brings a row where something is kept.
+    /// Returns a row if something is stored.
     pub is_there: &'static str,
-    /// Make the place where it is kept.
+    /// Statements that create the place where it is stored.
     pub make: &'static [&'static str],
-    /// Adds `{statement}`, which is the one with this `{number}`.
+    /// Adds `{statement}`, the one with this `{number}`.
     pub add: &'static str,
-    /// Brings a row for each, in their order.
+    /// Returns a row for each, in their order.
     pub read: &'static str,
     /// Removes all.
     pub remove: &'static str,
 }
 
 impl KeptUndo {
-    /// In a table of SQL, which is made by `make`.
+    /// In a SQL table, which `make` creates.
     pub const fn in_sql(make: &'static [&'static str]) -> Self {
         Self {
             is_there: "SELECT 1 FROM information_schema.tables WHERE table_schema = '{space}' AND table_name = 'tithe_undo'",
@@ -149,12 +149,12 @@ impl KeptUndo {
     }
 }
 
-/// How long the statement of a claim may run, s.
+/// How long a claim's statement may run, s.
 pub const PATIENCE_S: u16 = 10;
 
 impl DatabaseEntry {
-    /// What holds where a database says nothing else: a server that Tithe launches and nobody attaches to, that loses
-    /// its data when it is stopped, takes any setting, and is reached by no other program. It has no name yet.
+    /// The defaults of a database: a server that Tithe launches and that cannot be attached, that loses its data when
+    /// it is stopped, takes any setting, and is reached by no other program. It has no name yet.
     pub const BARE: Self = Self {
         id: "",
         title: "",
@@ -189,17 +189,17 @@ impl DatabaseEntry {
         known(scheme) || scheme.split_once('+').is_some_and(|(scheme, _)| known(scheme))
     }
 
-    /// True for databases whose servers speak one protocol, so that a URL of one may lead to the other.
+    /// True for databases whose servers speak the same protocol, so a URL of one may lead to the other.
     pub fn speaks_as(&self, other: &Self) -> bool {
         self.id == other.id || self.wire_protocol.is_some() && self.wire_protocol == other.wire_protocol
     }
 
-    /// True when `name` and `other` stand for one setting.
+    /// True if `name` and `other` are the same setting.
     pub fn is_one_setting(&self, name: &str, other: &str) -> bool {
         self.bare_setting(name) == self.bare_setting(other)
     }
 
-    /// The plain name of a setting without what may stand before it.
+    /// The plain name of a setting, without its prefixes.
     pub fn bare_setting(&self, name: &str) -> String {
         let name = plain_name(name);
         let mut bare = name.as_str();
@@ -210,31 +210,31 @@ impl DatabaseEntry {
     }
 }
 
-/// How an administrator's client takes statements that are pasted.
+/// The syntax in which an administrator's client takes pasted statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatementForm {
-    /// What a line begins with that is none.
+    /// The beginning of a comment line.
     pub comment: &'static str,
-    /// What a statement ends with.
+    /// The end of a statement.
     pub end: &'static str,
 }
 
-/// How the clients of all arms prove who they are to servers that other machines can reach: what an arm without a
-/// password would let anyone do there is nobody's to try.
+/// How the clients of all arms log in to servers that other machines can reach. A server without a password would be
+/// open to the whole network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NetworkLogin {
-    /// By a password, with this mechanism: the one that the product itself takes where nobody says another.
+    /// By a password, with this mechanism: the product's own default.
     Password(&'static str),
-    /// Not at all: Tithe opens its servers to no network, because of this.
+    /// Not at all: Tithe opens its servers to no network, for this reason.
     Refused(&'static str),
 }
 
-/// What in the URL of a running server is about TLS.
+/// Which parts of a running server's URL concern TLS.
 #[derive(Debug, Clone, Copy)]
 pub struct UrlTls {
-    /// Options that say whether and how TLS is spoken.
+    /// Options that set whether and how TLS is used.
     pub options: &'static [&'static str],
-    /// The scheme that asks for TLS and the one that does not, where the scheme says it.
+    /// The scheme that asks for TLS and the one that does not, if the scheme decides it.
     pub schemes: Option<(&'static str, &'static str)>,
 }
 
@@ -257,8 +257,8 @@ impl UrlTls {
     }
 }
 
-/// A protocol that programs and servers of several products speak. By it programs choose what they drive, never by the
-/// name of a product.
+/// A protocol that programs and servers of several products speak. Programs choose what they drive by it, never by a
+/// product's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WireProtocol {
     /// PostgreSQL's.
@@ -283,16 +283,16 @@ impl WireProtocol {
     }
 }
 
-/// A database of this build: what it says of itself, and what only its code can tell.
+/// A database of this build: its description, and what depends on its code.
 #[derive(Debug, Clone)]
 pub struct OfferedDatabase {
-    /// What it says of itself.
+    /// Its description.
     pub entry: DatabaseEntry,
     /// True when loaded data are kept, and further servers are started on copies of them.
     pub copies_data: bool,
     /// Its protections.
     pub protections: Vec<&'static ProtectionEntry>,
-    /// The settings that its protections take for themselves.
+    /// The settings that its protections reserve.
     pub overrides: Overrides,
 }
 
@@ -302,8 +302,8 @@ impl OfferedDatabase {
         self.protections.iter().find(|entry| entry.id == id).copied()
     }
 
-    /// True when an arm's data are loaded again for every epoch. What a load makes of pages is chance, which all frames
-    /// on it share.
+    /// True if an arm's data are loaded again for every epoch. How a load lays out pages is chance, which all frames on
+    /// it share.
     pub fn loads_anew(&self) -> bool {
         !self.copies_data && !self.entry.simulated
     }
@@ -319,16 +319,16 @@ impl OfferedDatabase {
         experiment.arms.iter().flat_map(|arm| &arm.protections).any(|chosen| self.rotates(chosen))
     }
 
-    /// True when `chosen` takes the setting called `name` for itself. A protection that this database does not have, or
-    /// whose options are not complete, is refused elsewhere.
+    /// True if `chosen` reserves the setting called `name`. Unknown protections and incomplete options are refused
+    /// elsewhere.
     pub fn overrides(&self, chosen: &Protection, name: &str) -> bool {
         let is_complete =
             |entry: &ProtectionEntry| entry.options.iter().all(|option| chosen.options.contains_key(option.name));
         self.protection(&chosen.id).is_some_and(is_complete) && self.overrides.takes(chosen, name)
     }
 
-    /// What is wrong with the setting called `name` in an experiment with `arms`, and what to do about it: settings
-    /// that are Tithe's, that a protection of an arm sets, or that are not known.
+    /// The problem with the setting called `name` in an experiment with `arms`, and its remedy: the setting is Tithe's,
+    /// or a protection of an arm sets it, or it is unknown.
     pub fn refuses_setting(&self, name: &str, arms: &[Arm]) -> Option<(String, String)> {
         let entry = &self.entry;
         let is_called = |other: &str| entry.is_one_setting(other, name);
@@ -348,15 +348,15 @@ impl OfferedDatabase {
         }
         let problem = format!("there is no setting {}", wording::quote(name));
         let help = wording::suggest(name, &known, "the database has");
-        // What a session of an embedded database can say is no setting of a server.
+        // Settings of an embedded database's session are no server settings.
         let said = entry.custom.filter(|_| entry.embedded).map(|asked| asked.setting.replace("{setting}", name));
         let in_session =
             said.map(|said| format!("; or have every session say it: `session = [\"{said} = …\"]` of a protection"));
         Some((problem, help + &in_session.unwrap_or_default()))
     }
 
-    /// Why servers of this database cannot listen on `address` for `arms`: what follows the name of the key. `None`
-    /// where they can, if the address is this machine's.
+    /// Why servers of this database cannot listen on `address` for `arms`: the words that follow the name of the key.
+    /// `None` if they can, provided that the address is this machine's.
     pub fn refuses_address(&self, address: IpAddr, arms: &[Arm]) -> Option<String> {
         let id = self.entry.id;
         if address.is_unspecified() || address.is_multicast() {
@@ -399,21 +399,21 @@ pub struct ProtectionEntry {
     pub options: &'static [OptionEntry],
     /// True when an attached server that Tithe does not start can be measured with it.
     pub attachable: bool,
-    /// True when the URL of an attached server is what asks for it.
+    /// True if the URL of an attached server switches it on.
     pub by_url: bool,
-    /// True when the clients do it, or tables that Tithe makes have it, whatever the server has.
+    /// True if the clients do it, or Tithe's own tables have it, whatever the server has.
     pub by_client: bool,
-    /// How a session of an attached server switches it on and off; `None` where the server has it or has it not.
+    /// How a session of an attached server switches it on and off; `None` if only the server as a whole can.
     pub switch: Option<Switch>,
-    /// True when it encrypts what is on the disk, so that what reaches the disk by another way matters.
+    /// True if it encrypts data on the disk, so data that reach the disk by another way matter.
     pub at_rest: bool,
-    /// True when it has clients prove who they are, which servers without it do not ask for.
+    /// True if it makes clients log in; servers without it ask for no login.
     pub login: bool,
-    /// The flag that has its key changed while it is measured, if it has one.
+    /// The flag that makes its key change during measurement, if it has one.
     pub rotated_by: Option<&'static str>,
 }
 
-/// Statements by which a session switches a protection. In them `{option}` stands for what an arm chose.
+/// Statements by which a session switches a protection. `{option}` is replaced by the arm's value of that option.
 #[derive(Debug, Clone, Copy)]
 pub struct Switch {
     /// Switch it on.
@@ -423,8 +423,8 @@ pub struct Switch {
 }
 
 impl ProtectionEntry {
-    /// What a protection is that says nothing else: without options, for servers that Tithe starts, and not about data
-    /// at rest. The four texts have to be given.
+    /// The defaults of a protection: without options, for servers that Tithe starts, and not about data at rest. The
+    /// four texts have to be given.
     pub const BARE: Self = Self {
         id: "",
         title: "",
@@ -446,20 +446,20 @@ impl ProtectionEntry {
     }
 }
 
-/// Tells whether a protection of one database with these options takes a setting of this name for itself, so that what
-/// an experiment gives it would be lost.
+/// Whether a protection with these options reserves a setting of this name, so that a value from the experiment would
+/// be lost.
 #[derive(Clone)]
 pub struct Overrides(Arc<Takes>);
 
 type Takes = dyn Fn(&Protection, &str) -> bool + Send + Sync;
 
 impl Overrides {
-    /// As `takes` says; it is given protections whose options are complete.
+    /// Uses `takes`, which gets protections whose options are complete.
     pub fn new(takes: impl Fn(&Protection, &str) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(takes))
     }
 
-    /// True when `chosen` takes the setting called `name` for itself.
+    /// True if `chosen` reserves the setting called `name`.
     pub fn takes(&self, chosen: &Protection, name: &str) -> bool {
         (self.0)(chosen, name)
     }
@@ -481,9 +481,9 @@ pub fn plain_name(name: &str) -> String {
 pub struct OptionEntry {
     /// Name in experiment files.
     pub name: &'static str,
-    /// What it takes.
+    /// The values it takes.
     pub kind: OptionKind,
-    /// Used when the experiment does not say; `None` makes the option required.
+    /// Used if the experiment does not give it; `None` makes the option required.
     pub default: Option<DefaultValue>,
     /// One sentence for `tithe ls` and the generated page.
     pub help: &'static str,
@@ -511,7 +511,7 @@ impl DefaultValue {
     }
 }
 
-/// What an option takes.
+/// The values an option takes.
 #[derive(Debug, Clone, Copy)]
 pub enum OptionKind {
     /// A number in `low..=high`.
@@ -530,7 +530,7 @@ pub enum OptionKind {
 }
 
 impl std::fmt::Display for OptionKind {
-    /// What it takes, as an experiment writes it: `"read" | "write"`, `0 to 1`, `true | false`, `text`.
+    /// The values as an experiment writes them: `"read" | "write"`, `0 to 1`, `true | false`, `text`.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Number { low, high } => write!(formatter, "{low} to {high}"),
@@ -565,12 +565,12 @@ pub struct PropertyFile<'a> {
     pub weight: Option<u32>,
     /// Which of the workload's files it is, from 1.
     pub number: usize,
-    /// What is in it.
+    /// Its content.
     pub bytes: &'a [u8],
 }
 
 impl<'a> PropertyFile<'a> {
-    /// Its text, without the mark that some editors write at the beginning.
+    /// Its text, without a byte order mark.
     ///
     /// # Errors
     /// The first line that is not UTF-8.
@@ -580,7 +580,7 @@ impl<'a> PropertyFile<'a> {
     }
 }
 
-/// What some editors write before a text in UTF-8.
+/// The mark that some editors write before a text in UTF-8.
 pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// A key of an experiment whose default a property sets.
@@ -588,7 +588,7 @@ pub const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 pub struct Asked {
     /// The property.
     pub property: &'static str,
-    /// What it is the default of.
+    /// The key.
     pub of: AskedOf,
     /// Its value.
     pub value: f64,
@@ -633,15 +633,15 @@ pub struct WorkloadEntry {
     pub title: &'static str,
     /// Presets.
     pub presets: &'static [Preset],
-    /// What its file holds, in a few words: the value of its [key](Self::file_key) in experiments.
+    /// What its file contains, in a few words: the value of its [key](Self::file_key) in experiments.
     pub file: &'static str,
-    /// True where each of several files is drawn by its weight, which follows its name: `mine.sql@9`.
+    /// True if several files are drawn by weight, which follows the name: `mine.sql@9`.
     pub weighted: bool,
-    /// Beginning of the names of properties that hold whole scripts, in which `read` has found no password; empty where
-    /// there are none.
+    /// Beginning of the names of properties that contain whole scripts, which `read` has checked for passwords; empty
+    /// if there are none.
     pub scripts: &'static str,
-    /// The property that holds the path of the file where that is read when the workload is made, because it may be
-    /// larger than memory; empty where the file holds properties.
+    /// The property with the path of the file, if that is read only when the workload is made, because it may be larger
+    /// than memory; empty if the file contains properties.
     pub by_path: &'static str,
     /// The properties that hold command lines; none for most.
     pub commands: &'static [&'static str],
@@ -649,7 +649,7 @@ pub struct WorkloadEntry {
     pub read: fn(&PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>>,
     /// Keys of an experiment whose defaults the resolved properties set.
     pub asks: fn(&Properties) -> Vec<Asked>,
-    /// Looks at resolved properties; returns every problem.
+    /// Checks resolved properties; returns every problem.
     pub check: fn(&Properties) -> Vec<PropertyProblem>,
     /// What planning must know about the workload that resolved properties describe.
     pub shape: fn(&Properties) -> WorkloadShape,
@@ -662,9 +662,9 @@ pub struct WorkloadShape {
     pub writes: bool,
     /// Size of a record as the client sends it, bytes.
     pub record_bytes: u64,
-    /// True when another program offers the load, which cannot be cut finer than into whole seconds.
+    /// True if another program offers the load; that program runs for whole seconds only.
     pub program: bool,
-    /// Slot that its requests need because each may last for many milliseconds, ns; `None` where the plan chooses.
+    /// Slot length for requests that may each last for many milliseconds, ns; `None` if the plan chooses.
     pub slot_ns: Option<u64>,
 }
 
@@ -674,8 +674,7 @@ impl WorkloadEntry {
         if self.names_files() { self.id.to_owned() } else { format!("{}_file", self.id) }
     }
 
-    /// True for a kind that is called as its scripts are, or as its log is: one key names files and presets, also
-    /// together.
+    /// True for a kind with the same name as its scripts or its log: one key names files and presets, also together.
     pub fn names_files(&self) -> bool {
         self.scripts == self.id || !self.by_path.is_empty()
     }

@@ -1,8 +1,8 @@
 //! An experiment from a few words: what `tithe run postgres --protect tls` stands for, as the text of a file.
 //!
-//! Nothing is judged here. What makes no sense becomes text that [`parse`](crate::parse) refuses like any file, and
-//! [`Composed::point`] leads its diagnostics back to the words. Defaults that a file has anyway are written out, so
-//! that who keeps the text sees what can be changed.
+//! Nothing is validated here. Nonsense becomes text that [`parse`](crate::parse) refuses like any file, and
+//! [`Composed::point`] maps its diagnostics back to the words. Defaults are written out too, so that a user who keeps
+//! the text sees what can be changed.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -14,40 +14,40 @@ use crate::{
     wrap::wrapped,
 };
 
-/// Records where no words say how many: with values of 1 KB they fit in the memory that servers have by themselves.
+/// Default number of records: with values of 1 KB they fit in the memory that servers have by default.
 const RECORDS: u64 = 20_000;
 
-/// Budget where no words give one, s, unless the arms need more.
+/// Default budget, s, unless the arms need more.
 const BUDGET_S: f64 = 120.0;
 
-/// Protections that a title names, at most.
+/// Most protections that a title names.
 const NAMED_MAX: usize = 4;
 
 /// Budget of a quick answer, s, unless the arms need more.
 pub const QUICK_S: f64 = 30.0;
 
-/// What the words say.
+/// The words of the command line.
 #[derive(Debug, Clone, Copy)]
 pub struct Words<'a> {
     /// The command that they follow.
     pub command: &'a str,
     /// A database's identifier, or the URL of a running server.
     pub target: &'a str,
-    /// The URL of the baseline, where it is not the target as a client reaches it without TLS.
+    /// The URL of the baseline, if it is not the target without TLS.
     pub plain: Option<&'a str>,
-    /// An arm each: `tls`, `pgaudit:log=read,parameter=false`, `tls+pgaudit`.
+    /// One arm each: `tls`, `pgaudit:log=read,parameter=false`, `tls+pgaudit`.
     pub protections: &'a [String],
-    /// Names of presets; empty for reads only, where there are no files either.
+    /// Names of presets; empty for reads only, if there are no files either.
     pub workloads: &'a [String],
-    /// Property files, a workload each.
+    /// Property files, one workload each.
     pub files: &'a [WorkloadFile],
-    /// Scripts of one workload, each with its weight behind an `@` where it has one.
+    /// Scripts of one workload, each with an optional weight after an `@`.
     pub scripts: &'a [String],
-    /// Keys of that workload with their values, as a file has them.
+    /// Keys of that workload with their values, as in a file.
     pub script_keys: &'a [(String, String)],
-    /// Keys of the workloads of logs with their values, as a file has them.
+    /// Keys of the workloads of logs with their values, as in a file.
     pub replay_keys: &'a [(String, String)],
-    /// Data of the user's own for the workloads of scripts and logs.
+    /// The user's own data for the workloads of scripts and logs.
     pub prepare: Option<&'a str>,
     /// Numbers of clients; empty for one.
     pub clients: &'a [u32],
@@ -55,9 +55,9 @@ pub struct Words<'a> {
     pub records: Option<u64>,
     /// Budget.
     pub budget: Option<&'a str>,
-    /// As little load as tells anything.
+    /// As little load as gives any result.
     pub quick: bool,
-    /// Every line has a comment, for who goes on writing.
+    /// Every line has a comment, for users who edit the text.
     pub explained: bool,
 }
 
@@ -68,23 +68,23 @@ pub struct WorkloadFile {
     pub kind: WorkloadEntry,
     /// Its path.
     pub path: String,
-    /// Keys of an experiment that it sets, and that need no default then.
+    /// Keys of an experiment that it sets, which then need no default.
     pub asks: Vec<AskedOf>,
 }
 
-/// The text of an experiment, and which of its parts stand for which words.
+/// The text of an experiment, and which of its parts come from which words.
 #[derive(Debug)]
 pub struct Composed {
     /// The words on one line, as a shell takes them.
     pub line: String,
     /// The experiment.
     pub text: String,
-    /// Parts of the text with their words' place in the line; of parts within each other, the inner one comes first.
+    /// Parts of the text with the place of their words in the line; of nested parts, the inner one comes first.
     origins: Vec<(Range<usize>, Range<usize>)>,
 }
 
 impl Composed {
-    /// What is wrong with the text, told of the words in the line.
+    /// The diagnostics of the text, with their places moved to the words in the line.
     pub fn point(&self, diagnostics: Vec<Diagnostic>) -> Vec<Diagnostic> {
         let pointed = |diagnostic: Diagnostic| Diagnostic {
             range: diagnostic.range.and_then(|range| self.origin(&range)),
@@ -98,7 +98,7 @@ impl Composed {
         all
     }
 
-    /// The words that the text in `range` stands for.
+    /// The words that the text in `range` comes from.
     fn origin(&self, range: &Range<usize>) -> Option<Range<usize>> {
         let around = |part: &Range<usize>| part.start <= range.start && range.end <= part.end;
         let within = |part: &Range<usize>| range.start <= part.start && part.end <= range.end;
@@ -108,7 +108,7 @@ impl Composed {
     }
 }
 
-/// Advice for files, and what it comes to on the command line.
+/// Advice for files, and its equivalent on the command line.
 const ADVICE: [(&str, &str); 4] = [
     ("`budget = ", "`--budget "),
     (" in `[measure]`", ""),
@@ -116,7 +116,7 @@ const ADVICE: [(&str, &str); 4] = [
     ("give each its own name: reports tell them apart by it", "remove one of the two"),
 ];
 
-/// `help` for a file, as the command line takes what it says.
+/// `help` for a file, rewritten for the command line.
 fn of_command_line(help: &str) -> String {
     ADVICE.iter().fold(help.to_owned(), |help, (file, line)| help.replace(file, line))
 }
@@ -124,7 +124,7 @@ fn of_command_line(help: &str) -> String {
 /// Writes the experiment that `words` stand for, about `database`.
 ///
 /// # Errors
-/// What cannot even be written down, with its place in [`line`].
+/// Problems that prevent writing the text at all, with their place in [`line`].
 pub fn compose(
     words: &Words<'_>,
     database: &OfferedDatabase,
@@ -192,7 +192,7 @@ fn keys(keys: &[(String, String)], ranges: &[Range<usize>], writer: &mut Writer)
     }
 }
 
-/// Writes which data of the user's own a workload is about.
+/// Writes which of the user's own data a workload uses.
 fn prepare(words: &Words<'_>, typed: &Typed<'_>, writer: &mut Writer) {
     let Some(path) = words.prepare else { return };
     writer.put("prepare = ");
@@ -205,7 +205,7 @@ pub fn line(words: &Words<'_>) -> String {
     Typed::of(words).line
 }
 
-/// Cells of each workload: those of a sweep, and one more at a rate.
+/// Cells of each workload: those of a sweep, and one more at a given rate.
 fn sweep(numbers: usize) -> usize {
     if numbers > 1 { numbers + 1 } else { 1 }
 }
@@ -252,7 +252,7 @@ fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, writer
     writer.explain("busy at the same time; several with `[1, 4, 16]`, as far as it scales with \"sweep\"");
 }
 
-/// How to go on.
+/// The next steps.
 const LOOK: &str = "#
 # tithe plan FILE    what it does, how long it takes, what each arm changes; starts nothing
 # tithe verify FILE  every arm once with its evidence; times nothing
@@ -319,7 +319,7 @@ fn write_arms(
             writer.put("\n");
         }
     };
-    // What another server or account has is at the target, where the baseline is not that.
+    // Protections of another server or account are at the target, if the baseline is elsewhere.
     let there = |parts: &[Part<'_>]| {
         asked_by_url(parts) || words.plain.is_some() && parts.iter().any(|part| part.entry.is_some_and(of_server))
     };
@@ -351,7 +351,7 @@ fn write_arms(
     }
 }
 
-/// True for what a server has or has not: neither its clients nor its sessions bring it.
+/// True for a protection of the whole server: neither its clients nor its sessions add it.
 fn of_server(entry: &ProtectionEntry) -> bool {
     !entry.by_client && entry.switch.is_none()
 }
@@ -371,18 +371,18 @@ fn write_switches(parts: &[Part<'_>], writer: &mut Writer) {
     }
 }
 
-/// `statements` of a switch of `entry` as they are where nothing is chosen of its options.
+/// `statements` of a switch of `entry` with the defaults of its options.
 pub fn statements(statements: &[&str], entry: &ProtectionEntry) -> Vec<String> {
     filled(statements, &defaults(entry))
 }
 
-/// `statements` with what is `chosen` in place of the options' names.
+/// `statements` with the `chosen` values in place of the options' names.
 fn filled(statements: &[&str], chosen: &BTreeMap<String, String>) -> Vec<String> {
     let put = |text: String, (name, value): (&String, &String)| text.replace(&format!("{{{name}}}"), value);
     statements.iter().map(|statement| chosen.iter().fold((*statement).to_owned(), put)).collect()
 }
 
-/// The options of `entry` where nothing is chosen, as statements write them.
+/// The default options of `entry`, as statements write them.
 fn defaults(entry: &ProtectionEntry) -> BTreeMap<String, String> {
     let options = entry.options.iter();
     options.filter_map(|option| Some((option.name.to_owned(), option.default?.value().to_string()))).collect()
@@ -402,7 +402,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-/// What `entry` is and what can be chosen of it, as comments.
+/// What `entry` is and which options it has, as comments.
 fn explanation(entry: &ProtectionEntry) -> String {
     let mut text = comment(&format!("{}; protects against: {}", entry.title, entry.protects_against));
     for option in entry.options {
@@ -415,7 +415,7 @@ fn explanation(entry: &ProtectionEntry) -> String {
     text
 }
 
-/// The arm of `entry` as a comment, and why it is no more than that.
+/// The arm of `entry` as a comment, and why it is left out.
 pub fn left_out(entry: &ProtectionEntry, reason: &str) -> String {
     let arm = format!("# [[arm]]\n# name = {0}\n# protections = [{{ use = {0} }}]\n", quoted(entry.id));
     format!("\n{}{arm}", comment(&format!("{} is not available: {reason}", entry.title)))
@@ -428,7 +428,7 @@ fn comment(text: &str) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// Text with what its parts stand for.
+/// Text with the words that its parts come from.
 #[derive(Default)]
 struct Writer {
     explained: bool,
@@ -441,14 +441,14 @@ impl Writer {
         self.text.push_str(text);
     }
 
-    /// Says behind a line what it is about, where every line has a comment.
+    /// Writes an explanation after a line, if every line has a comment.
     fn explain(&mut self, what: &str) {
         if self.explained && !what.is_empty() {
             self.text.push_str(&format!("    # {what}"));
         }
     }
 
-    /// Writes what stands for the words in `origin`.
+    /// Writes text that comes from the words in `origin`.
     fn from(&mut self, text: &str, origin: Option<Range<usize>>) {
         let start = self.text.len();
         self.text.push_str(text);
@@ -460,12 +460,12 @@ impl Writer {
 struct Word<'a> {
     text: &'a str,
     range: Range<usize>,
-    /// False where the shell needs other letters, so that only the whole word has a place.
+    /// False if the shell needs escapes, so that only the whole word has a place.
     is_plain: bool,
 }
 
 impl Word<'_> {
-    /// The place of a part of the word that begins `at` a byte of it.
+    /// The place of a part of the word that begins at byte `at`.
     fn place(&self, at: usize, length: usize) -> Range<usize> {
         if self.is_plain { self.range.start + at..self.range.start + at + length } else { self.range.clone() }
     }
@@ -530,7 +530,7 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// Adds `word` to `line`, behind its option.
+/// Adds `word` to `line`, after its option.
 fn add<'a>(line: &mut String, option: &str, word: &'a str) -> Word<'a> {
     line.push_str(option);
     line.push(' ');
@@ -546,7 +546,7 @@ fn add<'a>(line: &mut String, option: &str, word: &'a str) -> Word<'a> {
     Word { text: word, range, is_plain }
 }
 
-/// Adds the option that a key of a workload stands for to `line`; returns its place.
+/// Adds the option for a workload's key to `line`; returns its place.
 fn add_key(line: &mut String, (key, value): &(String, String)) -> Range<usize> {
     let value = value.trim_matches('"');
     let named = [("define.", " --define"), ("properties.", " --property")];
@@ -611,8 +611,8 @@ fn part<'a>(word: &Word<'_>, start: usize, text: &'a str, database: &OfferedData
     Part { id: implied.map_or(id, |(entry, _)| entry.id), place, entry, options }
 }
 
-/// The protection of `database` that alone has an option that takes `word`, and this option: who says `aegis` means the
-/// page encryption with this cipher.
+/// The only protection of `database` with an option that takes `word`, and this option: `aegis` means the page
+/// encryption with this cipher.
 fn implied(word: &str, database: &OfferedDatabase) -> Option<(&'static ProtectionEntry, &'static str)> {
     let takes = |kind: OptionKind| matches!(kind, OptionKind::Choice(words) if words.contains(&word));
     let all = database.protections.iter().flat_map(|entry| entry.options.iter().map(move |option| (*entry, option)));
@@ -641,7 +641,7 @@ impl Part<'_> {
             .collect()
     }
 
-    /// What is chosen of its options, defaults included, as statements write it.
+    /// The values of its options, defaults included, as statements write them.
     fn chosen(&self) -> BTreeMap<String, String> {
         let given = self.options.iter().map(|option| (option.name.to_owned(), option.value.clone()));
         self.entry.map(defaults).unwrap_or_default().into_iter().chain(given).collect()
@@ -663,7 +663,7 @@ impl Part<'_> {
         writer.origins.push((start..writer.text.len(), self.place.clone()));
     }
 
-    /// `value` as TOML writes what the option `name` takes.
+    /// `value` in TOML, as the option `name` takes it.
     fn value(&self, name: &str, value: &str) -> String {
         let kind = self.entry.and_then(|entry| entry.option(name)).map(|option| option.kind);
         match (kind, value, value.parse::<f64>()) {

@@ -1,4 +1,4 @@
-//! What opening connections takes, by part.
+//! The time to open connections, by part.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 pub struct ConnectPart {
     /// How long it took, ns.
     pub time_ns: u64,
-    /// Processor time of the client in it, ns: the rest is the server, the kernel between and the way.
+    /// Processor time of the client in it, ns; the rest is the server, the kernel and the network.
     pub client_ns: u64,
 }
 
-/// What the connections of one arm took to open in a frame, with those that were opened while measuring.
+/// The time one arm's connections took to open in a frame, including those opened while measuring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Connecting {
     /// How many were opened.
     pub connections: u64,
-    /// From looking up the host to the accepted connection.
+    /// From resolving the host to the accepted connection.
     pub tcp: ConnectPart,
     /// The handshake of TLS.
     pub tls: ConnectPart,
-    /// What is left of the login: the server's greeting and the proof of who comes.
+    /// The rest of the login: the server's greeting and authentication.
     pub login: ConnectPart,
 }
 
@@ -40,7 +40,7 @@ impl Connecting {
         self.login.add(other.login);
     }
 
-    /// True where nothing was seen.
+    /// True if nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.connections == 0
     }

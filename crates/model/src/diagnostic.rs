@@ -1,10 +1,10 @@
-//! What is wrong with an input, where, and what to do about it.
+//! What is wrong with an input, where, and how to fix it.
 //!
 //! Libraries collect diagnostics; only the command line renders them.
 
 use std::ops::Range;
 
-/// Longest word that is compared with others, in characters; a longer one is no slip of the finger.
+/// Longest word that is compared with others, in characters; a longer one is no typing error.
 const WORD_MAX: usize = 40;
 
 /// One problem in a text that the user wrote.
@@ -14,7 +14,7 @@ pub struct Diagnostic {
     pub range: Option<Range<usize>>,
     /// What is wrong, in one sentence without a full stop.
     pub problem: String,
-    /// What to do about it, in one sentence without a full stop.
+    /// How to fix it, in one sentence without a full stop.
     pub help: String,
 }
 
@@ -24,7 +24,7 @@ impl Diagnostic {
         Self { range: Some(range), problem: problem.into(), help: help.into() }
     }
 
-    /// A diagnostic that points at no place in the text.
+    /// A diagnostic without a place in the text.
     pub fn general(problem: impl Into<String>, help: impl Into<String>) -> Self {
         Self { range: None, problem: problem.into(), help: help.into() }
     }
@@ -40,7 +40,7 @@ pub fn text_of(bytes: &[u8]) -> Result<&str, usize> {
 }
 
 /// The name among `names` that `word` was probably meant to be: at most a third of its letters differ, or one of two.
-/// Case does not count, and neighbours that changed places differ as one.
+/// Case does not count, and two swapped adjacent letters count as one difference.
 pub fn nearest<'a>(word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     if word.chars().count() > WORD_MAX {
         return None;

@@ -4,18 +4,19 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// Why a cell ended; in files and reports the text of its `Display`, which its `FromStr` reads.
+/// Why a cell ended. Files and reports contain the text of its `Display`, which its `FromStr` reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CellEnding {
-    /// Every interval is as narrow as was asked: `precision`.
+    /// Every interval is as narrow as requested: `precision`.
     Precision,
     /// Every arm's answer is certain: `decided`.
     Decided,
-    /// The load that the cell may have is used up: `budget`.
+    /// The load budget of the cell is used up: `budget`.
     Budget,
-    /// The user stopped the run: `interrupted`. It is told, and not kept of the cell, which goes on with the run.
+    /// The user stopped the run: `interrupted`. It is reported, but not stored for the cell, which continues with the
+    /// run.
     Interrupted,
-    /// It could not be measured to its end, for this reason: `failed: ` and the reason.
+    /// It could not be measured to its end: `failed: ` and the reason.
     Failed(String),
 }
 
@@ -33,7 +34,7 @@ impl fmt::Display for CellEnding {
     }
 }
 
-/// A text that is no ending.
+/// A text that is not an ending.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownEnding(String);
 

@@ -1,17 +1,17 @@
-//! The facts of an arm, and the notes of a cell, whose names are Tithe's own. Those that a server or a workload tells
-//! have names of theirs and stay text.
+//! The facts of an arm and the notes of a cell that have names of Tithe's own. Facts from a server or a workload have
+//! their own names and stay text.
 
 use crate::{record::ArmFacts, records::CellFacts};
 
-/// What follows the limits in [`Fact::Limits`]: by which interface of the kernel they are kept.
+/// The words after the limits in [`Fact::Limits`]: the kernel interface that enforces them.
 pub const BY_CONTROL_GROUPS: &str = ", by control groups";
 
 /// A fact that Tithe itself knows of an arm; [`Fact::name`] is its text in files and reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
-    /// What answered in place of the product: no figure is the product's.
+    /// A stand-in answered in place of the product: no figure is the product's.
     StandIn,
-    /// Where the data came from, where they are a copy.
+    /// Where the data came from, if they are a copy.
     DataSet,
     /// How many times as large as the limit of memory the data are.
     DataPerMemory,
@@ -19,17 +19,17 @@ pub enum Fact {
     Cache,
     /// What the server found in its own cache while measuring.
     CacheHits,
-    /// What the server was confined to.
+    /// The limits of the server.
     Limits,
-    /// The control group by which the server is counted, where it is not confined.
+    /// The control group that counts the server, if it has no limits.
     ControlGroup,
-    /// By which way an attached server is reached, what of its URL has no effect, and what is not checked.
+    /// How an attached server is reached, which parts of its URL have no effect, and what is not checked.
     Connection,
     /// The processes of an attached server on this machine and how their work is counted, or why they are not seen.
     ServerProcesses,
-    /// The machine of an attached server as an observer there says it.
+    /// The machine of an attached server as reported by its observer.
     ServerMachine,
-    /// Files of settings on that machine, by length and fingerprint.
+    /// Files of settings on that machine, with length and fingerprint.
     SettingsFiles,
     /// How often the key was changed while measuring, and how long that took.
     KeyRotations,
@@ -37,7 +37,7 @@ pub enum Fact {
     Volume,
     /// The kernel driver that encrypts the volume.
     VolumeCipherDriver,
-    /// Whether the volume's image is read and written past the page cache.
+    /// Whether the volume's image is read and written with direct I/O.
     VolumeDirectIo,
 }
 
@@ -64,25 +64,24 @@ impl Fact {
     }
 }
 
-/// A note that Tithe itself makes of a cell, beside those of its workload; [`Note::name`] is its text in files and
-/// reports.
+/// A note that Tithe adds to a cell, besides those of its workload; [`Note::name`] is its text in files and reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Note {
-    /// How many operations are offered a second, where the run itself found that.
+    /// The rate of offered operations per second, if the run itself found it.
     Rate,
-    /// When the arms' servers run, where they do not run all the time.
+    /// When the arms' servers run, if they do not run all the time.
     Servers,
-    /// Where servers listen, where other machines reach them.
+    /// Where servers listen, if other machines can reach them.
     Listen,
     /// What process an embedded database runs in.
     Process,
-    /// Which arms have their data in common.
+    /// Which arms share their data.
     Data,
     /// The layers of the encrypted swap.
     EncryptedSwap,
     /// After how many operations clients connect again.
     Connections,
-    /// What becomes of the data from one start to the next.
+    /// What happens to the data between two starts.
     DataBetweenStarts,
 }
 
@@ -115,12 +114,12 @@ impl CellFacts {
 }
 
 impl ArmFacts {
-    /// What `fact` is; `None` where it does not apply.
+    /// The text of `fact`; `None` if it does not apply.
     pub fn reported(&self, fact: Fact) -> Option<&str> {
         self.facts.get(fact.name()).map(String::as_str)
     }
 
-    /// Sets `fact`, in place of what it was before.
+    /// Sets `fact`; replaces its earlier text.
     pub fn set(&mut self, fact: Fact, text: String) {
         self.facts.insert(fact.name().to_owned(), text);
     }

@@ -27,7 +27,7 @@ pub fn bounds(index: usize) -> (u64, u64) {
     let exponent = (index >> SUB_BITS) - 1;
     let mantissa = (index & (SUB - 1)) + SUB;
     let low = mantissa << exponent;
-    // The last bucket ends where numbers do.
+    // The last bucket ends at the largest number.
     (low, low.saturating_add(1 << exponent))
 }
 
@@ -72,7 +72,7 @@ impl Histogram {
         }
     }
 
-    /// Forgets everything, keeps the room.
+    /// Clears all counts, keeps the allocation.
     pub fn clear(&mut self) {
         self.counts.fill(0);
         self.total = 0;
@@ -107,7 +107,7 @@ impl Serialize for Histogram {
 
 impl<'de> Deserialize<'de> for Histogram {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        // A bucket above 2^64 ns does not exist; a foreign file must not make us allocate for it.
+        // A bucket above 2^64 ns does not exist; an index in a foreign file must not make us allocate for one.
         let highest = index(u64::MAX);
         let mut histogram = Self::default();
         for (index, count) in Vec::<(usize, u64)>::deserialize(deserializer)? {
@@ -207,7 +207,7 @@ mod tests {
             let found = histogram.quantile(quantile).unwrap();
             prop_assert!(low as f64 <= found && found <= high as f64, "{found} is not in {low} to {high}");
             prop_assert!(histogram.quantile(quantile * less).unwrap() <= found);
-            // Of one bucket the quantile goes along with the share.
+            // Within one bucket the quantile is proportional to the share.
             let (low, high) = bounds(index(values[0]));
             let one = of(&[values[0]; 8]).quantile(quantile).unwrap();
             let share = (one - low as f64) / (high - low) as f64;

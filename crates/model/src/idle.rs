@@ -1,4 +1,4 @@
-//! What servers use without clients: how long that is watched, and the record of it.
+//! What servers use without clients: for how long they are watched, and the record of it.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +7,16 @@ use crate::{
     record::Counters,
 };
 
-/// Windows that an idle stretch has: as many values does its interval rest on.
+/// Windows of an idle stretch; its interval is computed from this many values.
 pub const WINDOWS: u32 = 12;
 
-/// Longest idle stretch that is watched unasked, s.
+/// Longest idle stretch that is watched by default, s.
 const USUAL_S: f64 = 60.0;
 
 /// Share of the budget that it may take.
 const SHARE: f64 = 0.1;
 
-/// A shorter one says too little to be worth its time, s.
+/// A shorter one gives too little information for its time, s.
 const LEAST_S: f64 = 10.0;
 
 /// All servers over one part of an idle stretch.
@@ -24,13 +24,13 @@ const LEAST_S: f64 = 10.0;
 pub struct IdleWindow {
     /// How long it was, ns.
     pub duration_ns: u64,
-    /// What each arm's server used, in the experiment's order. Bytes of the journal, for which a server has to be
-    /// asked, are never known.
+    /// What each arm's server used, in the experiment's order. Bytes of the journal are never known, because only the
+    /// server could report them.
     pub arms: Vec<Counters>,
 }
 
-/// How long the servers of `cell` are watched while they are idle, s; 0 where they are not. Cells on the same resources
-/// have the same servers, so the first of them is enough, and all such stretches share one length.
+/// How long the servers of `cell` are watched while they are idle, s; 0 if they are not. Cells with the same resources
+/// have the same servers, so only the first of them is watched, and all such stretches share one length.
 pub fn length_s(plan: &Plan, cell: &Cell) -> f64 {
     let first = plan.cells.iter().find(|other| other.resources == cell.resources);
     let is_first = first.is_some_and(|first| first.id == cell.id);
@@ -42,7 +42,7 @@ pub fn length_s(plan: &Plan, cell: &Cell) -> f64 {
     measure.idle_s.unwrap_or_else(usual_s) / plan.experiment.resources.len().max(1) as f64
 }
 
-/// The length that nobody asked for, s: none where a run is to be short.
+/// The default length, s: 0 if a run is to be short.
 fn usual_s(budget_s: f64, until_decided: bool) -> f64 {
     let length_s = USUAL_S.min(SHARE * budget_s);
     if length_s < LEAST_S || until_decided { 0.0 } else { length_s }

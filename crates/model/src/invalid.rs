@@ -4,30 +4,30 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Why a frame must not be used; in files, messages and reports the text of its `Display`, which [`Invalid::read`]
+/// Why a frame must not be used. Files, messages and reports contain the text of its `Display`, which [`Invalid::read`]
 /// reads.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Invalid {
-    /// No operation of an arm succeeded: its server, or the disk below it, stood still.
+    /// No operation of an arm succeeded: its server, or the disk below it, stalled.
     NothingDone,
-    /// What servers used was not read in time in `any slot`, or `3 of 4 blocks`: the machine that reads was too busy.
+    /// The servers' usage was not read in time in `any slot`, or `3 of 4 blocks`: the reading machine was too busy.
     NotRead(String),
-    /// Agents heard of the first slot when that had begun.
+    /// Agents received the first slot after it had begun.
     ToldTooLate,
-    /// The clock of an agent or observer was known less well than slots ask for.
+    /// The clock of an agent or observer was known less precisely than slots need.
     ClockUnsure {
         /// `agent rack7`
         whose: String,
-        /// Within what it was known, µs.
+        /// Precision of the clock, µs.
         known_us: u64,
-        /// Within what it must be known, µs.
+        /// Precision that is needed, µs.
         most_us: u64,
     },
-    /// What befell the arm with this index.
+    /// A problem of the arm with this index.
     OfArm(usize, Box<Invalid>),
-    /// What the observer of this name answers in place of what it has read.
+    /// A problem that the observer of this name reported in place of its readings.
     OfObserver(String, Box<Invalid>),
-    /// Anything else, in words, which may be a server's.
+    /// Anything else, in words, possibly a server's.
     Other(String),
 }
 
@@ -39,7 +39,7 @@ const ARM: &str = "arm ";
 const OBSERVER: &str = "refused: observer ";
 
 impl Invalid {
-    /// True where the machine was busy for some seconds: the next frame may be used.
+    /// True if the machine was busy for some seconds: the next frame may be usable.
     pub fn is_of_a_busy_machine(&self) -> bool {
         match self {
             Self::NothingDone | Self::NotRead(_) | Self::ToldTooLate | Self::ClockUnsure { .. } => true,
@@ -48,7 +48,7 @@ impl Invalid {
         }
     }
 
-    /// What was printed as `text`.
+    /// Reads the printed form `text`.
     pub fn read(text: &str) -> Self {
         let other = |words: &str| Self::Other(words.to_owned());
         let told = |words: &str| Box::new(Self::read_alone(words).unwrap_or_else(|| other(words)));
@@ -61,11 +61,11 @@ impl Invalid {
             Some(Self::OfObserver(name.to_owned(), told(why)))
         };
         let read = Self::read_alone(text).or_else(of_arm).or_else(of_observer);
-        // What reads alike and is never printed so, `arm +1: …`, stays words.
+        // Text that looks like this form but is never printed so, `arm +1: …`, stays words.
         read.filter(|read| read.to_string() == text).unwrap_or_else(|| other(text))
     }
 
-    /// What was printed as `text`, where it is of no arm or observer and has a name here.
+    /// Reads the printed form `text` of a problem without an arm or observer, if it has a variant here.
     fn read_alone(text: &str) -> Option<Self> {
         let clock = || {
             let [of, within, most, end] = CLOCK;
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    /// Reasons of one arm, an observer or neither; words as servers and Tithe's own faults have them.
+    /// Reasons with an arm, an observer or neither; with words as in servers' errors and Tithe's own.
     fn reasons() -> impl Strategy<Value = Invalid> {
         let clock = ("(agent|observer) [a-z0-9-]{1,9}", any::<u64>(), any::<u64>());
         let alone = prop_oneof![

@@ -1,10 +1,10 @@
 //! The data that Tithe's other crates pass to each other: experiment, plan, records.
 //!
-//! Nothing here reads a clock, starts a process, opens a connection or prints. What an experiment file says is in
-//! [`experiment`], which [`parse`] makes of it; [`compose`] writes such a file from a few words, and [`schema`]
-//! describes it to editors. What will be done about it is in [`plan`]; what was seen in [`record`]; a [`matrix`] is
-//! several experiments on several hosts; how a quantity is written is in [`quantity`], how text is broken into lines in
-//! [`wrap`], and what turns its [`direction`] there.
+//! Nothing here reads a clock, starts a process, opens a connection or prints. [`experiment`] holds the content of an
+//! experiment file, which [`parse`] reads; [`compose`] writes such a file from a few words, and [`schema`] describes it
+//! to editors. [`plan`] is what will be done; [`record`] is what was measured; a [`matrix`] is several experiments on
+//! several hosts. [`quantity`] formats quantities, [`wrap`] breaks text into lines, and [`direction`] detects
+//! characters that change its direction.
 
 #![forbid(unsafe_code)]
 

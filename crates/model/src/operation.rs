@@ -1,12 +1,12 @@
-//! Operations by the names under which workloads record them, and the note that tells how many of all are of one kind.
+//! Operations by the names under which workloads record them, and the note with one kind's share of all operations.
 
 /// YCSB's operation that fetches a record.
 pub const READ: &str = "READ";
 
-/// TPC-C's transaction by whose rate its load is told.
+/// TPC-C's transaction whose rate is the throughput.
 pub const NEW_ORDER: &str = "NEW-ORDER";
 
-/// How many of all operations are of one kind: the note `READ`, `50 %`.
+/// The share of one kind of operation: the note `READ`, `50 %`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share<'a> {
     /// Name of the operation, in capitals.
@@ -16,12 +16,12 @@ pub struct Share<'a> {
 }
 
 impl<'a> Share<'a> {
-    /// The note that tells it.
+    /// The note with this share.
     pub fn note(&self) -> (String, String) {
         (self.operation.to_owned(), format!("{} %", self.percent))
     }
 
-    /// What a note tells; `None` of one that is no share, or a share of nothing.
+    /// The share in a note; `None` if it is no share, or a share of nothing.
     pub fn of_note(name: &'a str, value: &str) -> Option<Self> {
         let is_operation = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'-');
         let percent = value.strip_suffix(" %")?.parse::<f64>().ok()?;

@@ -1,11 +1,11 @@
 //! TOML → [`Experiment`], or everything that is wrong with it.
 //!
-//! What the file means against the catalogue (does this database have this protection?) is checked here too, so that
-//! everything after it can rely on an experiment that makes sense.
+//! The file is also checked against the catalogue (does this database have this protection?), so that all later code
+//! can rely on an experiment that makes sense.
 //!
-//! The file is walked once, from top to bottom; every problem is noted with its place and the walk goes on.
-//! What is checked here needs the file and the catalogue only. Whether this machine can do it is checked
-//! elsewhere, and so is what a statement or a setting means to its server.
+//! The file is walked once, from top to bottom; every problem is recorded with its place and the walk continues. Checks
+//! here need only the file and the catalogue. Other code checks whether this machine can run it, and what a statement
+//! or a setting means to its server.
 
 mod aa_arm;
 mod arms;
@@ -45,17 +45,16 @@ use crate::{
     plan, wording,
 };
 
-/// Most connections per arm: each is a connection to every server at once.
+/// Most connections per arm: each client connects to every server at the same time.
 const CLIENTS_MAX: u64 = 1024;
 
-/// Load machines of one experiment: each has a client at least.
+/// Load machines of one experiment: each has at least one client.
 const AGENTS_MAX: u64 = CLIENTS_MAX;
 
-/// The clients of `clients = "sweep"`: doubling, far enough for a server on a few processors to be saturated.
+/// The clients of `clients = "sweep"`: doubling, up to a number that saturates a server on a few processors.
 const SWEEP: [u32; 7] = [1, 2, 4, 8, 16, 32, 64];
 
-/// The rate of the last cell of a sweep, as a share of the slowest arm's saturation: busy, and without a queue that
-/// grows.
+/// The rate of the last cell of a sweep, as a share of the slowest arm's saturation: busy, but without a growing queue.
 const SWEEP_SHARE: f64 = 0.7;
 
 /// Most operations of a connection: more than any run has.
@@ -63,13 +62,13 @@ const RECONNECT_MAX: u64 = 1_000_000_000;
 
 /// Reads an experiment file.
 ///
-/// `read` fetches a file that the experiment names (a YCSB property file), by the path as written, in any encoding.
+/// `read` reads a file that the experiment names (a YCSB property file), by the path as written, in any encoding.
 ///
-/// No diagnostic quotes a password. The text around it may hold one: show it through
+/// No diagnostic quotes a password. The text around it may contain one: show it through
 /// [`mask_passwords`](crate::experiment::mask_passwords).
 ///
 /// # Errors
-/// Every problem found, in the order of the file. Whether the budget is enough is told once the rest is in order.
+/// Every problem found, in the order of the file. Too small a budget is reported only if everything else is in order.
 pub fn parse(
     text: &str,
     catalogue: &Catalogue,
@@ -78,10 +77,10 @@ pub fn parse(
     parse_with(text, catalogue, read, |_| {})
 }
 
-/// As [`parse`], of an experiment that is not going to be measured: its budget is made what it needs at least.
+/// As [`parse`], for an experiment that will not be measured: a budget that is too small is raised.
 ///
 /// # Errors
-/// As [`parse`], whatever the budget.
+/// As [`parse`], but for too small a budget.
 pub fn parse_unmeasured(
     text: &str,
     catalogue: &Catalogue,
@@ -112,26 +111,25 @@ fn parse_with(
     if problems.is_empty() { Ok(experiment) } else { Err(problems.into_sorted()) }
 }
 
-/// Where a matrix file names its experiments; `None` of any other file.
+/// The place where a matrix file names its experiments; `None` for any other file.
 fn experiments_of_a_matrix(document: &DeTable<'_>) -> Option<Range<usize>> {
     let key = |name: &str| document.iter().map(|(key, _)| key).find(|key| key.get_ref() == name);
     key("experiments").filter(|_| key("database").is_none()).map(Spanned::span)
 }
 
-/// Where in the text of an experiment the value is to which `path` leads, or the innermost around it: keys, and of
-/// items their numbers, from 0, or what they are called. What is found out about an experiment after it was read is
-/// told with it.
+/// The place in an experiment's text of the value at `path`, or of the innermost value around it. A path has keys, and
+/// for list items their numbers, from 0, or their names. Problems found after parsing are reported at this place.
 pub fn place(text: &str, path: &[&str]) -> Option<Range<usize>> {
     walk(text, path).map(|(range, _)| range)
 }
 
-/// The number, from 1, of the line in `text` where the value is to which the whole `path` leads, as in [`place`].
+/// The number, from 1, of the line in `text` with the value at the whole `path`, as in [`place`].
 pub fn line_of(text: &str, path: &[&str]) -> Option<usize> {
     let (range, _) = walk(text, path).filter(|(_, left)| *left == 0)?;
     Some(text[..range.start].matches('\n').count() + 1)
 }
 
-/// The place of the innermost value on `path`, and how many steps do not lead further.
+/// The place of the innermost value on `path`, and how many steps are left.
 fn walk(text: &str, path: &[&str]) -> Option<(Range<usize>, usize)> {
     let document = DeTable::parse(text).ok()?;
     let mut here = value_of(document.get_ref(), path.first()?)?;
@@ -152,7 +150,7 @@ fn walk(text: &str, path: &[&str]) -> Option<(Range<usize>, usize)> {
     Some((here.span(), 0))
 }
 
-/// True for a table that `name` or `use` calls so.
+/// True for a table with this `name` or `use`.
 fn is_called(item: &Spanned<DeValue<'_>>, name: &str) -> bool {
     let DeValue::Table(table) = item.get_ref() else { return false };
     let says = |key| value_of(table, key).is_some_and(|value| value.get_ref().as_str() == Some(name));
@@ -166,7 +164,7 @@ fn value_of<'a>(table: &'a DeTable<'a>, key: &str) -> Option<&'a Spanned<DeValue
 /// As [`parse`], for bytes of unknown origin.
 ///
 /// # Errors
-/// As [`parse`]; bytes that are not UTF-8 are a diagnostic at the first of them.
+/// As [`parse`]; reports the first byte that is not UTF-8 as a diagnostic.
 pub fn parse_bytes(
     bytes: &[u8],
     catalogue: &Catalogue,
@@ -218,7 +216,7 @@ fn experiment(
 
 /// The numbers of clients of a sweep over `resources`; empty without one.
 fn sweep(top: &Table<'_>, resources: &[Resources], problems: &mut Problems) -> Vec<u32> {
-    // What is wrong with the table itself is reported where the load is read.
+    // Problems of the table itself are reported when the load is read.
     let table = top.table("load", &keys::LOAD, &mut Problems::new("", &[]));
     let Some(item) = table.and_then(|table| table.get("clients")) else { return Vec::new() };
     let is_all = item.value.as_str() == Some("sweep");
@@ -244,7 +242,7 @@ fn sweep(top: &Table<'_>, resources: &[Resources], problems: &mut Problems) -> V
 /// A budget as experiments write it (`10 min`), s.
 ///
 /// # Errors
-/// What a budget must be, where `text` is none.
+/// A description of valid budgets, if `text` is none.
 pub fn budget_s(text: &str) -> Result<f64, String> {
     let seconds = units::seconds(text).filter(|seconds| BUDGET_S.contains(seconds));
     seconds.ok_or_else(|| not_a_time(BUDGET_LIMITS, text))
@@ -258,7 +256,7 @@ fn not_a_time(limits: &str, text: &str) -> String {
     format!("must be a time {limits} with its unit (ms, s, min, h), this is {}", wording::quote(text))
 }
 
-/// The versions whose servers are started, by their first numbers; empty where the experiment names none.
+/// The versions of the servers to start, by their first numbers; empty if the experiment names none.
 fn versions(
     top: &Table<'_>,
     database: Option<&OfferedDatabase>,
@@ -305,12 +303,12 @@ fn of_versions(resources: Vec<Resources>, versions: &[String]) -> Vec<Resources>
     resources.iter().flat_map(of_one).collect()
 }
 
-/// The name of resources called `name` that have been told apart by `what`.
+/// The name of resources called `name`, made distinct by `what`.
 fn named(name: &str, what: &str) -> String {
     if name.is_empty() { what.to_owned() } else { format!("{name}, {what}") }
 }
 
-/// Each of `resources` at each number of clients of a sweep, ascending, and once more at a rate below saturation.
+/// Each of `resources` at each number of clients of a sweep, ascending, and one more cell at a rate below saturation.
 pub fn swept(resources: Vec<Resources>, sweep: &[u32]) -> Vec<Resources> {
     let Some(most) = sweep.last() else { return resources };
     let of_one = |one: &Resources| {
@@ -350,8 +348,8 @@ fn is_switched(arms: &[Arm]) -> bool {
     arms.iter().any(|arm| !arm.on.is_empty())
 }
 
-/// The server settings of `table`. Some are Tithe's own, some those of a protection in `arms`, and an attached server
-/// keeps those that it has.
+/// The server settings of `table`. Tithe or a protection in `arms` reserves some of them, and an attached server keeps
+/// its own.
 fn settings(
     table: &Table<'_>,
     database: Option<&OfferedDatabase>,
@@ -434,7 +432,7 @@ fn load(
     Load { clients, arrivals: rate.map_or(Arrivals::Closed, pace), reconnect_every, agents, listen }
 }
 
-/// The address that servers listen on. Whether it is this machine's, only that can say.
+/// The address that servers listen on. Only the machine can check whether the address is its own.
 fn listen(
     table: &Table<'_>,
     database: Option<&OfferedDatabase>,
@@ -454,7 +452,7 @@ fn listen(
     Some(address)
 }
 
-/// The operations that a connection lasts. `switched`: some arm is switched on by statements in its connections.
+/// The number of operations per connection. `switched`: some arm is switched on by statements in its connections.
 fn reconnect_every(table: &Table<'_>, switched: bool, problems: &mut Problems) -> Option<u32> {
     let item = table.get("reconnect_every")?;
     if switched {
@@ -507,7 +505,7 @@ fn resources(
     resources
 }
 
-/// What servers may use. Only one that Tithe starts as a process of its own can be kept to it.
+/// Limits of servers. They can be enforced only if Tithe starts the server as a separate process.
 fn limits(table: &Table<'_>, database: Option<&OfferedDatabase>, attached: bool, problems: &mut Problems) -> Limits {
     const CACHES: &[(&str, bool)] = &[("warm", false), ("cold", true)];
     let entry = database.map(|database| database.entry);
@@ -534,7 +532,7 @@ fn limits(table: &Table<'_>, database: Option<&OfferedDatabase>, attached: bool,
     Limits { cpus, memory: memory.map(Memory::Bytes).or(per_memory.map(Memory::DataPer)), cold }
 }
 
-/// Encrypted swap for the run. It is set up on this machine, where no attached server need be.
+/// Encrypted swap for the run. It is set up on this machine; an attached server may be on another one.
 fn encrypted_swap(top: &Table<'_>, attached: bool, resources: &[Resources], problems: &mut Problems) -> Option<u64> {
     let item = top.get("encrypted_swap")?;
     if attached {
@@ -557,7 +555,7 @@ fn size(item: &Item<'_>, problems: &mut Problems) -> Option<u64> {
     bytes
 }
 
-/// Complains about names that stood before in the same list.
+/// Reports names that occur twice in the same list.
 fn refuse_duplicates(what: &str, names: &[Text], problems: &mut Problems) {
     for (index, name) in names.iter().enumerate() {
         if names[..index].iter().any(|earlier| earlier.get_ref() == name.get_ref()) {
@@ -575,8 +573,8 @@ pub const DESIGNS: &[(&str, Design)] = &[
     ("sequential", Design::Sequential),
 ];
 
-/// How to measure, and whether an A/A arm was asked for or refused. `by_provider`: the arms are one server that its
-/// provider switches, whose processes nobody here sees, so that only the clock tells what the switch costs.
+/// How to measure, and whether an A/A arm was requested or refused. `by_provider`: the arms are one server that its
+/// provider switches. Its processes are not visible here, so only the clock shows the cost of the switch.
 fn measure(top: &Table<'_>, by_provider: bool, problems: &mut Problems) -> (Measure, Option<bool>) {
     const PRIMARY: &[(&str, Metric)] = &[("net", Metric::Net), ("time", Metric::Time), ("cpu", Metric::Cpu)];
     let mut measure = Measure {
@@ -637,7 +635,7 @@ fn measure(top: &Table<'_>, by_provider: bool, problems: &mut Problems) -> (Meas
     (measure, aa_arm)
 }
 
-/// Complains about a budget or slot that makes no plan, at the key, else at its table, else at the end.
+/// Reports a budget or slot that makes no plan, at the key, else at its table, else at the end.
 fn check_plan(experiment: &Experiment, catalogue: &Catalogue, top: &Table<'_>, problems: &mut Problems) {
     let end = problems.end;
     for plan_problem in plan::plan_problems(experiment, &plan::cells(experiment, catalogue)) {

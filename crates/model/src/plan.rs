@@ -1,7 +1,7 @@
 //! What will be done about an experiment: cells, slots, frames, seeds.
 //!
-//! A pure function of the experiment and the catalogue: the same file gives the same plan on every machine.
-//! What only the machine can decide (how many lanes its processors bear, how arms are paired) is left to the run.
+//! A pure function of the experiment and the catalogue: the same file gives the same plan on every machine. Decisions
+//! that need the machine (how many lanes its processors allow, how arms are paired) are left to the run.
 
 mod check;
 mod outline;
@@ -27,40 +27,41 @@ use crate::{
     start_spread::{self, CostSpread, StartSpread},
 };
 
-/// Version of the run folder's format; a reader refuses another.
+/// Version of the run folder's format; a reader refuses other versions.
 pub const FORMAT: u32 = 3;
 
-/// Fewest frames of a cell: with fewer, an interval at 95 % is too wide and stopping at a width undercovers.
+/// Fewest frames of a cell: with fewer, an interval at 95 % is too wide, and stopping at a width undercovers.
 pub const FRAMES_MIN: u32 = 15;
 
 const MS: u64 = 1_000_000;
 
-/// A slot of reads: long against the carry-over from the arm before (gone after 1 ms), short against the seconds
-/// over which the machine drifts.
+/// A slot of reads: long compared with the carry-over from the arm before (gone after 1 ms), short compared with the
+/// seconds over which the machine drifts.
 const SLOT_READS_NS: u64 = 20 * MS;
 
-/// A slot of durable writes: commits take milliseconds and come in groups. Longer slots resolve less in the same time,
-/// shorter ones hold too few commits and let one arm's flushes fall into the other's slots (docs/method/writes.md).
+/// A slot of durable writes: commits take milliseconds and come in groups. Longer slots resolve less in the same time.
+/// Shorter ones contain too few commits, and one arm's flushes fall into the other's slots (docs/method/writes.md).
 const SLOT_WRITES_NS: u64 = 100 * MS;
 
-/// A slot of writes to an embedded database. SQLite writes its journal back every 1,000 pages, on two processors every
-/// 10 to 20 ms, which takes as long as a thousand updates: a slot that holds none or one is cheap or dear by chance.
+/// A slot of writes to an embedded database. SQLite checkpoints its journal every 1,000 pages, on two processors every
+/// 10 to 20 ms. A checkpoint takes as long as a thousand updates, so a slot with none or one is cheap or expensive by
+/// chance.
 const SLOT_WRITES_EMBEDDED_NS: u64 = 50 * MS;
 
 /// A slot of an open loop, which drains before the next.
 const SLOT_LONG_NS: u64 = 250 * MS;
 
-/// Operations that a lane of an open loop intends per slot, at least: below 20 a slot does not count, and a
-/// Poisson count with this mean falls below 20 once in 5,000 slots.
+/// Fewest operations of an open loop per lane and slot: a slot with fewer than 20 is not used, and a Poisson count with
+/// this mean falls below 20 once in 5,000 slots.
 const OPERATIONS_PER_SLOT: f64 = 40.0;
 
-/// A slice: long enough for a server to forget what ran before, short against the drift of the machine.
+/// A slice: long enough that the arm before has no effect, short compared with the drift of the machine.
 const SLOT_SLICE_NS: u64 = 1000 * MS;
 
-/// A slice of another program, which starts and connects again in each: long against that.
+/// A slice of another program: long compared with its start and connecting in each slice.
 const SLOT_PROGRAM_NS: u64 = 3000 * MS;
 
-/// Programs are told in whole seconds how long to run.
+/// Programs take their run time in whole seconds.
 const SECOND_NS: u64 = 1000 * MS;
 
 /// Carry-over from the arm before ends after 0.5 to 1 ms, whatever the length of the slot.
@@ -68,27 +69,27 @@ const SETTLING_NS: u64 = MS;
 
 /// Slots of one arm and one lane in a frame, in total: one second of load per two arms.
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
-/// Slots of one arm and one lane in a frame where servers are restarted for each: the restart must pay.
+/// Slots of one arm and one lane in a frame where servers are restarted for each: the load must be worth the restart.
 const FRAME_PER_RESTART_NS: u64 = 1_000 * MS;
-/// The same where servers are warmed up after each start, in cells that hold at least [`FRAMES_LONG`] such frames: each
-/// frame connects again and warms its connections up, which takes a fifth of a frame half as long.
+/// The same if servers are warmed up after each start, in cells with at least [`FRAMES_LONG`] such frames: each frame
+/// reconnects and warms up its connections, which takes a fifth of a frame of half this length.
 const FRAME_PER_WARM_UP_NS: u64 = 1_000 * MS;
 const FRAMES_LONG: u64 = 20;
 /// Longest frame of an embedded database, ns: it starts no servers, so short frames waste little.
 const FRAME_EMBEDDED_NS: u64 = 2_000 * MS;
 
-/// (block, lane) pairs of a frame, at least: the frame's value is a trimmed mean over them.
+/// Fewest (block, lane) pairs of a frame: the frame's value is a trimmed mean over them.
 const PAIRS_MIN: u32 = 8;
 
 /// Warm-up of an arm's fresh connections, and of all arms of a frame together.
 const WARMUP_NS: u64 = 100 * MS;
 const WARMUP_TOTAL_NS: u64 = 1000 * MS;
 
-/// Frames at the end in which nothing is bound to a processor, where there are at least [`FREE_FROM`].
+/// Frames at the end in which nothing is pinned to a processor, if there are at least [`FREE_FROM`].
 const FREE_FRAMES: u32 = 5;
 const FREE_FROM: u32 = 60;
 
-/// Everything that `run` needs, and everything that repeats it.
+/// Everything that `run`, and a repetition of it, needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Plan {
     /// [`FORMAT`] of the program that made it.
@@ -97,26 +98,26 @@ pub struct Plan {
     pub experiment: Experiment,
     /// The cells, in the order they run.
     pub cells: Vec<Cell>,
-    /// What is known of the spread between starts, for cells with fewer than [`STARTS_MIN`]; empty where starts do not
+    /// The known start-to-start variation, for cells with fewer than [`STARTS_MIN`] starts; empty if starts do not
     /// differ.
     pub start_spread: Vec<StartSpread>,
-    /// The same of arms that are on one server and only read; `None` where no arm is attached, or where it is not
-    /// told apart.
+    /// The same for arms that share a server and only read; `None` if no arm is attached, or if it is not known
+    /// separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_server_spread: Option<Vec<StartSpread>>,
-    /// What how much protections differ from start to start adds to either; `None` where starts do not differ.
+    /// What the start-to-start variation of protections adds to either; `None` if starts do not differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_spread: Option<CostSpread>,
 }
 
 impl Plan {
-    /// What is known of the spread between starts of arms that share them, or have servers of their own.
+    /// The known start-to-start variation of arms that share a server, or have separate ones.
     pub fn spread_between_starts(&self, shared: bool) -> &[StartSpread] {
         self.one_server_spread.as_deref().filter(|_| shared).unwrap_or(&self.start_spread)
     }
 
-    /// True where the cells do the same work on servers that are set up alike and may use as much: but for clients and
-    /// arrivals they are one.
+    /// True if the cells do the same work on servers with the same set-up and limits, and differ only in clients and
+    /// arrivals.
     pub fn differ_by_load_alone(&self, one: &Cell, other: &Cell) -> bool {
         let set_up = |cell: &Cell| {
             let resources = &self.experiment.resources[cell.resources];
@@ -129,7 +130,7 @@ impl Plan {
 /// One database × workload × load shape × resources. Arms are compared within a cell only.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Cell {
-    /// Short name, unique in the plan and fit for a file name: `c`, or `c.in-memory` where resources have names.
+    /// Short name, unique in the plan and valid in a file name: `c`, or `c.in-memory` if resources have names.
     pub id: String,
     /// Index into the experiment's workloads.
     pub workload: usize,
@@ -146,14 +147,14 @@ pub struct Cell {
     pub seed: u64,
     /// Length of a slot, ns.
     pub slot_ns: u64,
-    /// Part of the slot, from its start, whose operations do not count for latency: carry-over from the arm before, ns.
+    /// Start of the slot whose operations do not count for latency, because of carry-over from the arm before, ns.
     pub settling_ns: u64,
     /// Load before the first slot of a frame, so that fresh connections are warm, ns per arm.
     pub warmup_ns: u64,
     /// Blocks in a frame.
     pub blocks: u32,
-    /// Frames of the planned length that the budget buys, at which the cell is stopped if the precision is not reached.
-    /// Where slots are made longer while measuring, fewer frames use up the same load.
+    /// Frames of the planned length that the budget allows; the cell stops there if the precision is not reached. If
+    /// slots are made longer during measurement, fewer frames use up the same load.
     pub frames_max: u32,
     /// Fresh starts of all servers.
     pub epochs: u32,
@@ -162,14 +163,13 @@ pub struct Cell {
     pub design: Design,
     /// When servers are restarted within an epoch.
     pub starts: Starts,
-    /// Load after each start that does not count, so that what counts is measured on servers as they are in the long
-    /// run.
+    /// Load after each start that does not count, so that the servers are in their long-run state when measured.
     #[serde(default)]
     pub after_start: WarmUp,
-    /// Client threads and what serves them are bound to processors.
+    /// Client threads and their server processes are pinned to processors.
     #[serde(default = "bound")]
     pub pinned: bool,
-    /// Frames after the last one in which nothing is bound to a processor, shown beside.
+    /// Frames after the last one in which nothing is pinned to a processor; shown separately.
     #[serde(default)]
     pub free_frames: u32,
     /// Another program offers the load.
@@ -177,17 +177,17 @@ pub struct Cell {
     pub program: bool,
 }
 
-/// When the servers of all arms, or the processes of an embedded database, are restarted on their data. What differs
-/// from one start to the next (where memory lies, how code meets the caches) is chance that stays as long as they do.
+/// When the servers of all arms, or the processes of an embedded database, are restarted on their data. Some
+/// differences between starts (memory layout, how code fits the caches) are random and last as long as the process.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Starts {
-    /// With each epoch only: they are not Tithe's to start, or lose their data, or the budget is too small.
+    /// With each epoch only: Tithe did not start them, or they lose their data, or the budget is too small.
     #[default]
     Once,
     /// Before every frame.
     EveryFrame,
-    /// So often in the cell; its load is divided among them.
+    /// This many times in the cell; its load is divided among them.
     Several(u32),
 }
 
@@ -195,17 +195,17 @@ pub enum Starts {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WarmUp {
-    /// None beside that of every frame.
+    /// None besides that of every frame.
     #[default]
     None,
-    /// As long as the experiment asks for, of each arm.
+    /// As long as the experiment sets it, for each arm.
     Fixed {
         /// Its length, ns.
         ns: u64,
     },
-    /// Until the servers of all arms are steady, as [`steady`](crate::steady) tells it.
+    /// Until the servers of all arms are steady by the test in [`steady`](crate::steady).
     UntilSteady {
-        /// Load on each arm between two looks, ns.
+        /// Load on each arm between two checks, ns.
         window_ns: u64,
         /// Longest time of all arms together, connecting included, ns.
         at_most_ns: u64,
@@ -213,8 +213,8 @@ pub enum WarmUp {
 }
 
 impl WarmUp {
-    /// A guess of how long it takes with so many arms, s, on average over several starts: a third of what it may at
-    /// most. The first two show when it has ended, the others last as long as those say.
+    /// A guess of its length with this many arms, s, on average over several starts: a third of the maximum. The first
+    /// two starts show when it has ended, and the later ones use that length.
     pub(crate) fn guess_s(self, arms: f64) -> f64 {
         match self {
             Self::None => 0.0,
@@ -224,7 +224,7 @@ impl WarmUp {
     }
 }
 
-/// What a plan means that does not say it.
+/// The default of plans without the field.
 fn bound() -> bool {
     true
 }
@@ -235,8 +235,8 @@ impl Cell {
         self.slot_ns.saturating_mul(u64::from(self.blocks)).saturating_mul(arms as u64)
     }
 
-    /// Length of the slots of `frame` as it was carried out with these `slots`, ns: they may have been made longer than
-    /// planned, and operations may have lasted longer than their slots by far.
+    /// Length of the slots of `frame` as measured with these `slots`, ns. Slots may have been made longer than planned,
+    /// and operations may have lasted far longer than their slots.
     pub fn load_ns(&self, frame: &Frame, slots: &[Slot], arms: usize) -> u64 {
         let blocks = slots.iter().map(|slot| slot.block + 1).max().unwrap_or(self.blocks);
         // Records of earlier versions do not have the length of the slots.
@@ -244,12 +244,12 @@ impl Cell {
         let mut lanes_ns = BTreeMap::<u32, u64>::new();
         slots.iter().for_each(|slot| *lanes_ns.entry(slot.lane).or_default() += slot.wall_ns);
         let took_ns = lanes_ns.into_values().max().unwrap_or(0);
-        // What a program reports as its time is its own business, and the end of an operation is no overrun.
+        // A program reports its own time, so the end of an operation is no overrun.
         let overran = !self.program && took_ns > meant_ns.saturating_add(meant_ns / 10);
         if overran { took_ns } else { meant_ns }
     }
 
-    /// Starts of the servers that each of its epochs has at least.
+    /// Fewest starts of the servers in each epoch.
     pub fn starts_per_epoch(&self) -> u32 {
         match self.starts {
             Starts::Several(starts) => starts.div_ceil(self.epochs.max(1)),
@@ -257,12 +257,12 @@ impl Cell {
         }
     }
 
-    /// Starts of the servers that are planned at least, over all epochs; `None` where every frame has one.
+    /// Fewest planned starts of the servers, over all epochs; `None` if every frame has one.
     pub fn planned_starts(&self) -> Option<u32> {
         (self.starts != Starts::EveryFrame).then(|| self.epochs.saturating_mul(self.starts_per_epoch()))
     }
 
-    /// Pairs of sides of a server that its provider switches; 0 of any other.
+    /// Pairs of sides of a server that its provider switches; 0 for any other.
     pub fn pairs(&self) -> u32 {
         match self.design {
             Design::Switched { frames_a_side } => self.frames_max / frames_a_side.max(1).saturating_mul(2),
@@ -270,7 +270,7 @@ impl Cell {
         }
     }
 
-    /// Load that the cell may take, ns: its planned frames at their planned length.
+    /// Load budget of the cell, ns: its planned frames at their planned length.
     pub fn budget_ns(&self, arms: usize) -> u64 {
         self.frame_ns(arms).saturating_mul(u64::from(self.frames_max))
     }
@@ -279,7 +279,7 @@ impl Cell {
 /// Plans an experiment.
 ///
 /// # Errors
-/// A budget that buys too few frames, and a slot that is too short for its load. An experiment that came from
+/// A budget that allows too few frames, or a slot that is too short for its load. An experiment from
 /// [`parse`](crate::parse::parse) has neither.
 pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<Diagnostic>> {
     let cells = cells(&experiment, catalogue);
@@ -298,7 +298,7 @@ pub fn plan(experiment: Experiment, catalogue: &Catalogue) -> Result<Plan, Vec<D
     Ok(Plan { format: FORMAT, experiment, cells, start_spread, one_server_spread, cost_spread })
 }
 
-/// Why an experiment makes no plan.
+/// Why no plan can be made for an experiment.
 pub(crate) struct PlanProblem {
     /// The key of `[measure]` that it is about.
     pub key: &'static str,
@@ -361,15 +361,15 @@ fn cell(
     let usual = usual.max(shape.and_then(|shape| shape.slot_ns).unwrap_or(0));
     let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
     let attached = experiment.is_attached();
-    // What a server writes after a restart is not what it writes in the long run: every page is logged whole again.
+    // After a restart, a server does not write as in the long run: every page is logged in full again.
     let entry = catalogue.entry(&experiment.database).filter(|_| !attached);
     let limits = experiment.resources[resources].limits;
     let restarts = match program {
-        // One slice of every arm is a frame, and a slice after it would find what that one has read.
+        // One slice of every arm is a frame; a further slice would find data that the first has read into the cache.
         true => limits.cold && entry.is_some_and(|entry| entry.keeps_data),
-        // Caches that do not hold the data would be filled by reading all of them, which takes longer than a frame.
+        // If caches do not hold the data, filling them means reading all data, which takes longer than a frame.
         false => {
-            // The process of an embedded database starts in some milliseconds.
+            // The process of an embedded database starts within milliseconds.
             let soon = entry.is_some_and(|entry| entry.restarts || (entry.embedded && entry.keeps_data));
             let in_turn = design != Design::Sequential;
             !writes && (limits.cold || (in_turn && !spills(experiment, limits, shape))) && soon
@@ -387,7 +387,7 @@ fn cell(
         Design::Interleaved | Design::Duet => {
             (per_arm_ns.div_ceil(slot_ns) as u32).max(PAIRS_MIN.div_ceil(lanes(clients)))
         }
-        // A pair of slices is a value of its own; a frame of the others is one arm's second.
+        // A pair of slices is one value; a frame of the other designs is one arm's second.
         Design::Slices | Design::Sequential | Design::Switched { .. } => 1,
     };
     let design = match design {
@@ -417,13 +417,13 @@ fn cell(
     }
 }
 
-/// What planning knows about a workload; `None` for a kind that this build does not have.
+/// The plan's facts about a workload; `None` for a kind that this build does not have.
 pub(crate) fn shape(workload: &Workload, catalogue: &Catalogue) -> Option<WorkloadShape> {
     let kind = catalogue.workloads.iter().find(|kind| kind.id == workload.kind)?;
     Some((kind.shape)(&workload.properties))
 }
 
-/// Lanes that the plan counts on. A machine with more processors drives more of them, one with a single processor one.
+/// Lanes that the plan assumes. A machine with more processors drives more of them, one with a single processor one.
 fn lanes(clients: u32) -> u32 {
     clients.clamp(1, 2)
 }
@@ -441,7 +441,7 @@ fn slot_min_ns(arrivals: Arrivals, clients: u32) -> u64 {
     }
 }
 
-/// What stands against running `cells`.
+/// Reasons against running `cells`.
 pub(crate) fn plan_problems(experiment: &Experiment, cells: &[Cell]) -> Vec<PlanProblem> {
     let plan_problems = [
         slot_objection(cells),
@@ -453,7 +453,7 @@ pub(crate) fn plan_problems(experiment: &Experiment, cells: &[Cell]) -> Vec<Plan
     plan_problems.into_iter().flatten().collect()
 }
 
-/// What cannot be asked of another program.
+/// Requests that another program cannot fulfil.
 fn program_objection(cells: &[Cell]) -> Option<PlanProblem> {
     let cell = cells.iter().find(|cell| cell.program)?;
     if cell.design == Design::Duet {
@@ -474,7 +474,7 @@ fn program_objection(cells: &[Cell]) -> Option<PlanProblem> {
     })
 }
 
-/// Starts that are asked for and are not Tithe's to make.
+/// A number of starts for servers that Tithe did not start.
 fn starts_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProblem> {
     let starts = experiment.measure.starts.filter(|starts| *starts > 1)?;
     let cell = cells.iter().find(|cell| !starts_are_ours(experiment, cell))?;
@@ -540,24 +540,24 @@ fn budget_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProbl
     })
 }
 
-/// Load with which every one of so many `cells` of so many `arms` can be told anything about, s, where nothing is asked
-/// of slots and starts.
+/// Load that gives a result for every one of this many `cells` of this many `arms`, s, with the default slots and
+/// starts.
 pub(crate) fn enough_s(arms: usize, cells: usize) -> f64 {
     FRAME_PER_RESTART_NS as f64 / 1e9 * f64::from(FRAMES_MIN) * (arms * cells) as f64
 }
 
-/// The least load with which every cell of `experiment` can be told anything about, s.
+/// The least load that gives a result for every cell of `experiment`, s.
 pub fn least_budget_s(experiment: &Experiment, catalogue: &Catalogue) -> f64 {
     let cells = cells(experiment, catalogue);
     let needed = cells.iter().map(|cell| needed_ns(experiment, cell)).max().unwrap_or(0);
     needed as f64 / 1e9 * cells.len() as f64
 }
 
-/// Makes the budget of `experiment` what it needs at least, where it is less.
+/// Raises the budget of `experiment` to the least it needs.
 pub fn afford(experiment: &mut Experiment, catalogue: &Catalogue) {
-    // A larger budget may bear more epochs, which need more of it: at most so often.
+    // A larger budget may allow more epochs, which need a larger budget: try at most this often.
     const LOOKS: usize = 3;
-    // Part by which rounding to whole frames may not take one away.
+    // Margin, so that rounding to whole frames does not lose one.
     const ROUNDING: f64 = 1e-9;
     for _ in 0..LOOKS {
         let least_s = least_budget_s(experiment, catalogue) * (1.0 + ROUNDING);
@@ -565,12 +565,12 @@ pub fn afford(experiment: &mut Experiment, catalogue: &Catalogue) {
     }
 }
 
-/// The smallest share of the budget with which `cell` can be told anything about, ns.
+/// The smallest share of the budget that gives a result for `cell`, ns.
 fn needed_ns(experiment: &Experiment, cell: &Cell) -> u64 {
     cell.frame_ns(experiment.arms.len()).saturating_mul(u64::from(least_frames(cell)))
 }
 
-/// The fewest frames with which `cell` can be told anything about.
+/// The fewest frames that give a result for `cell`.
 fn least_frames(cell: &Cell) -> u32 {
     match cell.design {
         Design::Switched { .. } => PAIRS_MIN_SWITCHED * sides::whole_frames(cell),
@@ -600,7 +600,7 @@ fn slug(name: &str) -> String {
     if slug.is_empty() { "cell".to_owned() } else { slug.to_owned() }
 }
 
-/// `id`, with a number behind it where it is taken.
+/// `id`, with a number appended if it is taken.
 fn unique(id: &str, taken: &mut BTreeSet<String>) -> String {
     let numbered = (2..).map(|number| format!("{id}-{number}"));
     let free = std::iter::once(id.to_owned()).chain(numbered).find(|id| !taken.contains(id));

@@ -1,23 +1,23 @@
-//! What profiled frames saw: samples of the kernel's clock by arm, side and stack. One [`ProfiledFrame`] a line of
+//! Results of profiled frames: samples of the kernel's clock by arm, side and stack. One [`ProfiledFrame`] per line of
 //! `profile.jsonl`.
 //!
-//! Profiled frames alternate with frames of the same form that are not sampled, so that what sampling costs is known.
-//! They are spread between the measured ones and are none of them: no other figure contains one.
+//! Profiled frames alternate with frames of the same form that are not sampled, so that the cost of sampling is known.
+//! They run between the measured ones but are not counted as such: no other figure contains one.
 
 use serde::{Deserialize, Serialize};
 
 use crate::record::Slot;
 
-/// Pairs of a frame that is sampled and one that is not, in a cell.
+/// Pairs of a sampled and an unsampled frame, in a cell.
 pub const PROFILED_PAIRS: u32 = 20;
 
-/// Pairs that one start of the servers has at most, in a cell that has several starts; their order is mirrored.
+/// Most pairs of one start of the servers, in a cell that has several starts; their order is mirrored.
 pub const PAIRS_OF_START: u32 = 2;
 
-/// Number of a cell's first profiled frame: beyond those of all measured ones.
+/// Number of a cell's first profiled frame: above those of all measured ones.
 pub const PROFILED_FROM: u32 = 1_000_000;
 
-/// One frame whose threads were sampled, or one beside it whose threads were not.
+/// One frame whose threads were sampled, or its partner whose threads were not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfiledFrame {
     /// Index of the cell in the plan.
@@ -26,7 +26,7 @@ pub struct ProfiledFrame {
     pub frame: u32,
     /// Number of the start within the cell.
     pub start: u32,
-    /// False of a frame that only shows what sampling costs.
+    /// False for a frame that only shows the cost of sampling.
     pub sampled: bool,
     /// Why it must not be used.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -45,19 +45,19 @@ pub struct ProfiledFrame {
     pub stacks: Vec<Stack>,
 }
 
-/// What accounts say of one arm's slots in a profiled frame.
+/// Totals of one arm's slots in a profiled frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProfiledArm {
     /// Operations that succeeded.
     pub operations: u64,
     /// Processor time of the client threads, ns.
     pub client_cpu_ns: u64,
-    /// Processor time of the tasks that serve them, ns; 0 where it cannot be seen.
+    /// Processor time of the tasks that serve them, ns; 0 if it is not visible.
     pub server_cpu_ns: u64,
 }
 
 impl ProfiledArm {
-    /// Of arm `arm` over all its `slots`.
+    /// The totals of arm `arm` over all its `slots`.
     pub fn of(slots: &[Slot], arm: u32) -> Self {
         slots.iter().filter(|slot| slot.arm == arm).fold(Self::default(), |sum, slot| Self {
             operations: sum.operations + slot.operations,
@@ -77,7 +77,7 @@ impl ProfiledArm {
 pub struct Function {
     /// File name of the program or library, or `[kernel]`.
     pub object: String,
-    /// Name; `None` where the object has no symbol there.
+    /// Name; `None` if the object has no symbol there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
 }
@@ -95,7 +95,7 @@ pub enum Side {
     Server,
     /// The process that writes the server's log for all clients.
     LogWriter,
-    /// What else the server or Tithe has started: background processes, a log collector, an encrypting file system.
+    /// Other tasks that the server or Tithe started: background processes, a log collector, an encrypting file system.
     Helper,
     /// A thread of the kernel.
     Kernel,
@@ -105,12 +105,12 @@ impl Side {
     /// All of them, in the order of reports.
     pub const ALL: [Self; 5] = [Self::Client, Self::Server, Self::LogWriter, Self::Helper, Self::Kernel];
 
-    /// True where its time is part of the cost in processor time per operation.
+    /// True if its time is part of the processor time per operation.
     pub fn is_counted(self) -> bool {
         matches!(self, Self::Client | Self::Server | Self::LogWriter)
     }
 
-    /// As reports name it.
+    /// Its name in reports.
     pub fn words(self) -> &'static str {
         match self {
             Self::Client => "client",
@@ -127,7 +127,7 @@ impl Side {
 pub struct Stack {
     /// Index of the arm.
     pub arm: u32,
-    /// Whose time it is.
+    /// Whose time a sample belongs to.
     pub side: Side,
     /// Name of the thread.
     pub task: String,
@@ -155,7 +155,7 @@ impl ProfiledFrame {
         }
     }
 
-    /// True where stacks name functions and arms that are there: a damaged line is not used.
+    /// True if stacks refer to existing functions and arms: a damaged line is not used.
     pub fn is_whole(&self, arms: usize) -> bool {
         let named = |stack: &Stack| {
             (stack.arm as usize) < arms
@@ -170,7 +170,7 @@ impl ProfiledFrame {
 mod tests {
     use super::*;
 
-    /// Slots of two arms, in powers of ten so that no sum is another one's.
+    /// Slots of two arms, in powers of ten so that all sums differ.
     fn slots() -> Vec<Slot> {
         let slot = |arm, operations, client_cpu_ns, server_cpu_ns| Slot {
             arm,

@@ -1,7 +1,7 @@
 //! Quantities in words: counts, rates, lengths of time, sizes and levels with their units.
 //!
-//! Plan, evidence, progress and report use these functions, so that the same quantity reads the same
-//! everywhere. What needs more than one number, a cost with its interval, is written by the report.
+//! Plan, evidence, progress and report use these functions, so that the same quantity looks the same everywhere. The
+//! report writes what needs more than one number, such as a cost with its interval.
 
 /// The sign of a number below zero, as wide as a plus.
 pub const MINUS: char = '−';
@@ -11,17 +11,17 @@ pub fn count(number: u64) -> String {
     group(&number.to_string())
 }
 
-/// How many in a second, as somebody chose it: thousands separated, with all decimals that it has: `2,000`, `12.5`.
+/// A rate per second that the user chose: thousands separated, with all its decimals: `2,000`, `12.5`.
 pub fn rate(per_second: f64) -> String {
     group(&per_second.to_string())
 }
 
-/// A percentage, of a number that was written: `12.2 %`. Every percentage that a reader meets has this form.
+/// A percentage, from a formatted number: `12.2 %`. Every percentage that a reader sees has this form.
 pub fn percentage(number: &str) -> String {
     format!("{number} %")
 }
 
-/// A length of time in seconds, rounded to be understood and not to be computed with: `40 s`, `6 min`, `1 h 20 min`.
+/// A length of time in seconds, rounded for reading, not for computing: `40 s`, `6 min`, `1 h 20 min`.
 pub fn duration(seconds: f64) -> String {
     let minutes = (seconds / 60.0).round();
     if !seconds.is_finite() {
@@ -35,7 +35,7 @@ pub fn duration(seconds: f64) -> String {
     }
 }
 
-/// A length of time in seconds that somebody chose or that bounds something: `20 ms`, `1.5 s`, `1 min 40 s`.
+/// A length of time in seconds that the user chose or that is a limit: `20 ms`, `1.5 s`, `1 min 40 s`.
 pub fn precise_duration(seconds: f64) -> String {
     let round = |value: f64| (value * 10.0).round() / 10.0;
     if seconds < 0.9995 {
@@ -74,14 +74,14 @@ pub fn size(bytes: u64) -> String {
     }
 }
 
-/// Bytes that are only guessed, in powers of ten, without digits that a guess does not have: `5.0 MB`, `48 MB`.
+/// Bytes that are only a guess, in powers of ten, rounded to meaningful digits: `5.0 MB`, `48 MB`.
 pub fn rough_size(bytes: f64) -> String {
     let (unit, name) = decimal_unit(bytes).unwrap_or((1.0, "B"));
     let decimals = usize::from(bytes / unit < 10.0);
     format!("{:.decimals$} {name}", bytes / unit)
 }
 
-/// The largest power of a thousand bytes that `bytes` reach, with its name; `None` below one kilobyte.
+/// The largest power of a thousand bytes that is not above `bytes`, with its name; `None` below one kilobyte.
 fn decimal_unit(bytes: f64) -> Option<(f64, &'static str)> {
     [(1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")].into_iter().find(|(unit, _)| bytes >= *unit)
 }
@@ -96,13 +96,14 @@ pub fn memory(bytes: u64) -> String {
     }
 }
 
-/// A level in the unit that reads best: `1.53 ms`, `9,216 bytes/op`.
+/// A level in the unit that is easiest to read: `1.53 ms`, `9,216 bytes/op`.
 pub fn amount(value: f64, unit: &str) -> String {
     let (divisor, unit) = readable(value.abs(), unit);
     with_unit(fixed(value / divisor, decimals(value / divisor)), &unit)
 }
 
-/// The divisor and the unit in which `size` reads best: microseconds become ms and s, bytes become kB, MB and GB.
+/// The divisor and the unit in which `size` is easiest to read: microseconds become ms and s, bytes become kB, MB and
+/// GB.
 pub fn readable(size: f64, unit: &str) -> (f64, String) {
     let steps: &[(f64, f64, &str)] = match unit.split('/').next() {
         Some("µs") => &[(1e6, 1e6, "s"), (1e3, 1e3, "ms")],
@@ -116,7 +117,7 @@ pub fn readable(size: f64, unit: &str) -> (f64, String) {
     (*divisor, format!("{larger}{per}"))
 }
 
-/// A number that was written, with its unit behind it; where there is no unit, the number alone.
+/// A formatted number followed by its unit; without a unit, the number alone.
 pub fn with_unit(text: String, unit: &str) -> String {
     if unit.is_empty() { text } else { format!("{text} {unit}") }
 }
@@ -148,7 +149,7 @@ pub fn fixed(value: f64, decimals: usize) -> String {
     format!("{sign}{}", group(&text))
 }
 
-/// A comma before every third digit of the whole number, from the right; decimals stay as they are.
+/// A comma before every third digit of the whole number, from the right; decimals stay unchanged.
 fn group(number: &str) -> String {
     let (digits, decimals) = number.split_at(number.find('.').unwrap_or(number.len()));
     let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);

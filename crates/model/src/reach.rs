@@ -1,8 +1,8 @@
-//! What an experiment has run, said to a server, loaded or opened that is not Tithe's own: what its reader must trust.
+//! Everything that an experiment runs, sends to a server, loads or opens that is not Tithe's own: what its reader must
+//! trust.
 //!
 //! A server has its account's rights, and an administrator's statements have the server's: they can start programs and
-//! open files as a command can. So every text of the experiment's own that something carries out is listed, and none is
-//! judged by what it seems to do.
+//! open files like a command. So every text of the experiment that is executed is listed, whatever it seems to do.
 
 use std::path::Path;
 
@@ -12,34 +12,34 @@ use crate::{
     parse::SETTINGS,
 };
 
-/// One such thing.
+/// One such text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reached {
-    /// Where the experiment has it: keys, numbers of items from 0, and names of protections.
+    /// Its place in the experiment: keys, numbers of items from 0, and names of protections.
     pub place: Vec<String>,
     /// What is done with it.
     pub how: How,
-    /// It, in the experiment's own words; of a file its path.
+    /// The text, in the experiment's own words; for a file its path.
     pub text: String,
 }
 
-/// What is done with what an experiment brings.
+/// What is done with a text of the experiment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum How {
     /// Tithe starts it.
     Command,
     /// A setting by which the server starts, loads or opens something.
     Setting,
-    /// A server, a program or the data get the content of a file.
+    /// The content of a file goes to a server, a program or the data.
     File,
     /// A server runs it.
     Statement,
-    /// Clients, or a program that Tithe starts, carry it out.
+    /// Clients, or a program that Tithe starts, execute it.
     Script,
 }
 
 impl How {
-    /// The word for it.
+    /// Its name.
     pub fn word(self) -> &'static str {
         match self {
             Self::Command => "command",
@@ -54,27 +54,27 @@ impl How {
 /// Parts of the names of settings by which servers start programs, load code or read further settings.
 const NAMES: [&str; 9] = ["command", "cmd", "librar", "module", "plugin", "include", "init_", "provider", "wsrep"];
 
-/// Values that name nothing.
+/// Values that name no file or program.
 const WORDS: [&str; 8] = ["on", "off", "yes", "no", "true", "false", "none", "default"];
 
-/// True where the setting `name` with this `value` can have a server start, load or open something.
+/// True if the setting `name` with this `value` can make a server start, load or open something.
 pub fn setting_reaches(name: &str, value: &str) -> bool {
     let plain = name.to_lowercase().replace('-', "_");
     let is_odd = |sign: char| !sign.is_ascii_alphanumeric() && !"_.".contains(sign);
     let value = value.trim();
-    // Of a command such a word is the name of a program.
+    // In a command such a word is the name of a program.
     let is_command = plain.ends_with("_command") || plain.ends_with("_cmd");
     let names_nothing = value.is_empty()
         || WORDS.contains(&value.to_lowercase().as_str()) && !is_command
         || value.chars().all(|sign| sign.is_ascii_digit() || "+-.".contains(sign)) && !value.contains("..");
-    // It forgets a command of the server's own language, or calls it otherwise.
+    // It removes or renames a command of the server's own language.
     let is_renaming = plain == "rename_command";
     let named = NAMES.iter().any(|part| plain.contains(part)) && !is_renaming;
     let has_path = value.contains(['/', '\\', '|', '`', '~']) || value.contains("..") || value.contains("$(");
     plain.contains(is_odd) || !names_nothing && (named || has_path)
 }
 
-/// Everything of that kind in `experiment`, in its order.
+/// All such texts in `experiment`, in its order.
 pub fn reached(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Reached> {
     let mut all = Vec::new();
     let mut put = |place: &[&str], how: How, text: &str| {
@@ -96,7 +96,7 @@ pub fn reached(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Reached> {
             put(&[&["workload", &number.to_string()], place].concat(), how, text);
         });
     }
-    // The A/A arm is the baseline once more.
+    // The A/A arm is a copy of the baseline.
     for (number, arm) in experiment.arms.iter().enumerate().filter(|(_, arm)| !arm.aa) {
         let number = number.to_string();
         let lead = ["arm", &number];
@@ -125,7 +125,7 @@ pub fn reached(experiment: &Experiment, catalogue: &Catalogue) -> Vec<Reached> {
     all
 }
 
-/// Takes in a place, what is done there, and with what.
+/// Receives a place, what is done there, and the text.
 type Put<'p> = dyn FnMut(&[&str], How, &str) + 'p;
 
 fn of_workload(workload: &Workload, catalogue: &Catalogue, put: &mut Put<'_>) {
@@ -155,7 +155,7 @@ fn is_numbered(name: &str, lead: &str) -> bool {
 fn of_protection(protection: &Protection, put: &mut Put<'_>) {
     let Some(custom) = &protection.custom else { return };
     let Custom { settings, files, statements, undo, session, claims, description: _ } = &**custom;
-    // What an arm itself has stands beside its name.
+    // An arm's own keys are next to its name.
     let of_arm = [SETTINGS, "claims"].contains(&protection.id.as_str());
     let lead: &[&str] = if of_arm { &[] } else { &["protections", &protection.id] };
     for (name, value) in settings.iter().filter(|(name, value)| setting_reaches(name, value)) {
@@ -182,7 +182,7 @@ fn of_protection(protection: &Protection, put: &mut Put<'_>) {
 }
 
 impl Reached {
-    /// The protection that has it, if it is one with a name of its own, and where in that.
+    /// The protection that contains it, if that has a name of its own, and the place within it.
     pub fn in_protection(&self) -> Option<(&str, &[String])> {
         match self.place.as_slice() {
             [arm, _, protections, id, rest @ ..] if arm == "arm" && protections == "protections" => Some((id, rest)),
@@ -190,7 +190,7 @@ impl Reached {
         }
     }
 
-    /// The words in it that may be paths of files whose content counts as it does.
+    /// Words in it that may be paths of files; their content is as relevant as the text.
     pub fn files(&self) -> Vec<&Path> {
         match self.how {
             How::File => vec![Path::new(&self.text)],

@@ -1,8 +1,8 @@
-//! What a run writes down: the contract between run and report.
+//! The records of a run: the contract between run and report.
 //!
-//! One [`Slot`] a row of `slots.csv`, one [`Frame`] a line of `frames.jsonl`, one [`Finding`] a line of
-//! `evidence.jsonl`, one [`Event`] a line of `events.jsonl`. Everything is in base units: ns, bytes, counts.
-//! A frame counts only once its line stands in `frames.jsonl`; slots of a frame without a line are ignored.
+//! One [`Slot`] per row of `slots.csv`, one [`Frame`] per line of `frames.jsonl`, one [`Finding`] per line of
+//! `evidence.jsonl`, one [`Event`] per line of `events.jsonl`. Everything is in base units: ns, bytes, counts. A frame
+//! counts only once its line is in `frames.jsonl`; slots of a frame without a line are ignored.
 
 use std::collections::BTreeMap;
 
@@ -39,24 +39,23 @@ pub struct Slot {
     pub latency_sum_ns: u64,
     /// Processor time of the client thread, ns.
     pub client_cpu_ns: u64,
-    /// Processor time of the server processes or threads of this lane's connections, ns; 0 where they cannot be seen.
+    /// Processor time of the server processes or threads of this lane's connections, ns; 0 if they are not visible.
     pub server_cpu_ns: u64,
-    /// Time that client and server of this lane were ready but had no processor, each counted by itself, ns; 0 where it
-    /// cannot be seen.
+    /// Time that client and server of this lane were ready but had no processor, each counted by itself, ns; 0 if it is
+    /// not visible.
     pub wait_ns: u64,
     /// Time in which neither client nor server of this lane ran although one of them could have, because other programs
-    /// had their processor, ns; `None` where that is unknown.
+    /// had their processor, ns; `None` if that is unknown.
     pub stalled_ns: Option<u64>,
 }
 
-/// How the time is known for which other programs kept a lane from its processor ([`Slot::stalled_ns`]).
+/// The source of the time for which other programs kept a lane from its processor ([`Slot::stalled_ns`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stalls {
-    /// By the pressure that the kernel keeps of a control group with the lane's client and servers.
+    /// The kernel's pressure (PSI) of a control group with the lane's client and servers.
     Pressure,
-    /// By the waits of client and server for a processor, which is too long by the time in which both of them were
-    /// awake.
+    /// The waits of client and server for a processor; this is too large by the time in which both were awake.
     Waits,
     /// It is unknown, for this reason.
     Unseen(String),
@@ -79,7 +78,7 @@ pub struct Frame {
     pub frame: u32,
     /// Epoch within the cell.
     pub epoch: u32,
-    /// Number of the start of the servers, or of the embedded database's processes, that it was measured on, counted
+    /// Number of the start of the servers, or of the embedded database's processes, on which it was measured, counted
     /// over the cell's epochs.
     pub start: u32,
     /// When it began, ns since 1970.
@@ -88,21 +87,21 @@ pub struct Frame {
     pub duration_ns: u64,
     /// Why this frame must not be used; it keeps its record.
     pub invalid: Option<Invalid>,
-    /// True when nothing was bound to a processor: such frames are shown beside the others and decide nothing.
+    /// True if nothing was pinned to a processor: such frames are shown separately and decide nothing.
     #[serde(default)]
     pub free: bool,
-    /// Length of its slots, ns; the plan's, or longer where carry-over asked for it.
+    /// Length of its slots, ns; the plan's, or longer because of carry-over.
     #[serde(default)]
     pub slot_ns: u64,
     /// Its settling time, ns; the plan's, or longer.
     #[serde(default)]
     pub settling_ns: u64,
-    /// How it is known what other programs took of its slots.
+    /// The source of the time that other programs took of its slots.
     #[serde(default)]
     pub stalls: Stalls,
     /// The arms, in the experiment's order.
     pub arms: Vec<ArmFrame>,
-    /// The machines that offered its load, in the order of their lanes; none where it came from Tithe's own process.
+    /// The machines that offered its load, in the order of their lanes; none if it came from Tithe's own process.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub agents: Vec<AgentFrame>,
     /// The machine during the frame.
@@ -110,7 +109,7 @@ pub struct Frame {
 }
 
 impl Frame {
-    /// True where it counts for the figures of its cell: those of frames that bind nothing stand beside them.
+    /// True if it counts for the figures of its cell; unpinned frames are shown separately.
     pub fn is_used(&self) -> bool {
         self.invalid.is_none() && !self.free
     }
@@ -119,13 +118,13 @@ impl Frame {
 /// What one load machine did during a frame.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AgentFrame {
-    /// The name that its agent gave.
+    /// The name of its agent.
     pub name: String,
     /// Its lanes in this cell.
     pub lanes: u32,
     /// By how much its clock was ahead of the coordinator's before the frame, ns.
     pub clock_offset_ns: i64,
-    /// How far that may be wrong, before or after the frame, and by how much it changed between, ns.
+    /// Largest error of that offset, before or after the frame, and its change between them, ns.
     pub clock_bound_ns: u64,
 }
 
@@ -148,12 +147,12 @@ pub struct ArmFrame {
     pub intended: BTreeMap<String, Histogram>,
     /// Mean time to open one connection, authentication and handshake included, ns.
     pub connect_ns: u64,
-    /// What it took by part; empty where the connections are not Tithe's own.
+    /// The time to connect, by part; empty if the connections are not Tithe's own.
     #[serde(default, skip_serializing_if = "Connecting::is_empty")]
     pub connecting: Connecting,
     /// Growth over the measured part of the frame.
     pub counters: Counters,
-    /// Operations of this epoch before the frame, warm-up included: how far the last checkpoint lies back.
+    /// Operations of this epoch before the frame, warm-up included: how long ago the last checkpoint was.
     #[serde(default)]
     pub operations_before: u64,
     /// Carry-over: operations and ln(median latency in ns) by the time from the slot's start to the operation's, in the
@@ -163,12 +162,12 @@ pub struct ArmFrame {
 }
 
 impl ArmFrame {
-    /// All operations of the measured part of the frame: those that the counters were spent on.
+    /// All operations of the measured part of the frame, those in lead-in slots included, as in the counters.
     pub fn all_operations(&self) -> u64 {
         self.operations + self.operations_lead_in
     }
 
-    /// True where it has no more operations than there can be: their sums over all frames of a run are whole numbers.
+    /// True if its counts are possible: their sums over all frames of a run are exact whole numbers.
     pub fn is_possible(&self) -> bool {
         const OPERATIONS_MAX: u64 = 1 << 48;
         let counts = [self.operations, self.operations_lead_in, self.failed, self.unfinished, self.operations_before];
@@ -178,15 +177,15 @@ impl ArmFrame {
     }
 }
 
-/// Ends of the phases of a slot in which operations are told apart by when they started, ns; the last phase has no end.
+/// Ends of the phases of a slot, by which operations are grouped by their start, ns; the last phase has no end.
 pub const PHASES_NS: [u64; 8] = [200_000, 500_000, 1_000_000, 2_000_000, 4_000_000, 8_000_000, 16_000_000, 32_000_000];
 
-/// Counters of one arm over one frame. `None`: cannot be seen here.
+/// Counters of one arm over one frame. `None`: not visible here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
     /// Processor time of the whole server process tree, background work included, ns.
     pub server_cpu_ns: Option<u64>,
-    /// Of that, in user mode, ns; in ticks of the kernel, 10 ms as a rule, so that many frames are needed.
+    /// Of that, in user mode, ns; in ticks of the kernel, usually 10 ms, so that many frames are needed.
     #[serde(default)]
     pub server_user_ns: Option<u64>,
     /// Of that, in the kernel, ns; in ticks.
@@ -202,9 +201,9 @@ pub struct Counters {
     pub wal_bytes: Option<u64>,
     /// Bytes appended to the server's log and audit files.
     pub log_bytes: Option<u64>,
-    /// Bytes that the server caused to be read from storage.
+    /// Bytes that the server read from storage.
     pub read_bytes: Option<u64>,
-    /// Bytes that the server caused to be written to storage.
+    /// Bytes that the server wrote to storage.
     pub written_bytes: Option<u64>,
     /// Bytes that the clients sent.
     pub sent_bytes: Option<u64>,
@@ -213,7 +212,7 @@ pub struct Counters {
     /// Statements that the clients sent; `None` for workloads on records by key, which send one an operation.
     #[serde(default)]
     pub statements: Option<u64>,
-    /// Context switches of the server's processes, voluntary and not.
+    /// Context switches of the server's processes, voluntary and involuntary.
     pub switches: Option<u64>,
     /// Resident memory of the server's processes at the end of the frame, private part, bytes (a level, not growth).
     pub memory_bytes: Option<u64>,
@@ -230,14 +229,14 @@ pub struct Host {
     pub cpu_pressure: Option<f64>,
     /// Share of the frame in which some task waited for storage (PSI), 0–1.
     pub io_pressure: Option<f64>,
-    /// Share of processor time that the hypervisor took, 0–1.
+    /// Share of processor time that the hypervisor took (steal time), 0–1.
     pub steal: Option<f64>,
-    /// Share of the frame in which Tithe's control group was kept from running by its processor quota, 0–1.
+    /// Share of the frame in which the processor quota throttled Tithe's control group, 0–1.
     #[serde(default)]
     pub throttled: Option<f64>,
 }
 
-/// What an evidence check saw, on both arms.
+/// The result of an evidence check, on both arms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
     /// Index of the cell in the plan.
@@ -248,28 +247,29 @@ pub struct Finding {
     pub arm: u32,
     /// When it was checked.
     pub phase: Phase,
-    /// Identifier of the protection whose claim this is, or what else is checked: the kind of a workload, a switch.
+    /// Identifier of the protection with this claim, or of another checked thing: the kind of a workload, a switch.
     pub protection: String,
     /// Identifier of the check.
     pub check: String,
-    /// What must hold, one sentence.
+    /// What must be true, one sentence.
     pub claim: String,
-    /// A claim must hold for the arm to be proven, or strengthens the proof; a disclosure is told and proves nothing.
+    /// A claim must hold for the arm to be proven, or strengthens the proof; a disclosure is reported and proves
+    /// nothing.
     pub role: Role,
     /// The outcome.
     pub verdict: Verdict,
-    /// What was seen on this arm.
+    /// The observation on this arm.
     pub protected: String,
-    /// What was seen on the plain arm, or of the check's own control.
+    /// The observation on the plain arm, or for the check's own control.
     pub control: String,
 }
 
-/// The disclosure whose failing means that a kernel encrypted without instructions that processors have for it. Figures
-/// of the arm are flagged then.
+/// The disclosure that fails if a kernel encrypted without the processor's instructions for it. The figures of the arm
+/// are then flagged.
 pub const CIPHER_DRIVER: &str = "cipher-driver";
 
-/// The check of a server that its provider switches: the provider's command succeeded, and the server answers as it
-/// was told to. It adds to a proof, and is none by itself.
+/// The check of a server that its provider switches: the provider's command succeeded, and the server reports the
+/// requested state. It strengthens a proof, but is not one by itself.
 pub const TOLD_BY_PROVIDER: &str = "told-by-provider";
 
 /// When evidence was gathered.
@@ -282,21 +282,21 @@ pub enum Phase {
     After,
 }
 
-/// What a finding is for.
+/// The purpose of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Must hold, or the arm is unproven.
     Claim,
-    /// Adds to a proof and is not needed for one: an arm can be proven without where the place of its server keeps
-    /// anybody from looking. One that fails disproves like any other.
+    /// Strengthens a proof but is not required: an arm can be proven without it if its server's place prevents the
+    /// check. If it fails, it disproves like any other claim.
     Strengthens,
-    /// A property that the reader should know; it holds or not without touching the arm's proof.
+    /// A property that the reader should know; it does not affect the arm's proof.
     Disclosure,
 }
 
 impl Role {
-    /// True for what proves something where it holds, and disproves where it fails.
+    /// True for a role that proves something if it holds, and disproves if it fails.
     pub fn is_claim(self) -> bool {
         self != Self::Disclosure
     }
@@ -310,14 +310,14 @@ pub enum Verdict {
     Holds,
     /// Does not hold on the protected arm.
     Fails,
-    /// The check proves nothing here: its positive control failed, or it could not look.
+    /// The check proves nothing here: its positive control failed, or it could not run.
     CannotTell,
-    /// The check could not look because of where an attached server is: at files of another machine, below TLS that the
-    /// server's URL asks for.
+    /// The check could not run because of where an attached server is: it needs files of another machine, or traffic
+    /// below the TLS of the server's URL.
     OutOfReach,
 }
 
-/// How a warm-up ended that was to last until the servers of all arms were steady.
+/// The end of a warm-up that was to last until the servers of all arms were steady.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WarmedUp {
     /// Number of the start, counted over the cell's epochs.
@@ -328,26 +328,26 @@ pub struct WarmedUp {
     pub windows: u32,
     /// Whether the servers were steady at its end.
     pub ended: Steadiness,
-    /// The quantity that stood furthest from that, or came to it last.
+    /// The quantity that was furthest from steady, or became steady last.
     pub quantity: Steadied,
-    /// The arm of which that was, by its index in the experiment.
+    /// The arm with that quantity, by its index in the experiment.
     pub arm: u32,
-    /// How that changed from the third quarter of the warm-up to the last, natural-log ratio; 0 where it was too short
-    /// to tell.
+    /// The change of that quantity from the third quarter of the warm-up to the last, natural-log ratio; 0 if it was
+    /// too short.
     pub change: f64,
-    /// It lasted as long as the warm-ups before it had shown together to be enough.
+    /// It lasted as long as earlier warm-ups together had shown to be enough.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub as_before: bool,
 }
 
 impl WarmedUp {
-    /// True when the servers certainly changed at its end, and by more than a warm-up may leave.
+    /// True if the servers were certainly still changing at its end, by more than the allowed limit.
     pub fn is_unsteady(&self) -> bool {
         self.ended == Steadiness::Changing && self.change.abs() >= steady::BOUND
     }
 }
 
-/// What a warm-up is to bring to a steady state.
+/// A quantity that a warm-up brings to a steady state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Steadied {
@@ -361,7 +361,7 @@ pub enum Steadied {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 pub enum Event {
-    /// A run began or was taken up again.
+    /// A run began or was resumed.
     RunStarted {
         /// Version of the program.
         tithe: String,
@@ -373,7 +373,7 @@ pub enum Event {
         /// Index of the cell.
         cell: u32,
     },
-    /// All arms of the cell are on one server and only read, so that start-to-start variation is the same for all of
+    /// All arms of the cell share one server and only read, so that start-to-start variation is the same for all of
     /// them.
     StartsShared {
         /// Index of the cell.
@@ -387,10 +387,10 @@ pub enum Event {
         epoch: u32,
         /// Index of the arm.
         arm: u32,
-        /// Product and exact version as the server says it.
+        /// Product and exact version as the server reports it.
         version: String,
     },
-    /// Part of an arm's data is loaded; reported to the listener, and not kept.
+    /// Part of an arm's data is loaded; sent to the listener, and not stored.
     Loading {
         /// Index of the cell.
         cell: u32,
@@ -401,7 +401,7 @@ pub enum Event {
         /// Records to load.
         of: u64,
     },
-    /// A start is warmed up until it is steady; reported to the listener, and not kept.
+    /// A start is warmed up until it is steady; sent to the listener, and not stored.
     WarmingUp {
         /// Index of the cell.
         cell: u32,
@@ -410,14 +410,14 @@ pub enum Event {
         /// How long it may take, s.
         at_most_s: f64,
     },
-    /// The servers are watched while they are idle; reported to the listener, and not kept.
+    /// The servers are watched while they are idle; sent to the listener, and not stored.
     Idle {
         /// Index of the cell.
         cell: u32,
         /// How long it will take, s.
         length_s: f64,
     },
-    /// A check begins, which may have to wait for what the server writes; reported to the listener, and not kept.
+    /// A check begins, which may have to wait for the server's writes; sent to the listener, and not stored.
     Looking {
         /// Index of the cell.
         cell: u32,
@@ -425,7 +425,7 @@ pub enum Event {
         arm: u32,
         /// Before or after measuring.
         phase: Phase,
-        /// What it looks for.
+        /// The claim it checks.
         claim: String,
     },
     /// The servers of all arms were restarted on their data and warmed up.
@@ -439,7 +439,7 @@ pub enum Event {
         /// Of that, stopping the servers, s.
         #[serde(default)]
         stop_s: f64,
-        /// Of that, putting their data back and on the disk, s.
+        /// Of that, restoring their data and writing them to the disk, s.
         #[serde(default)]
         put_back_s: f64,
         /// Of that, starting them until all answered and their caches were filled, s.
@@ -449,22 +449,22 @@ pub enum Event {
         #[serde(default)]
         warm_up_s: f64,
     },
-    /// The provider is switching the server to an arm; reported to the listener, and not kept.
+    /// The provider is switching the server to an arm; sent to the listener, and not stored.
     Switching {
         /// Index of the cell.
         cell: u32,
-        /// The arm that the server is to be next.
+        /// The arm that it is switched to.
         arm: u32,
         /// How long it has taken, s.
         done_s: f64,
         /// How long it may take, s.
         at_most_s: f64,
     },
-    /// The provider has switched the server to an arm, and the server says so.
+    /// The provider has switched the server to an arm, and the server confirms it.
     Switched {
         /// Index of the cell.
         cell: u32,
-        /// The arm that the server is now.
+        /// The arm that it was switched to.
         arm: u32,
         /// How long it took, the wait for the server's answer included, s.
         took_s: f64,
@@ -499,15 +499,15 @@ pub enum Event {
     },
 }
 
-/// What the server of one arm is: version, settings, what its protections changed.
+/// Facts of one arm's server: version, settings, changes of its protections.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ArmFacts {
-    /// Product and exact version as the server says it.
+    /// Product and exact version as the server reports it.
     pub version: String,
-    /// Facts that matter for the figure: cipher, TLS library, kernel driver. Those of Tithe's own names are
+    /// Facts that affect the figure: cipher, TLS library, kernel driver. Those with names of Tithe's own are
     /// [`Fact`](crate::fact::Fact)s.
     pub facts: BTreeMap<String, String>,
-    /// Settings, files and arguments that Tithe gave it, one `name = value` a line, secrets replaced.
+    /// Settings, files and arguments that Tithe gave it, one `name = value` per line, secrets replaced.
     pub configuration: Vec<String>,
 }
 
@@ -524,31 +524,31 @@ pub struct Machine {
     pub kernel: String,
     /// Distribution.
     pub system: String,
-    /// Processor flags that matter for cryptography (`aes`, `vaes`, `sha_ni`, `avx2`…).
+    /// Processor flags that affect cryptography (`aes`, `vaes`, `sha_ni`, `avx2`…).
     pub crypto_flags: Vec<String>,
-    /// Kernel drivers that serve `xts(aes)`, `gcm(aes)`, … as `/proc/crypto` names them.
+    /// Kernel drivers for `xts(aes)`, `gcm(aes)`, … as `/proc/crypto` names them.
     pub kernel_crypto: Vec<String>,
     /// Clock source.
     pub clock: String,
     /// File system of the data folders.
     pub file_system: String,
-    /// The disk below it: its model or driver, its size, whether it rotates. Empty where there is none, or nobody
-    /// looked.
+    /// The disk below it: its model or driver, its size, whether it rotates. Empty if there is none, or it was not
+    /// checked.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub storage: String,
-    /// What the machine swaps to and how open that is, in words, before Tithe sets up any; empty where nobody looked.
+    /// The machine's swap and whether it is encrypted, in words, before Tithe sets up any; empty if it was not checked.
     #[serde(default)]
     pub swap: String,
-    /// Hypervisor, where the processor says that there is one.
+    /// True if the processor reports a hypervisor.
     pub virtualised: bool,
-    /// Fingerprint of the kernel's boot: the same for all that runs on one kernel until it is restarted, and nowhere
-    /// else. Empty in records of earlier versions.
+    /// Fingerprint of the kernel's boot: the same for everything on one kernel until a restart, and unique to it. Empty
+    /// in records of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub boot: String,
 }
 
 impl Machine {
-    /// What the data folders are on, in words.
+    /// The file system and disk of the data folders, in words.
     pub fn data_folders(&self) -> String {
         match self.storage.as_str() {
             "" => self.file_system.clone(),
@@ -561,7 +561,7 @@ impl Machine {
 mod tests {
     use super::*;
 
-    /// Frames whose every count in turn is `count`.
+    /// Frames in which each count in turn is `count`.
     fn frames_with(count: u64) -> Vec<ArmFrame> {
         let mut latency = Histogram::default();
         latency.add(3, count);

@@ -1,4 +1,4 @@
-//! Everything that a run folder holds: what `run` writes, and what reports are made of.
+//! Everything in a run folder: `run` writes it, and reports are made from it.
 
 use std::collections::BTreeMap;
 
@@ -12,59 +12,59 @@ use crate::{
     record::{ArmFacts, Event, Finding, Frame, Machine, Slot, WarmedUp},
 };
 
-/// How each cell is carried out: what the plan cannot know before the run.
+/// Facts of each cell that are known only during the run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct CellFacts {
     /// How arms are paired (`twin`, `session`).
     pub mode: String,
-    /// All arms are on one server and only read, so that start-to-start variation is the same for all of them.
+    /// All arms share one server and only read, so that start-to-start variation is the same for all of them.
     #[serde(default)]
     pub shares_starts: bool,
     /// Lines about the workload.
     pub notes: Vec<(String, String)>,
-    /// Why the cell ended; `None` while it has not.
+    /// Why the cell ended; `None` if it has not ended.
     #[serde(with = "ending::or_empty")]
     pub ending: Option<CellEnding>,
-    /// The arms, in the experiment's order; none while the cell has not begun.
+    /// The arms, in the experiment's order; none if the cell has not begun.
     pub arms: Vec<ArmFacts>,
-    /// How long each start was warmed up until it was steady; none where warm-ups do not end so.
+    /// How long each start was warmed up until it was steady; none if warm-ups do not end so.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warm_ups: Vec<WarmedUp>,
-    /// What the servers used while they were idle; none where they were not watched.
+    /// What the servers used while they were idle; none if they were not watched.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub idle: Vec<IdleWindow>,
-    /// Operations that are statements of the user's own, each with its text as reports show it: without values.
+    /// Operations that are the user's own statements, each with its text in reports: without values.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub statements: BTreeMap<String, String>,
 }
 
-/// What a run folder holds. Frames and slots may be those of one cell alone, where a report is made cell by cell.
+/// The content of a run folder. If a report is made cell by cell, frames and slots are those of one cell.
 #[derive(Debug, Clone)]
 pub struct Records {
     /// Name of the run folder.
     pub run: String,
-    /// What was to be done.
+    /// The plan.
     pub plan: Plan,
-    /// Where it was done.
+    /// The machine.
     pub machine: Machine,
-    /// How each cell of the plan was carried out: one for each, which analyses rely on.
+    /// The facts of each cell of the plan: exactly one per cell, which analyses rely on.
     pub cells: Vec<CellFacts>,
     /// Complete frames, cell by cell.
     pub frames: Vec<Frame>,
     /// Slots of the complete frames, cell by cell.
     pub slots: Vec<Slot>,
-    /// What the evidence checks saw.
+    /// The results of the evidence checks.
     pub findings: Vec<Finding>,
-    /// What happened.
+    /// The events.
     pub events: Vec<Event>,
-    /// Profiled frames, which are not among the others.
+    /// Profiled frames, which are separate from the others.
     pub profile: Vec<ProfiledFrame>,
-    /// Frames whose slots are damaged, which are invalid for that: each with the file and its line.
+    /// Frames that are invalid because their slots are damaged: each with the file and its line.
     pub damage: Vec<String>,
 }
 
 impl Records {
-    /// What went wrong or should be known, in order.
+    /// Problems and remarks, in order.
     pub fn warnings(&self) -> Vec<String> {
         let told = self.events.iter().filter_map(|event| match event {
             Event::Warning { message } => Some(message),
@@ -73,7 +73,7 @@ impl Records {
         told.chain(&self.damage).cloned().collect()
     }
 
-    /// Version of the program that measured last; empty where nothing did.
+    /// Version of the program that measured last; empty if none did.
     pub fn tithe(&self) -> &str {
         let version = self.events.iter().rev().find_map(|event| match event {
             Event::RunStarted { tithe, .. } => Some(tithe.as_str()),

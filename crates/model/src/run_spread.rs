@@ -1,16 +1,16 @@
-//! What is known of run-to-run variation: how much the cost that identical runs find differs from run to run on one
-//! machine, beyond what the interval of each leaves open.
+//! The known run-to-run variation: how much the measured cost differs between identical runs on one machine, beyond the
+//! interval of each.
 //!
-//! An interval holds for the next start of the servers. What stays the same for all starts of one run (the hour, and
-//! where in memory the kernel had room) it cannot show; comparisons of runs reckon with it by these figures. They have
-//! the form of the spread between starts ([`crate::start_spread`]).
+//! An interval holds for the next start of the servers. It cannot show effects that are the same for all starts of one
+//! run (background load, where the kernel had free memory); comparisons of runs add these figures. They have the form
+//! of the start-to-start variation ([`crate::start_spread`]).
 
 use crate::start_spread::{StartSpread, of_or_other};
 
-/// What Tithe brings; measured by `cargo bench --bench truth -- pairs`.
+/// Built-in figures; measured by `cargo bench --bench truth -- pairs`.
 const BUILT_IN: &str = include_str!("../data/run-spread.csv");
 
-/// What Tithe knows of `database`, one for each metric that was measured; never empty.
+/// Built-in figures for `database`, one for each measured metric; never empty.
 pub fn built_in(database: &str) -> Vec<StartSpread> {
     of_or_other(BUILT_IN, database)
 }

@@ -1,8 +1,8 @@
 //! Which arm runs when: the only source of randomness of a run.
 //!
-//! Every order and every key stream follows from the plan's seed through [`SplitMix64`], so that a run
-//! can be repeated and a report can be recomputed. The order of a frame's slots is a pure function of
-//! (seed, frame): all clients compute it alone, without a coordinator in the measured path.
+//! Every order and every key stream follows from the plan's seed through [`SplitMix64`], so that a run can be repeated
+//! and a report can be recomputed. The order of a frame's slots is a pure function of (seed, frame): each client
+//! computes it, without a coordinator in the measured path.
 
 /// Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"; the constants of the
 /// reference implementation.
@@ -47,7 +47,7 @@ impl SplitMix64 {
     }
 }
 
-/// An order of `arms` arms that depends on (seed, frame, block) alone (Fisher–Yates).
+/// An order of `arms` arms that depends only on (seed, frame, block) (Fisher–Yates).
 pub fn block_order(seed: u64, frame: u64, block: u64, arms: usize) -> Vec<usize> {
     let mix = frame
         .wrapping_mul(0xD1B5_4A32_D192_ED03)
@@ -62,14 +62,14 @@ fn drawn_order(random: &mut SplitMix64, arms: usize) -> Vec<usize> {
     order
 }
 
-/// The arm, of two, whose side comes first in `pair` where one server is both of them in turn: drawn for each pair.
+/// The arm, of two, whose side comes first in `pair` if one server is switched between them: drawn for each pair.
 pub fn first_of_pair(seed: u64, pair: u32) -> usize {
     /// No frame and no block has this number, so that orders are drawn independently of each other.
     const PAIRS: u64 = u64::MAX - 2;
     block_order(seed, PAIRS, pair.into(), 2)[0]
 }
 
-/// The pair of sides that frame `frame` belongs to, and the arm that has it, where each side has `frames_a_side`.
+/// The pair of sides of frame `frame`, and the arm of its side, if each side has `frames_a_side`.
 pub fn side_of(seed: u64, frame: u32, frames_a_side: u32) -> (u32, usize) {
     let side = frame / frames_a_side.max(1);
     let (pair, second) = (side / 2, side % 2 == 1);
@@ -77,7 +77,7 @@ pub fn side_of(seed: u64, frame: u32, frames_a_side: u32) -> (u32, usize) {
     (pair, if second { 1 - first } else { first })
 }
 
-/// Puts `values` in an order that is drawn from all orders alike (Fisher–Yates).
+/// Puts `values` in a uniformly random order (Fisher–Yates).
 pub fn shuffle<T>(values: &mut [T], random: &mut SplitMix64) {
     for i in (1..values.len()).rev() {
         values.swap(i, random.below(i as u64 + 1) as usize);
@@ -87,8 +87,7 @@ pub fn shuffle<T>(values: &mut [T], random: &mut SplitMix64) {
 /// One slot of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
-    /// The block that it belongs to; `None` for a slot that only settles the machine before a block, and does not
-    /// count.
+    /// Its block; `None` for a slot that only settles the machine before a block, and does not count.
     pub block: Option<u32>,
     /// Index of the arm.
     pub arm: usize,
@@ -96,20 +95,18 @@ pub struct Place {
 
 /// The slots of a frame of `blocks` blocks, in the order of time.
 ///
-/// What ran before a slot changes what it costs, so *no slot follows one of its own arm*, also over the edges of
-/// blocks, and *each arm follows each other arm about as often*. A block that settles the machine precedes the
-/// first.
+/// What ran before a slot affects its cost, so *no slot follows one of its own arm*, also across block boundaries, and
+/// *each arm follows each other arm about as often*. A block that settles the machine precedes the first.
 ///
-/// * Two arms alternate, in a direction that is drawn, and turn round in the middle of the frame, over one slot that
-///   does not count: a drift of the machine within the frame then favours neither.
-/// * More arms go through Williams' Latin squares (Williams 1949, "Experimental designs balanced for the estimation of
+/// * Two arms alternate, in a random direction, and reverse it in the middle of the frame, after one slot that does not
+///   count: a drift of the machine within the frame then favours neither.
+/// * More arms use Williams' Latin squares (Williams 1949, "Experimental designs balanced for the estimation of
 ///   residual effects of treatments"): one square for an even number of arms, two for an odd one. Within the blocks of
-///   a square each arm follows each other arm equally often. The arms of each square are numbered by a draw, and its
-///   blocks are drawn again until none begins with the arm that the block before ended with.
+///   a square each arm follows each other arm equally often. The arms of each square are numbered at random, and its
+///   blocks are drawn again until none begins with the last arm of the block before.
 ///
-/// Renaming arms does not change how likely an order is, because whatever is drawn is drawn without regard to their
-/// names: to exchange the labels of two identical arms within a frame is a symmetry of the design, on which the
-/// signed-rank interval stands.
+/// Renaming arms does not change the probability of an order, because draws ignore their names. Exchanging the labels
+/// of two identical arms within a frame is therefore a symmetry of the design; the signed-rank interval relies on it.
 pub fn frame_order(seed: u64, frame: u32, blocks: u32, arms: usize) -> Vec<Place> {
     let mut random = SplitMix64::new(seed ^ u64::from(frame).wrapping_mul(0xD1B5_4A32_D192_ED03).wrapping_add(1));
     let lead_in = drawn_order(&mut random, arms);
@@ -149,8 +146,8 @@ fn balanced_blocks(mut last: usize, blocks: u32, arms: usize, random: &mut Split
     orders
 }
 
-/// Williams' square or squares of `arms` arms with drawn names and a drawn order of rows, such that no row begins with
-/// the arm before it, which is `last` at first.
+/// Williams' square or squares of `arms` arms with random names and a random order of rows. No row begins with the arm
+/// before it, which is initially `last`.
 fn drawn_square(last: usize, arms: usize, random: &mut SplitMix64) -> Vec<Vec<usize>> {
     let mut rows = williams(arms);
     loop {
@@ -164,7 +161,7 @@ fn drawn_square(last: usize, arms: usize, random: &mut SplitMix64) -> Vec<Vec<us
     }
 }
 
-/// The rows 0, n − 1, 1, n − 2, … and its shifts modulo n; for odd n also each of them backwards.
+/// The row 0, n − 1, 1, n − 2, … and its shifts modulo n; for odd n also each of them backwards.
 fn williams(arms: usize) -> Vec<Vec<usize>> {
     let zigzag = |place: usize| if place.is_multiple_of(2) { place / 2 } else { arms - place.div_ceil(2) };
     let row = |shift: usize| (0..arms).map(|place| (zigzag(place) + shift) % arms).collect::<Vec<usize>>();
@@ -204,7 +201,7 @@ mod tests {
         assert_eq!(again.next_f64(), (reference[0] >> 11) as f64 / (1u64 << 53) as f64);
     }
 
-    /// A run is repeated by its plan, which has the seed alone: what is drawn stays what it was.
+    /// A run is repeated from its plan, which contains only the seed: the same seed must always draw the same values.
     #[test]
     fn what_a_seed_draws_stays_the_same() {
         let streams = [(0, 0, 0), (1, 0, 0), (0, 1, 0), (0, 0, 1), (1, 2, 3)];
@@ -249,7 +246,8 @@ mod tests {
             // Within five standard deviations.
             assert!(counts.iter().all(|count| count.abs_diff(10_000) < 500), "{counts:?}");
         }
-        // Just above half of all numbers, nearly every second is drawn again; of the powers of two none is.
+        // With a bound just above half of all numbers, nearly every second one is drawn again; with powers of two none
+        // is.
         let bound = (1 << 63) + 1;
         let mean = (0..4000).map(|_| random.below(bound) as f64 / bound as f64).sum::<f64>() / 4000.0;
         assert!((mean - 0.5).abs() < 0.025, "{mean}");
@@ -301,7 +299,7 @@ mod tests {
         }
     }
 
-    /// Over many draws every arm is at every place equally often, and so is every pair of neighbours.
+    /// Over many draws every arm is at every place equally often, and so is every pair of adjacent arms.
     #[test]
     fn no_arm_is_preferred_by_the_draw() {
         const DRAWN: u32 = 6000;

@@ -1,7 +1,8 @@
-//! The JSON Schema of an experiment file, by which editors complete and check one while it is written.
+//! The JSON Schema of an experiment file, with which editors complete and check one while it is written.
 //!
-//! It is made from the parser's own table of keys and from the catalogue, so it knows the databases, protections and
-//! workloads of this build. What depends on several keys at once only the parser checks: arms to each other, a budget.
+//! It is generated from the parser's own table of keys and from the catalogue, so it has the databases, protections and
+//! workloads of this build. Rules about several keys at once are checked only by the parser: arms against each other, a
+//! budget.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +44,7 @@ fn of_table(table: &TableFormat, catalogue: &Catalogue) -> Value {
         let options = all_protections(catalogue).flat_map(|entry| entry.options);
         properties.extend(options.map(|option| (option.name.to_owned(), json!({ "description": option.help }))));
         let ids = all_protections(catalogue).map(|entry| entry.id).collect::<BTreeSet<_>>();
-        // Files of the reader have names of their own.
+        // The user's own files may have any name.
         properties["use"]["anyOf"] = json!([{ "enum": ids }, { "type": "string" }]);
     }
     if !required.is_empty() {
@@ -56,7 +57,7 @@ fn of_table(table: &TableFormat, catalogue: &Catalogue) -> Value {
 fn of_key(key: &Key, catalogue: &Catalogue) -> Value {
     let mut schema = of_kind(&key.kind, catalogue);
     schema["description"] = json!(format!("{} ({}; {})", without_links(key.meaning), key.kind, key.default));
-    // A text, number or truth value of TOML is written as in JSON.
+    // A text, number or boolean is written the same in TOML and JSON.
     if let KeyDefault::Value(value) = key.default {
         schema["default"] = serde_json::from_str(value).unwrap_or_default();
     }
@@ -122,12 +123,12 @@ fn all_protections(catalogue: &Catalogue) -> impl Iterator<Item = &'static Prote
     catalogue.databases.iter().flat_map(|database| database.protections.iter().copied())
 }
 
-/// Where the protections of `database` are described.
+/// The name of the definition with the protections of `database`.
 fn definition(database: &OfferedDatabase) -> String {
     format!("protections-of-{}", database.entry.id)
 }
 
-/// With this database, arms have its protections.
+/// With this database, arms can only have its protections.
 fn only_its_protections(database: &OfferedDatabase) -> Value {
     let reference = json!({ "$ref": format!("#/definitions/{}", definition(database)) });
     let arms = json!({ "items": { "properties": { "protections": { "items": reference } } } });
@@ -137,7 +138,7 @@ fn only_its_protections(database: &OfferedDatabase) -> Value {
     })
 }
 
-/// Each protection of `database` with its options and no others, and files of the reader's own.
+/// Each protection of `database` with only its own options, and the user's own files.
 fn its_protections(database: &OfferedDatabase, catalogue: &Catalogue) -> Value {
     let known: BTreeSet<&str> = all_protections(catalogue).map(|entry| entry.id).collect();
     let ids: Vec<&str> = database.protections.iter().map(|entry| entry.id).collect();
@@ -176,12 +177,12 @@ fn of_option(option: &OptionEntry) -> Value {
     schema
 }
 
-/// `text` with what its links say and not where they lead: editors show it away from FORMAT.md.
+/// `text` with the words of its links but not their targets: editors show it away from FORMAT.md.
 fn without_links(text: &str) -> String {
     let mut plain = String::new();
     let mut rest = text;
     while let Some((said, after)) = rest.split_once("](") {
-        // The link began at the last bracket before a blank: what it says may hold brackets of its own.
+        // The link began at the last bracket after a blank: its words may contain brackets.
         let start = said.rfind(" [").map_or(0, |at| at + 1).max(said.rfind("([").map_or(0, |at| at + 1));
         plain += &said[..start];
         plain += said[start..].strip_prefix('[').unwrap_or(&said[start..]);

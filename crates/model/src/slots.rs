@@ -1,4 +1,4 @@
-//! The text of `slots.csv`: one row a slot.
+//! The text of `slots.csv`: one row per slot.
 
 use crate::record::Slot;
 
@@ -33,18 +33,18 @@ pub fn line(slot: &Slot) -> String {
     )
 }
 
-/// How many columns a `slots.csv` that begins with the line `header` has; `None` where they are not those of
-/// [`COLUMNS`], of which an older build wrote the first ones only.
+/// The number of columns of a `slots.csv` that begins with the line `header`; `None` if they are not those of
+/// [`COLUMNS`]. An older build wrote only the first ones.
 pub fn columns_of(header: &str) -> Option<usize> {
     let columns = header.split(',').count();
     let ours: Vec<&str> = COLUMNS.split(',').take(columns).collect();
     (columns >= COLUMNS_MIN && header == ours.join(",")).then_some(columns)
 }
 
-/// Reads one row of a `slots.csv` with so many `columns`.
+/// Reads one row of a `slots.csv` with this many `columns`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The problem with the row.
 pub fn read(line: &str, columns: usize) -> Result<Slot, String> {
     let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is no number of this file"));
     let texts: Vec<&str> = line.split(',').collect();
@@ -53,7 +53,7 @@ pub fn read(line: &str, columns: usize) -> Result<Slot, String> {
     }
     let (first, last) = texts.split_at(COLUMNS_MIN);
     let fields: Vec<u64> = first.iter().map(|text| number(text)).collect::<Result<_, _>>()?;
-    // The column that older builds did not write may be empty, too.
+    // The column that older builds did not write may also be empty.
     let stalled_ns = last.iter().find(|text| !text.is_empty()).map(|text| number(text)).transpose()?;
     let [
         cell,

@@ -1,10 +1,10 @@
-//! What is known of start-to-start variation: how much identical arms differ from one start of the servers to the next.
+//! The known start-to-start variation: how much identical arms differ from one start of the servers to the next.
 //!
-//! The figures are data with a source, one line a database and metric. Tithe brings `data/start-spread.csv` for arms
-//! that have a server each, and `data/one-server-spread.csv` for arms that are on one server and only read, where a
-//! start that is lucky is so for all of them; `data/cost-spread.csv` has what how much a protection differs from start
-//! to start adds, as a share of its cost. A file of the same form as the first two, from the user's own machine, takes
-//! the place of both for the databases that it names. What it says: FORMAT.md.
+//! The figures are data with a source, one line per database and metric. Built in are `data/start-spread.csv` for arms
+//! with separate servers, and `data/one-server-spread.csv` for arms that share a server and only read, where a lucky
+//! start favours all of them. `data/cost-spread.csv` has the additional start-to-start variation of a protection, as a
+//! share of its cost. A file of the same form as the first two, from the user's own machine, replaces both for the
+//! databases that it names. Format: FORMAT.md.
 
 use std::collections::BTreeSet;
 
@@ -12,54 +12,54 @@ use serde::{Deserialize, Serialize};
 
 use crate::experiment::Metric;
 
-/// What Tithe brings of arms that have a server each.
+/// Built-in figures of arms with separate servers.
 const BUILT_IN: &str = include_str!("../data/start-spread.csv");
 
-/// What Tithe brings of arms that are on one server.
+/// Built-in figures of arms that share a server.
 const ON_ONE_SERVER: &str = include_str!("../data/one-server-spread.csv");
 
-/// What Tithe brings of what a protection does, in addition to what identical arms vary by.
+/// Built-in figures of protections, in addition to the variation of identical arms.
 const OF_COSTS: &str = include_str!("../data/cost-spread.csv");
 
-/// First line of every such file that is no comment, but for that of costs.
+/// First line of every such file after comments, except the file of costs.
 const HEAD: &str = "database,metric,spread,degrees,source";
 
-/// The database whose lines stand for all that have none.
+/// The name in the lines for databases without their own.
 const OTHER: &str = "other";
 
-/// What a new file begins with.
+/// The beginning of a new file.
 const NOTE: &str = "\
 # How much identical arms differ from one start of the servers to the next, for `tithe run --start-spread`.
 # `tithe calibrate --starts` has measured it.
 ";
 
-/// The spread between starts of one database, in one metric.
+/// The start-to-start variation of one database, in one metric.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct StartSpread {
     /// The metric.
     pub metric: Metric,
-    /// Standard deviation of ln(arm ÷ plain) from one start to the next; 0 where starts do not differ.
+    /// Standard deviation of ln(arm ÷ plain) from one start to the next; 0 if starts do not differ.
     pub spread: f64,
-    /// Degrees of freedom that it stands on.
+    /// Its degrees of freedom.
     pub degrees: f64,
     /// Where it was measured.
     pub source: String,
 }
 
-/// How much the cost of a protection differs from one start to the next, beside what identical arms do.
+/// How much the cost of a protection differs from one start to the next, in addition to identical arms.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CostSpread {
     /// Standard deviation of ln(protected ÷ plain) from one start to the next, as a share of its mean.
     pub share: f64,
-    /// Degrees of freedom that it stands on.
+    /// Its degrees of freedom.
     pub degrees: f64,
     /// Where it was measured.
     pub source: String,
 }
 
-/// What Tithe knows of what protections of `database` do; `None` only where a part of the program cannot be read.
+/// Built-in figures for protections of `database`; `None` only if an embedded file cannot be read.
 pub fn of_costs(database: &str) -> Option<CostSpread> {
     let of = |name: &str| {
         let mut fields = OF_COSTS.lines().map(|line| line.splitn(4, ',').collect::<Vec<_>>());
@@ -75,31 +75,31 @@ fn cost_spread(fields: &[&str]) -> Option<CostSpread> {
     Some(CostSpread { share: share.parse().ok()?, degrees: degrees.parse().ok()?, source })
 }
 
-/// What Tithe knows of arms of `database` that have a server each, one for each metric that was measured; never empty.
+/// Built-in figures for arms of `database` with separate servers, one for each measured metric; never empty.
 pub fn built_in(database: &str) -> Vec<StartSpread> {
     of_or_other(BUILT_IN, database)
 }
 
-/// The same of arms that are on one server.
+/// The same for arms that share a server.
 pub fn on_one_server(database: &str) -> Vec<StartSpread> {
     of_or_other(ON_ONE_SERVER, database)
 }
 
-/// What `text`, a file that is a part of the program, says of `database`, else of `other`.
+/// The lines of `text`, an embedded file, for `database`, else for `other`.
 pub(crate) fn of_or_other(text: &str, database: &str) -> Vec<StartSpread> {
     // A test reads every such file.
     let lines = parse(text).unwrap_or_default();
     of(&lines, database).or_else(|| of(&lines, OTHER)).unwrap_or_default()
 }
 
-/// What `lines` say of `database`; `None` where they do not name it.
+/// The figures of `lines` for `database`; `None` if they do not name it.
 pub fn of(lines: &[(String, StartSpread)], database: &str) -> Option<Vec<StartSpread>> {
     let known: Vec<StartSpread> =
         lines.iter().filter(|(name, _)| name == database).map(|(_, spread)| spread.clone()).collect();
     (!known.is_empty()).then_some(known)
 }
 
-/// What is known of `metric`: the line of the metric itself, else the largest of all. `None` where starts do not
+/// The known figure of `metric`: the line of the metric itself, else the largest of all. `None` if starts do not
 /// differ.
 pub fn of_metric(known: &[StartSpread], metric: Metric) -> Option<&StartSpread> {
     let own = known.iter().find(|spread| spread.metric == metric);
@@ -107,10 +107,10 @@ pub fn of_metric(known: &[StartSpread], metric: Metric) -> Option<&StartSpread> 
     own.or_else(largest).filter(|spread| spread.spread > 0.0)
 }
 
-/// What `text`, a file of spreads, says of `database`.
+/// The figures of `text`, a file of variations, for `database`.
 ///
 /// # Errors
-/// As [`parse`]; where no line is of the database, those that the file names.
+/// As [`parse`]; if no line is for the database, the error names those in the file.
 pub fn read(text: &str, database: &str) -> Result<Vec<StartSpread>, String> {
     let lines = parse(text)?;
     of(&lines, database).ok_or_else(|| {
@@ -122,11 +122,11 @@ pub fn read(text: &str, database: &str) -> Result<Vec<StartSpread>, String> {
     })
 }
 
-/// `text`, a file of spreads or nothing yet, with `spreads` in place of what it said of `database`. Everything else
-/// stays as it is.
+/// `text`, a file of variations or empty, with `spreads` in place of its lines for `database`. Everything else stays
+/// unchanged.
 ///
 /// # Errors
-/// As [`parse`], where there is a file.
+/// As [`parse`], if `text` is not empty.
 pub fn replaced(text: &str, database: &str, spreads: &[StartSpread]) -> Result<String, String> {
     let mut lines: Vec<String> = if text.is_empty() {
         vec![format!("{NOTE}{HEAD}")]
@@ -138,15 +138,15 @@ pub fn replaced(text: &str, database: &str, spreads: &[StartSpread]) -> Result<S
     Ok(lines.join("\n") + "\n")
 }
 
-/// The database that a line is of; `None` of a remark.
+/// The database of a line; `None` for a comment.
 fn database_of(line: &str) -> Option<&str> {
     line.split(',').next().map(str::trim).filter(|_| !line.starts_with('#'))
 }
 
-/// Reads a file of spreads: database and spread of each line.
+/// Reads a file of variations: database and figure of each line.
 ///
 /// # Errors
-/// What is wrong with the first line that cannot be read, with its number.
+/// The problem with the first line that cannot be read, with its number.
 pub fn parse(text: &str) -> Result<Vec<(String, StartSpread)>, String> {
     let mut lines = (1..).zip(text.lines()).filter(|(_, line)| !line.trim().is_empty() && !line.starts_with('#'));
     match lines.next() {

@@ -1,11 +1,11 @@
 //! Statements as reports show them: one short line without values.
 
-/// Characters of a statement that are shown.
+/// Longest shown statement, in characters.
 const SHOWN: usize = 72;
 
-/// The words of the statement `sql` on one line of at most [`SHOWN`] characters. `?` stands in place of every literal:
-/// numbers and everything between quotes, double ones too, which some products take for text. Comments are left out.
-/// What follows a literal that ends at different places for different products is not shown.
+/// The words of the statement `sql` on one line of at most [`SHOWN`] characters. `?` replaces every literal: numbers
+/// and everything between quotes, also double ones, which some products take for text. Comments are removed. If
+/// products disagree about the end of a literal, the text after it is not shown.
 pub fn shown(sql: &str) -> String {
     let mut words = String::new();
     let mut left = sql;
@@ -64,7 +64,7 @@ fn is_of_name(sign: char) -> bool {
     sign.is_alphanumeric() || sign == '_'
 }
 
-/// Takes back the letter before a quote that says what kind of literal it is: `E'…'`, `x'…'`.
+/// Removes the letter before a quote that is the literal's prefix: `E'…'`, `x'…'`.
 fn take_prefix(words: &mut String) {
     let start = words.trim_end_matches(is_of_name).len();
     if matches!(words[start..].to_ascii_lowercase().as_str(), "e" | "b" | "x" | "n") {
@@ -72,8 +72,8 @@ fn take_prefix(words: &mut String) {
     }
 }
 
-/// What follows a literal that ends with `quote`; `None` where a backslash makes it end at different places, or where
-/// it does not end.
+/// The text after a literal that ends with `quote`; `None` if a backslash makes its end ambiguous, or if it does not
+/// end.
 fn after_quote(mut rest: &str, quote: char) -> Option<&str> {
     loop {
         let end = rest.find([quote, '\\'])?;
@@ -88,7 +88,7 @@ fn after_quote(mut rest: &str, quote: char) -> Option<&str> {
     }
 }
 
-/// What follows the literal `$tag$…$tag$` that `text` begins with.
+/// The text after the literal `$tag$…$tag$` at the beginning of `text`.
 fn dollar_quoted(text: &str) -> Option<&str> {
     let tag = &text[1..1 + text[1..].find('$')?];
     let is_tag = !tag.starts_with(|sign: char| sign.is_ascii_digit()) && tag.chars().all(is_of_name);

@@ -1,51 +1,51 @@
-//! When a warm-up has ended: the stated test of a steady state.
+//! When a warm-up has ended: the test of a steady state.
 //!
-//! After a start a server is not yet what it will be: its compiler is at work, its caches are empty, each page is
-//! logged whole once more. Load that does not count is offered in *windows*, each of which gives one value of a
-//! quantity, such as operations per second of processor time. The warm-up ends when **its second half is flat**: when
-//! the values of its last quarter are shown to differ by less than [`BOUND`] from those of the quarter before.
+//! After a start a server is not in its long-run state: its compiler is at work, its caches are empty, each page is
+//! logged in full again. Load that does not count is offered in *windows*, each of which gives one value of a quantity,
+//! such as operations per second of processor time. The warm-up ends when **its second half is flat**: when the values
+//! of its last quarter are shown to differ by less than [`BOUND`] from those of the quarter before.
 //!
-//! * *Shown*, and not merely not refuted: noise hides a trend from any test that looks for one, and a bound on the
-//!   spread of the last windows (the coefficient of variation of Georges, Buytaert and Eeckhout, "Statistically
-//!   rigorous Java performance evaluation", OOPSLA 2007) is never met on a busy machine. So it is a test of
-//!   equivalence: two one-sided tests at 5 % (Schuirmann 1987), that is, the 90 % interval of the shift must lie within
-//!   the bound. The interval is that of Hodges and Lehmann (1963) for two samples, which one window with a collection
-//!   of garbage does not move.
-//! * The *half grows with the warm-up*, so there is no time scale to choose. A step keeps the warm-up going until it
-//!   lies as far back as it came late, and of an exponential approach there is less to come than the bound
+//! * *Shown*, and not merely not refuted: noise hides a trend from any test for one, and a limit on the spread of the
+//!   last windows (the coefficient of variation of Georges, Buytaert and Eeckhout, "Statistically rigorous Java
+//!   performance evaluation", OOPSLA 2007) is never met on a busy machine. So it is a test of equivalence: two
+//!   one-sided tests at 5 % (Schuirmann 1987), that is, the 90 % interval of the shift must lie within the bound. The
+//!   interval is that of Hodges and Lehmann (1963) for two samples, which one window with a garbage collection does not
+//!   move.
+//! * The *half grows with the warm-up*, so there is no time scale to choose. After a step at some time, the warm-up
+//!   continues until about twice that time. Of an exponential approach, less than the bound remains
 //!   (`of_an_approach_less_than_the_bound_is_left`).
-//! * *What has not begun is not foreseen*: some programs never become steady, and some do so twice (Barrett et al.,
-//!   "Virtual machine warmup blows hot and cold", OOPSLA 2017). Nor is a drift seen that is slow against the warm-up.
-//!   That is why warm-ups have a cap, and why intervals are of several starts.
+//! * *A change that has not begun is not predicted*: some programs never become steady, and some do so twice (Barrett
+//!   et al., "Virtual machine warmup blows hot and cold", OOPSLA 2017). A drift that is slow compared with the warm-up
+//!   is not detected either. That is why warm-ups have a maximum, and why intervals are computed from several starts.
 //!
-//! It stands in this crate because it decides when load begins to count, as the schedule decides in which order; no
-//! figure of a report is made of it.
+//! It is in this crate because it decides when load begins to count, as the schedule decides the order; no figure of a
+//! report is computed with it.
 
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
-/// Largest change from the third to the last quarter of a warm-up that has ended, natural-log ratio: about a tenth.
+/// Largest change from the third to the last quarter of a finished warm-up, natural-log ratio: about a tenth.
 pub const BOUND: f64 = 0.1;
 
-/// Windows of a quarter, at least: three and three values are the fewest that give an interval at 90 %.
+/// Fewest windows of a quarter: three and three values are the fewest that give an interval at 90 %.
 const QUARTER_MIN: usize = 3;
 
-/// The fewest windows of a warm-up that tell anything.
+/// The fewest windows of a warm-up that give a result.
 pub const WINDOWS_TELL: usize = 4 * QUARTER_MIN;
 
 /// The normal quantile of 95 %, for the ends of a 90 % interval.
 const Z: f64 = 1.644_853_626_951_472_7;
 
-/// What a warm-up has come to.
+/// The state of a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Steadiness {
     /// Its second half is flat.
     Steady,
-    /// It is too short or too noisy to tell.
+    /// It is too short or too noisy for a result.
     Unclear,
-    /// Its second half rises or falls, certainly, and perhaps by more than the bound.
+    /// Its second half certainly rises or falls, and perhaps by more than the bound.
     Changing,
 }
 
@@ -61,7 +61,7 @@ pub struct Change {
 }
 
 impl Change {
-    /// How the quantity with these `values`, all above zero and one a window, changed; `None` while they are too few.
+    /// The change of the quantity with these `values`, all above zero and one per window; `None` if there are too few.
     pub fn of(values: &[f64]) -> Option<Self> {
         let quarter = values.len() / 4;
         if quarter < QUARTER_MIN {
@@ -79,7 +79,7 @@ impl Change {
         })
     }
 
-    /// What that says of the warm-up.
+    /// The resulting state of the warm-up.
     pub fn steadiness(&self) -> Steadiness {
         match () {
             () if self.low >= -BOUND && self.high <= BOUND => Steadiness::Steady,
@@ -92,14 +92,14 @@ impl Change {
 /// Windows of each warm-up that are compared with its end.
 const TOGETHER: usize = 3;
 
-/// The fewest windows after which a quantity is where it ends up, as warm-ups of servers on the same data say together,
-/// a series of values each; `None` where none is shown to be enough.
+/// The fewest windows after which a quantity is at its final value, according to several warm-ups of servers on the
+/// same data, one series of values each; `None` if no number is shown to be enough.
 ///
-/// One warm-up has to show by itself that it has ended, which takes [`WINDOWS_TELL`] windows at least. Those that
-/// follow the same course need fewer: after `w` windows a quantity is taken to have arrived if the mean of the next
-/// three windows, and that of all windows from there to the second half, are each shown to differ from the mean of the
-/// second half by less than [`BOUND`] (two one-sided tests at 5 %, as [`Change`]). Each warm-up is compared with its
-/// own end, so that servers that differ in speed do not count as a change; how much windows scatter is taken from all.
+/// A single warm-up needs at least [`WINDOWS_TELL`] windows to show that it has ended. Several that follow the same
+/// course need fewer. After `w` windows a quantity counts as arrived if two means are each shown to differ from the
+/// mean of the second half by less than [`BOUND`]: that of the next three windows, and that of all windows from there
+/// to the second half (two one-sided tests at 5 %, as [`Change`]). Each warm-up is compared with its own end, so that
+/// servers of different speed do not count as a change; the scatter of windows is estimated from all.
 pub fn enough(warm_ups: &[Vec<f64>]) -> Option<usize> {
     let half = warm_ups.iter().map(|values| values.len() / 2).min()?;
     if half < TOGETHER {
@@ -130,7 +130,7 @@ fn deviations(values: &[f64]) -> f64 {
     values.iter().map(|value| (value - mean).powi(2)).sum()
 }
 
-/// Student's quantile of 95 % for so many degrees of freedom, by its expansion (Abramowitz and Stegun 26.7.5, two
+/// Student's quantile of 95 % for this many degrees of freedom, by its expansion (Abramowitz and Stegun 26.7.5, two
 /// terms): 0.16 too small for two degrees, 0.02 for four.
 fn t_95(degrees: f64) -> f64 {
     let (cube, fifth) = (Z.powi(3), Z.powi(5));
@@ -153,12 +153,12 @@ mod tests {
     use super::*;
     use crate::schedule::SplitMix64;
 
-    /// About normal: a sum of twelve uniform numbers less its mean.
+    /// Approximately normal: a sum of twelve uniform numbers minus its mean.
     fn normal(random: &mut SplitMix64) -> f64 {
         (0..12).map(|_| random.next_f64()).sum::<f64>() - 6.0
     }
 
-    /// Window at which a warm-up along `curve` (natural logarithms by window) with so much noise ends, at most `cap`.
+    /// Window at which a warm-up along `curve` (natural logarithms by window) with this noise ends, at most `cap`.
     fn ends(curve: impl Fn(usize) -> f64, noise: f64, cap: usize, random: &mut SplitMix64) -> Option<usize> {
         let mut values = Vec::new();
         (0..cap).find_map(|window| {
@@ -171,7 +171,7 @@ mod tests {
     #[test]
     fn several_warm_ups_say_together_what_is_enough() {
         let mut random = SplitMix64::new(7);
-        // A part in e every window and a half, from half the speed.
+        // An exponential approach from half the speed, with a time constant of one and a half windows.
         let approach = |window: usize| -0.7 * (-(window as f64) / 1.5).exp();
         let mut warm_up = |curve: &dyn Fn(usize) -> f64, noise: f64, level: f64| -> Vec<f64> {
             (0..16).map(|window| (level + curve(window) + noise * normal(&mut random)).exp()).collect()
@@ -179,18 +179,18 @@ mod tests {
         let flat = |_: usize| 0.0;
         assert_eq!(enough(&[warm_up(&flat, 0.01, 0.0), warm_up(&flat, 0.01, 0.4)]), Some(0));
         let approached = enough(&[warm_up(&approach, 0.01, 0.0), warm_up(&approach, 0.01, 0.4)]);
-        // What is left of the approach after so many windows is about the bound.
+        // After this many windows about the bound remains of the approach.
         assert!(approached.is_some_and(|windows| (2..=4).contains(&windows)), "{approached:?}");
-        // A step keeps everything before it from being enough.
+        // With a step, no window before it is enough.
         let step = |window: usize| if window < 5 { -0.5 } else { 0.0 };
         assert_eq!(enough(&[warm_up(&step, 0.01, 0.0), warm_up(&step, 0.01, 0.0)]), Some(5));
-        // One that is quiet says it alone.
+        // One quiet warm-up is enough by itself.
         assert_eq!(enough(&[warm_up(&flat, 0.01, 0.0)]), Some(0));
-        // Noise says nothing, nor do too few windows.
+        // With noise or too few windows there is no result.
         assert_eq!(enough(&[warm_up(&flat, 0.5, 0.0), warm_up(&flat, 0.5, 0.0)]), None);
         assert_eq!(enough(&[vec![1.0; 5], vec![1.0; 5]]), None);
         assert_eq!(enough(&[]), None);
-        // Many noisy ones say what few cannot: that it is flat, and that it is not.
+        // Many noisy ones give a result that few cannot: that it is flat, and that it is not.
         let mut many = |curve: &dyn Fn(usize) -> f64| {
             let warm_ups: Vec<Vec<f64>> = (0..16).map(|_| warm_up(curve, 0.12, 0.0)).collect();
             enough(&warm_ups)
@@ -201,7 +201,7 @@ mod tests {
 
     #[test]
     fn what_is_not_enough_is_hardly_ever_called_so() {
-        // A quantity that ends a bound above where it begins, in every window of the first half.
+        // A quantity that ends one bound above its value in every window of the first half.
         let mut random = SplitMix64::new(3);
         let wrong = (0..1000).filter(|_| {
             let warm_ups: Vec<Vec<f64>> = (0..8)
@@ -212,13 +212,13 @@ mod tests {
                 .collect();
             enough(&warm_ups).is_some()
         });
-        // Four windows are tried, each at 5 %, and they share their values.
+        // Four windows are tried, each at 5 %, and their values overlap.
         let wrong = wrong.count();
         assert!(wrong <= 100, "{wrong} of 1,000");
     }
 
-    /// Of 400 warm-ups of at most 100 windows: their share that ended while more than `left` of the curve was to
-    /// come, the share that did not end, and the median end.
+    /// For 400 warm-ups of at most 100 windows: the share that ended while more than `left` of the curve remained, the
+    /// share that did not end, and the median end.
     fn drawn(curve: impl Fn(usize) -> f64 + Copy, noise: f64, left: f64) -> (f64, f64, usize) {
         const DRAWS: usize = 400;
         let mut random = SplitMix64::new(20);
@@ -234,7 +234,7 @@ mod tests {
         )
     }
 
-    /// A server that becomes six times as fast, within so many windows but for a part in e.
+    /// A server that becomes six times as fast, exponentially with this many windows as time constant.
     fn approach(windows: f64) -> impl Fn(usize) -> f64 + Copy {
         move |window| -(6_f64.ln()) * (-(window as f64) / windows).exp()
     }
@@ -271,7 +271,7 @@ mod tests {
             |second| move |window: usize| [-0.5, -0.2, 0.0][usize::from(window >= 5) + usize::from(window >= second)];
         let (too_early, _, end) = drawn(twice(9), 0.02, BOUND);
         assert!(too_early <= 0.01 && end >= 15, "{too_early}, median {end}");
-        // What has not begun is not foreseen.
+        // A change that has not begun is not predicted.
         let (too_early, _, _) = drawn(twice(20), 0.02, BOUND);
         assert!(too_early >= 0.9, "{too_early}");
     }
@@ -281,7 +281,7 @@ mod tests {
         let drift = |each: f64| move |window: usize| each * window as f64;
         let (_, without_end, end) = drawn(drift(0.001), 0.02, f64::INFINITY);
         assert!(without_end == 0.0 && end == 12, "{without_end}, median {end}");
-        // A quarter after the other differs by the bound at the 12th window already.
+        // At the 12th window, two adjacent quarters already differ by the bound.
         let (too_early, without_end, _) = drawn(drift(BOUND / 3.0), 0.02, 0.0);
         assert!(too_early <= 0.05 && without_end >= 0.95, "{too_early}, {without_end}");
     }

@@ -1,7 +1,7 @@
-//! Text in lines: broken at blanks, with what each line begins with.
+//! Text broken into lines at blanks, with a prefix for each line.
 
-/// `text` in lines of at most `columns`, as `width` counts them, if no word is longer. The first line begins with the
-/// first of `leads`, all others with the second. No line of nothing.
+/// `text` in lines of at most `columns`, measured by `width`, if no word is longer. The first line begins with the
+/// first of `leads`, all others with the second. Never an empty line.
 pub fn wrapped(text: &str, leads: [&str; 2], columns: usize, width: impl Fn(&str) -> usize) -> Vec<String> {
     let [first, further] = leads;
     let mut lines: Vec<String> = Vec::new();

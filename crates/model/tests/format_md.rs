@@ -1,4 +1,4 @@
-//! FORMAT.md and GLOSSARY.md say what the code does.
+//! FORMAT.md and GLOSSARY.md agree with the code.
 
 #[path = "experiment/catalogue.rs"]
 mod catalogue;
@@ -38,7 +38,7 @@ fn first_column(text: &str) -> Vec<&str> {
     cells.flat_map(|cell| cell.split("`, `").map(|name| name.trim_end_matches('`'))).collect()
 }
 
-/// The names of the fields of a JSON object.
+/// The field names of a JSON object.
 fn fields(value: &impl serde::Serialize) -> Vec<String> {
     match serde_json::to_value(value).expect("a record is JSON") {
         Value::Object(fields) => fields.into_iter().map(|(name, _)| name).collect(),
@@ -46,7 +46,7 @@ fn fields(value: &impl serde::Serialize) -> Vec<String> {
     }
 }
 
-/// `heading` has a row for each of `names` and, where `only`, for nothing else.
+/// `heading` has a row for each of `names` and, if `only`, no other rows.
 fn check_rows(heading: &str, names: &[String], only: bool) {
     let rows = first_column(section(heading));
     for name in names {
@@ -68,7 +68,7 @@ fn examples_are_experiments() {
     }
 }
 
-/// Examples in the tables of keys are good TOML.
+/// Examples in the tables of keys are valid TOML.
 #[test]
 fn key_examples_are_toml() {
     let rows = FORMAT.lines().filter_map(|line| line.strip_suffix("` |")?.rsplit_once("| `"));
@@ -79,7 +79,7 @@ fn key_examples_are_toml() {
     }
 }
 
-/// The heading below which the keys of `table` stand.
+/// The heading above the keys of `table`.
 fn heading(table: &TableFormat) -> String {
     match table.header {
         "" => "### Top of the file".to_owned(),
@@ -99,7 +99,7 @@ fn rows(table: &TableFormat) -> String {
 
 const TABLE_OF_KEYS: &str = "| key | type | default | meaning | example |";
 
-/// The tables of keys are written from the parser's own. `UPDATE_EXPECT=1` writes them again.
+/// The tables of keys are generated from the parser's own. `UPDATE_EXPECT=1` updates them.
 #[test]
 fn tables_of_keys_are_those_of_the_parser() {
     let mut text = FORMAT.to_owned();
@@ -158,7 +158,7 @@ fn every_field_of_a_frame() {
     check_rows("### frames.jsonl", &all, true);
 }
 
-/// The histogram of the text is the one of the code.
+/// The text describes the same histogram as the code.
 #[test]
 fn buckets_are_as_described() {
     for bucket in [0usize, 5, 127, 128, 200, 255, 256, 1000, 3000] {
@@ -196,7 +196,7 @@ fn finding() -> Finding {
 #[test]
 fn every_field_of_the_other_files() {
     check_rows("### evidence.jsonl", &fields(&finding()), true);
-    // What records of earlier versions leave out has its row, too.
+    // Fields missing from records of earlier versions have their rows, too.
     check_rows(
         "### machine.json",
         &fields(&Machine { boot: "it".to_owned(), storage: "a disk".to_owned(), ..Machine::default() }),
@@ -215,7 +215,7 @@ fn every_field_of_a_plan() {
     let catalogue = catalogue::catalogue();
     let experiment = parse(examples()[0], &catalogue, &catalogue::read).expect("an example");
     let mut plan = plan(experiment, &catalogue).expect("what was parsed can be planned");
-    // What is left out where nothing was asked for has its row, too.
+    // Fields that are left out by default have their rows, too.
     plan.cells[0].reconnect_every = Some(1);
     plan.one_server_spread = Some(Vec::new());
     check_rows("### plan.json", &[fields(&plan), fields(&plan.cells[0])].concat(), true);
@@ -224,7 +224,7 @@ fn every_field_of_a_plan() {
     }
 }
 
-/// An example of every event, and whether it is kept. Where one is missing this does not compile.
+/// An example of every event, and whether it is stored. A missing event is a compile error.
 macro_rules! events {
     ($($event:ident $example:tt => $is_kept:literal,)*) => {{
         let _every = |event: &Event| match event { $(Event::$event { .. } => (),)* };

@@ -1,4 +1,4 @@
-//! A protection that an experiment or a file beside it describes, or a setting that protects nothing.
+//! A protection that an experiment, or a file next to it, describes; or a setting that protects nothing.
 
 use std::{collections::BTreeMap, fmt, path::PathBuf};
 
@@ -6,28 +6,28 @@ use serde::{Deserialize, Serialize};
 
 use super::OptionValue;
 
-/// A protection that data describe. Without claims it is a setting: what it costs is measured, and nothing is proven.
+/// A protection described by data. Without claims it is a setting: its cost is measured, and nothing is proven.
 ///
-/// In its texts `{space}` stands for where the arm's tables are, and `{files}` for the folder of its files.
+/// In its texts `{space}` is replaced by the place of the arm's tables, and `{files}` by the folder of its files.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Custom {
-    /// What it is, one line; empty where nobody said.
+    /// What it is, one line; may be empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub description: String,
     /// Settings of this arm's server.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<String, String>,
-    /// Files that this arm's server finds in a folder of its own, by the names that they have there.
+    /// Files that Tithe puts into a folder of this arm's server, by their names there.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub files: BTreeMap<String, PathBuf>,
-    /// Statements that an administrator says once, after loading.
+    /// Statements that an administrator runs once, after loading.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statements: Vec<String>,
     /// Statements that undo those, on a server that Tithe does not start.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undo: Vec<String>,
-    /// Statements that every measured client says when its session is opened.
+    /// Statements that every measured client runs when it opens its session.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub session: Vec<String>,
     /// What distinguishes its arm from the plain one.
@@ -58,18 +58,18 @@ impl Custom {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Claim {
-    /// A statement, and what it says on the protected arm and does not say on the plain one.
+    /// A statement, and an answer that the protected arm gives and the plain one does not.
     Statement {
         /// The statement; it changes nothing.
         statement: String,
-        /// What it says.
+        /// The expected answer.
         says: Says,
     },
-    /// A check that Tithe has.
+    /// One of Tithe's checks.
     Check(NamedCheck),
 }
 
-/// A check that Tithe has, which a claim names. What it is called there, and what it needs: `parse/claims.rs`.
+/// One of Tithe's checks, named by a claim. Their names and keys: `parse/claims.rs`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NamedCheck {
@@ -79,7 +79,7 @@ pub enum NamedCheck {
     ValuesNotInFiles(Vec<FilePlace>),
     /// Nothing of rows that a client changed and removed is readable in these files.
     RemovedNotInFiles(Vec<FilePlace>),
-    /// A statement brings rows for the value `{canary}`, which a client replaced or removed.
+    /// A statement returns rows for the value `{canary}`, which a client replaced or removed.
     RemovedFound {
         /// The statement; it changes nothing.
         statement: String,
@@ -88,7 +88,7 @@ pub enum NamedCheck {
     NotOnTheWire,
     /// Clients without the password, or with a wrong one, are refused.
     RefusedWithoutPassword,
-    /// The log gains so many lines that are as the pattern says, of a hundred statements of each kind.
+    /// The log gains this many lines that match the pattern, for a hundred statements of each kind.
     CountedInLog {
         /// A line, with `*` for any text.
         pattern: String,
@@ -101,7 +101,7 @@ pub enum NamedCheck {
         account: String,
         /// The statement; it changes nothing.
         statement: String,
-        /// What is in the server's words.
+        /// Words that the server's error contains.
         words: String,
     },
 }
@@ -118,17 +118,17 @@ pub enum FilePlace {
     Logs,
 }
 
-/// What a statement must say.
+/// The expected answer of a statement.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Says {
-    /// This: values of a row are separated by `, `, rows by `; `.
+    /// This text: values of a row are separated by `, `, rows by `; `.
     Equals(String),
     /// The same with `*` for any text.
     Matches(String),
-    /// It fails, and the server's words have these in them.
+    /// It fails, and the server's error contains these words.
     FailsWith(String),
-    /// So many rows.
+    /// This many rows.
     Rows(u64),
 }
 
@@ -148,7 +148,7 @@ impl Claim {
 }
 
 impl Says {
-    /// True where an answer with these words in so many `rows` is the expected one.
+    /// True if an answer with these words and this number of `rows` is the expected one.
     pub fn is_met(&self, words: &str, rows: u64) -> bool {
         match self {
             Self::Equals(expected) => words == expected,
@@ -160,7 +160,7 @@ impl Says {
 }
 
 impl fmt::Display for Says {
-    /// What follows a statement.
+    /// The words after a statement.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Equals(words) => write!(formatter, "answers `{words}`"),
@@ -172,7 +172,7 @@ impl fmt::Display for Says {
     }
 }
 
-/// True where `text` is `pattern`, in which `*` stands for any text.
+/// True if `text` matches `pattern`, in which `*` matches any text.
 pub fn matches(pattern: &str, text: &str) -> bool {
     let Some((begin, rest)) = pattern.split_once('*') else { return pattern == text };
     let Some(mut text) = text.strip_prefix(begin) else { return false };

@@ -14,8 +14,8 @@ use super::Url;
 
 /// `text` with everything that may be a password in a URL replaced by `*`, byte for byte.
 ///
-/// A file that parsed before parses afterwards. Works on any text, also one that is not TOML. Statements and
-/// settings are not looked into: a password there is not told from other text.
+/// A file that parsed before parses afterwards. Works on any text, also one that is not TOML. Statements and settings
+/// are not masked: a password in them cannot be distinguished from other text.
 pub fn mask_passwords(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let (document, _) = DeTable::parse_recoverable(text);
@@ -23,8 +23,8 @@ pub fn mask_passwords(text: &str) -> String {
     lines(&String::from_utf8_lossy(&bytes))
 }
 
-/// The same by lines, for text without a structure: in each line whatever follows `://` or a key `url`, where
-/// an `@`, a `?` or the word is in it and so a password may be.
+/// The same by lines, for text without a structure: masks in each line what follows `://` or a key `url`, if it
+/// contains an `@`, a `?` or the word and so may contain a password.
 pub(crate) fn lines(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut start = 0;
@@ -57,7 +57,7 @@ fn mask_value(key: &str, value: &Spanned<DeValue<'_>>, text: &str, bytes: &mut [
     }
 }
 
-/// Masks a string from its `://` to its closing quote, or whole where escapes hide the `://`.
+/// Masks a string from its `://` to its closing quote, or the whole string if escapes hide the `://`.
 fn mask_string(key: &str, string: &str, span: Range<usize>, text: &str, bytes: &mut [u8]) {
     let address = key == "url" || string.contains("://");
     if !address || Url::new(string).is_bare() {
@@ -70,7 +70,7 @@ fn mask_string(key: &str, string: &str, span: Range<usize>, text: &str, bytes: &
     fill(bytes, span.start + start + hidden..span.start + start + inside.len());
 }
 
-/// Overwrites `range` with `*`, line ends excepted: places in the text stay where they are.
+/// Overwrites `range` with `*`, except line ends: places in the text do not move.
 fn fill(bytes: &mut [u8], range: Range<usize>) {
     if let Some(part) = bytes.get_mut(range) {
         part.iter_mut().filter(|byte| !matches!(**byte, b'\n' | b'\r')).for_each(|byte| *byte = b'*');

@@ -40,7 +40,7 @@ pub struct Experiment {
     pub data: Data,
     /// How operations are offered.
     pub load: Load,
-    /// Sets of conditions every workload is measured under; at least one.
+    /// Sets of conditions under which every workload is measured; at least one.
     pub resources: Vec<Resources>,
     /// What the clients do; at least one.
     pub workloads: Vec<Workload>,
@@ -48,30 +48,30 @@ pub struct Experiment {
     pub arms: Vec<Arm>,
     /// How long and how precisely to measure.
     pub measure: Measure,
-    /// What others published, to stand beside what is measured.
+    /// Figures that others published, to show next to the measured ones.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub published: Vec<Published>,
 }
 
 impl Experiment {
     /// Bytes of a data set of records of `record_bytes` as the clients send them: without indexes, page headers and
-    /// what a database adds.
+    /// other overhead of the database.
     pub fn data_bytes(&self, record_bytes: u64) -> u64 {
         self.data.records.saturating_mul(record_bytes)
     }
 
-    /// How the server is switched that both arms share; `None` where the arms are there side by side.
+    /// How to switch the server that both arms share; `None` if both arms exist at the same time.
     pub fn switch(&self) -> Option<&ProviderSwitch> {
         self.arms.iter().find_map(|arm| arm.switch.as_ref())
     }
 
-    /// True where some arm is a running server, which is not Tithe's to start.
+    /// True if some arm is a running server, which Tithe did not start.
     pub fn is_attached(&self) -> bool {
         is_attached(&self.arms)
     }
 }
 
-/// True where one of `arms` is a running server.
+/// True if one of `arms` is a running server.
 pub fn is_attached(arms: &[Arm]) -> bool {
     arms.iter().any(|arm| arm.url.is_some())
 }
@@ -85,8 +85,7 @@ pub struct Data {
     pub values: Values,
 }
 
-/// What the bytes of a value look like; printed in the report because it changes what compression and
-/// encryption cost.
+/// The content of values; printed in the report because it changes the cost of compression and encryption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Values {
@@ -115,7 +114,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// The address that servers of Tithe's own listen on.
+    /// The address that Tithe's own servers listen on.
     pub fn address(&self) -> IpAddr {
         self.listen.unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST))
     }
@@ -126,8 +125,8 @@ impl Load {
     }
 }
 
-/// Rates that an open loop can be asked for, operations per second over all clients: the operations of a slot are in
-/// memory, each with its time.
+/// Allowed rates of an open loop, operations per second over all clients: the operations of a slot are in memory, each
+/// with its time.
 pub const RATES_PER_S: RangeInclusive<f64> = 0.001..=1e9;
 
 /// When operations start.
@@ -140,16 +139,16 @@ pub enum Arrivals {
     Even(f64),
     /// Open loop, exponential spacing; mean operations per second over all clients.
     Poisson(f64),
-    /// Open loop, exponential spacing, at this share of what the slowest arm did at most in the cells before that have
-    /// the same workload and resources.
+    /// Open loop, exponential spacing, at this share of the slowest arm's highest rate in the earlier cells with the
+    /// same workload and resources.
     OfSaturation(f64),
 }
 
-/// What follows the percentage of [`Arrivals::OfSaturation`].
+/// The words after the percentage of [`Arrivals::OfSaturation`].
 const OF_SATURATION: &str = " % of saturation, Poisson arrivals";
 
 impl Arrivals {
-    /// True where they were printed as `words` and are a share of saturation. Their rate is what the run itself found.
+    /// True if the arrivals printed as `words` are a share of saturation. The run itself finds their rate.
     pub fn are_of_saturation(words: &str) -> bool {
         words.ends_with(OF_SATURATION)
     }
@@ -166,22 +165,22 @@ impl fmt::Display for Arrivals {
     }
 }
 
-/// Conditions of a cell beside the workload.
+/// Conditions of a cell besides the workload.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Resources {
     /// Name in the report, with the version; empty when there is only one unnamed set.
     pub name: String,
-    /// First numbers of the version of the server that is started (`18`); `None`: what is found first.
+    /// First numbers of the version of the server that is started (`18`); `None`: the first one found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub version: Option<String>,
     /// Server settings that differ from the common ones.
     pub settings: BTreeMap<String, String>,
-    /// Clients, where they differ from `[load]`.
+    /// Clients, if they differ from `[load]`.
     pub clients: Option<u32>,
-    /// When operations start, where it differs from `[load]`.
+    /// When operations start, if it differs from `[load]`.
     #[serde(default)]
     pub arrivals: Option<Arrivals>,
-    /// Operations that a connection lasts, where that differs from `[load]`.
+    /// Operations per connection, if it differs from `[load]`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reconnect_every: Option<u32>,
     /// What the server of each arm may use.
@@ -190,13 +189,13 @@ pub struct Resources {
 }
 
 impl Resources {
-    /// The part of the name that tells the version: `version 18`; empty where the experiment names none.
+    /// The part of the name with the version: `version 18`; empty if the experiment names none.
     pub fn version_words(&self) -> String {
         self.version.as_ref().map_or(String::new(), |version| format!("version {version}"))
     }
 }
 
-/// What the server of an arm may use, its clients not counted.
+/// Limits of an arm's server, without its clients.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Limits {
     /// Processors: 0.5 is half of one. `None`: all.
@@ -212,7 +211,7 @@ pub struct Limits {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Memory {
-    /// So many bytes.
+    /// This many bytes.
     Bytes(u64),
     /// So little that the data are this many times as large: above 1 they do not fit.
     DataPer(f64),
@@ -229,7 +228,7 @@ impl Memory {
 }
 
 impl Limits {
-    /// True when a server needs a control group for them.
+    /// True if a server needs a control group for them.
     pub fn confine(&self) -> bool {
         self.cpus.is_some() || self.memory.is_some()
     }
@@ -242,10 +241,10 @@ pub struct Workload {
     pub name: String,
     /// Identifier of its kind in the catalogue (`ycsb`).
     pub kind: String,
-    /// Its properties in the kind's own names, in increasing precedence merged: the preset or the
-    /// property file, the experiment's own `properties`.
+    /// Its properties in the kind's own names: those of the preset or the property file, overridden by the experiment's
+    /// own `properties`.
     pub properties: BTreeMap<String, String>,
-    /// Data of the user's own that launched servers hold in place of what its clients would load.
+    /// The user's own data, which launched servers use in place of data that clients load.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepare: Option<PathBuf>,
 }
@@ -257,29 +256,29 @@ pub struct Arm {
     pub name: String,
     /// Protections, in the order they are applied. Empty for the baseline.
     pub protections: Vec<Protection>,
-    /// A running server to attach to instead of launching one. A password in it is replaced by `***`
-    /// wherever it is written down; it is read from the environment where the URL names none.
+    /// A running server to attach to instead of launching one. A password in it is written as `***` everywhere; it is
+    /// read from the environment if the URL has none.
     pub url: Option<Url>,
-    /// Statements that switch the protection on before a slot of this arm, where all arms share a server.
+    /// Statements that switch the protection on before a slot of this arm, if all arms share a server.
     pub on: Vec<String>,
     /// Statements that switch it off again after the slot.
     pub off: Vec<String>,
-    /// The second instance of the baseline that Tithe adds as the negative control: its true cost is zero, and what it
-    /// shows is the set-up's.
+    /// The second instance of the baseline that Tithe adds as the negative control: its true cost is zero, so any cost
+    /// it shows comes from the set-up.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub aa: bool,
-    /// Folder of the programs that its server is started from; `None` for those that are installed.
+    /// Folder of the programs that its server is started from; `None` for the installed ones.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub programs: Option<PathBuf>,
-    /// How the server's provider switches it to this arm and back, where no connection can.
+    /// How the server's provider switches it to this arm and back, if no connection can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub switch: Option<ProviderSwitch>,
-    /// What is checked on the machine of its running server, which is another one; `None` where nobody does.
+    /// What an observer checks on the other machine of its running server; `None` if there is no observer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub observer: Option<Observed>,
 }
 
-/// What an observer looks at on the machine of a running server. All paths are absolute, and that machine's.
+/// What an observer reads on the machine of a running server. All paths are absolute, and on that machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Observed {
     /// The name by which the observer was started.
@@ -290,45 +289,44 @@ pub struct Observed {
     pub journal: Vec<PathBuf>,
     /// Server and audit logs.
     pub logs: Vec<PathBuf>,
-    /// Files of settings, of which the fingerprint is kept.
+    /// Files of settings; their fingerprints are recorded.
     pub settings: Vec<PathBuf>,
 }
 
-/// How the provider of a server that both arms share switches a protection of it, and for how long at a time.
+/// How the provider of a server that both arms share switches a protection of it, and the length of each side.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProviderSwitch {
-    /// Program and arguments that switch it on. They are run as they stand: no shell reads them.
+    /// Program and arguments that switch it on. They run as written: no shell reads them.
     pub on: Vec<String>,
     /// Program and arguments that switch it off.
     pub off: Vec<String>,
-    /// A question to the server, in its own language, whose answer is true where the protection is on; empty where
-    /// `ready_command` asks.
+    /// A query in the server's language that returns true if the protection is on; empty if `ready_command` is used.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub ready: String,
-    /// Program and arguments that say the same in the last line that they print; empty where `ready` asks.
+    /// Program and arguments that print the same in their last line; empty if `ready` is used.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ready_command: Vec<String>,
-    /// Load on one side before the other side has its turn, s.
+    /// Load on one side before the switch to the other side, s.
     pub side_s: f64,
-    /// How long a switch may take, the command and the wait for `ready` each, s.
+    /// Time limit of a switch, s, for the command and for the wait for `ready` each.
     pub timeout_s: f64,
 }
 
 impl ProviderSwitch {
-    /// What is asked whether the protection is on: the question, or the command that asks.
+    /// How the state of the protection is queried: the query, or the command.
     pub fn question(&self) -> String {
         if self.ready_command.is_empty() { self.ready.clone() } else { self.ready_command.join(" ") }
     }
 }
 
 impl Arm {
-    /// True when it differs from the baseline by what nobody claims to protect: statements or settings.
+    /// True if it differs from the baseline only by statements or settings without a claim.
     pub fn is_setting(&self) -> bool {
         let differs = !self.protections.is_empty() || !self.on.is_empty();
         differs && self.switch.is_none() && self.protections.iter().all(Protection::is_setting)
     }
 
-    /// True when this arm protects no more than `baseline` and is asked in the same way.
+    /// True if this arm protects no more than `baseline`, and is reached and switched in the same way.
     pub fn is_second(&self, baseline: &Self) -> bool {
         self.protections.is_empty()
             && (&self.url, &self.on, &self.off) == (&baseline.url, &baseline.on, &baseline.off)
@@ -343,18 +341,18 @@ pub struct Protection {
     pub id: String,
     /// Options by name.
     pub options: BTreeMap<String, OptionValue>,
-    /// What it is, where it is not in the catalogue: the reader's own.
+    /// Its description, if it is user-defined and not in the catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom: Option<Box<Custom>>,
 }
 
 impl Protection {
-    /// One of the catalogue with these options.
+    /// A protection of the catalogue with these options.
     pub fn listed(id: &str, options: BTreeMap<String, OptionValue>) -> Self {
         Self { id: id.to_owned(), options, custom: None }
     }
 
-    /// True where it claims nothing, so that what it costs is the cost of a setting.
+    /// True if it claims nothing, so its cost is the cost of a setting.
     pub fn is_setting(&self) -> bool {
         self.custom.as_ref().is_some_and(|custom| custom.claims.is_empty())
     }
@@ -406,7 +404,7 @@ pub enum OptionValue {
 }
 
 impl std::fmt::Display for OptionValue {
-    /// Without quotes, as statements and tables take it.
+    /// Without quotes, as statements and tables use it.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Number(number) => number.fmt(formatter),
@@ -422,7 +420,7 @@ impl std::fmt::Display for OptionValue {
 pub enum Metric {
     /// Mean latency of an operation, wall clock.
     Time,
-    /// The same without the time spent waiting for a processor: what the operation costs when nobody is in the way.
+    /// The same without the time spent waiting for a processor: the cost of the operation on an idle machine.
     Net,
     /// Processor time per operation, client and server together.
     Cpu,
@@ -439,14 +437,14 @@ pub enum Design {
     /// Short slots in random order, all client threads on the same arm at the same time.
     #[default]
     Interleaved,
-    /// The arms run at the same time, each on processors of its own, and change places after every slot.
+    /// The arms run at the same time, each on processors of its own, and swap them after every slot.
     Duet,
-    /// As interleaved, in slots of a second: one server works for longer than its caches and stalls last.
+    /// As interleaved, in slots of one second: longer than the effects of caches and stalls.
     Slices,
     /// One arm after the other, as is common practice. For comparison only: it measures the drift of the machine too.
     Sequential,
-    /// Both arms are one server that its provider switches: a side of one arm, then one of the other, in pairs whose
-    /// order is drawn. Follows from [`Arm::switch`] and from nothing else.
+    /// Both arms are one server that its provider switches: a side of one arm, then one of the other, in pairs of
+    /// random order. Set if and only if [`Arm::switch`] is.
     Switched {
         /// Frames of each side.
         frames_a_side: u32,
@@ -454,12 +452,12 @@ pub enum Design {
 }
 
 impl Design {
-    /// True where the provider switches the server between its arms.
+    /// True if the provider switches the server between its arms.
     pub fn is_switched(self) -> bool {
         matches!(self, Self::Switched { .. })
     }
 
-    /// True where a frame holds one arm only, so that it says nothing of a cost by itself.
+    /// True if a frame contains one arm only, so it gives no cost by itself.
     pub fn has_one_arm_a_frame(self) -> bool {
         self == Self::Sequential || self.is_switched()
     }
@@ -474,13 +472,13 @@ pub struct Measure {
     pub budget_s: f64,
     /// Seed of every order and key stream.
     pub seed: u64,
-    /// The largest cost that the user is ready to call none, as a natural-log ratio.
+    /// The largest cost that the user regards as none, as a natural-log ratio.
     pub margin: f64,
     /// What is estimated first.
     pub primary: Metric,
-    /// Fresh set-ups of all arms per cell, each with evidence of its own; `None` lets the plan choose.
+    /// Fresh set-ups of all arms per cell, each with its own evidence; `None` lets the plan choose.
     pub epochs: Option<u32>,
-    /// Starts of all servers per cell; `None` lets the plan choose by what a start costs.
+    /// Starts of all servers per cell; `None` lets the plan choose by the time a start takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub starts: Option<u32>,
     /// Slot length in ms; `None` lets the plan choose by the workload.
@@ -497,7 +495,7 @@ pub struct Measure {
     /// Binds each client thread and the server processes that serve it to one processor.
     #[serde(default = "yes")]
     pub pin: bool,
-    /// Ends a cell when every arm's answer is certain, however wide its interval.
+    /// Ends a cell when every arm's answer is certain, however wide its interval is.
     #[serde(default)]
     pub until_decided: bool,
     /// Profiles each cell after its measured frames.
@@ -505,7 +503,7 @@ pub struct Measure {
     pub profile: bool,
 }
 
-/// The default of what is usual.
+/// The default of flags that are usually on.
 fn yes() -> bool {
     true
 }

@@ -1,7 +1,7 @@
-//! What somebody else published about the cost of a protection, to stand beside what is measured.
+//! A published cost of a protection, to show next to the measured one.
 //!
-//! A published figure decides nothing: it is shown, with its source, in every report. How it was measured is not known
-//! here, so it has no interval.
+//! A published figure decides nothing: every report shows it with its source. Its method is unknown here, so it has no
+//! interval.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,17 +10,17 @@ use super::Metric;
 /// One published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Published {
-    /// Who said so, where and when.
+    /// Who published it, where and when.
     pub source: String,
     /// Name of the arm that the figure is about.
     pub arm: String,
-    /// Name of the workload; `None` where the figure is about every workload.
+    /// Name of the workload; `None` if the figure is about every workload.
     pub workload: Option<String>,
-    /// Name of the resources; `None` where the figure is about all of them.
+    /// Name of the resources; `None` if the figure is about all of them.
     pub resources: Option<String>,
     /// What was published.
     pub figure: PublishedFigure,
-    /// How much it was.
+    /// Its value.
     pub value: PublishedValue,
 }
 
@@ -41,7 +41,7 @@ pub enum PublishedFigure {
 }
 
 impl PublishedFigure {
-    /// The metric whose estimate it stands beside. In a closed loop throughput and time say the same.
+    /// The metric of the measured estimate to show it next to. In a closed loop throughput and time are equivalent.
     pub fn metric(self) -> Metric {
         match self {
             Self::Time | Self::Throughput => Metric::Time,
@@ -51,7 +51,7 @@ impl PublishedFigure {
         }
     }
 
-    /// What it is called in a sentence.
+    /// Its name in a sentence.
     pub fn title(self) -> &'static str {
         match self {
             Self::Time => "time",
@@ -63,7 +63,7 @@ impl PublishedFigure {
     }
 }
 
-/// How much a published figure is.
+/// The value of a published figure.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PublishedValue {
@@ -73,14 +73,14 @@ pub enum PublishedValue {
         plain: f64,
         /// With it, in `unit`; above 0.
         protected: f64,
-        /// Unit, as printed; empty where there is none.
+        /// Unit, as printed; may be empty.
         unit: String,
     },
     /// The change as a share of the plain level (0.2 is 20 % more, -0.2 is 20 % less), or the range that was given.
     Change {
         /// One end, above -1.
         from: f64,
-        /// The other end; the same where one figure was given.
+        /// The other end; the same if one figure was given.
         to: f64,
     },
 }
@@ -100,7 +100,7 @@ impl Published {
         (one.min(other), one.max(other))
     }
 
-    /// True for the arm, workload and resources of these names.
+    /// True for the arm, workload and resources with these names.
     pub fn is_about(&self, arm: &str, workload: &str, resources: &str) -> bool {
         let holds = |wanted: &Option<String>, name: &str| wanted.as_deref().is_none_or(|wanted| wanted == name);
         self.arm == arm && holds(&self.workload, workload) && holds(&self.resources, resources)

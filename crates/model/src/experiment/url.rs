@@ -1,17 +1,17 @@
-//! The address of a running server: how it is read in the forms that people have, and shown without its password.
+//! The address of a running server: reads the usual forms, and shows it without its password.
 
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde::{Deserialize, Serialize};
 
-/// The address of a running server, as a URL. Its password is never printed, logged or serialised; what records have of
-/// it is said at [`Url::of_records`].
+/// The address of a running server, as a URL. Its password is never printed, logged or serialised; [`Url::of_records`]
+/// describes which part of it records contain.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Url(String);
 
-/// What needs no encoding in any part of a URL (RFC 3986, section 2.3).
+/// Characters that need no encoding in any part of a URL (RFC 3986, section 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
-/// What drivers of Java have before the scheme.
+/// The prefix that Java drivers put before the scheme.
 const JAVA: &str = "jdbc:";
 
 /// Keywords of libpq with which an address in its form `keyword=value` begins.
@@ -19,14 +19,14 @@ const KEYWORDS: [&str; 10] =
     ["host", "hostaddr", "port", "user", "dbname", "password", "service", "sslmode", "application_name", "passfile"];
 
 impl Url {
-    /// Reads `text`: a URL, libpq's `keyword=value`, or Go's `user@tcp(host:3306)/name`. Any other text stays as it
-    /// is, and has no scheme.
+    /// Reads `text`: a URL, libpq's `keyword=value`, or Go's `user@tcp(host:3306)/name`. Any other text stays
+    /// unchanged, and has no scheme.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
         Self(keywords(&text).or_else(|| go(&text)).or_else(|| with_small_scheme(&text)).unwrap_or(text))
     }
 
-    /// True where `text` is an address in one of these forms.
+    /// True if `text` is an address in one of these forms.
     pub fn is_url(text: &str) -> bool {
         !Self::new(text).scheme().is_empty()
     }
@@ -49,17 +49,17 @@ impl Url {
         scheme.strip_prefix(JAVA).unwrap_or(scheme)
     }
 
-    /// True for one that is written for a driver of Java.
+    /// True for a URL in the form of a Java driver.
     pub fn is_java(&self) -> bool {
         self.0.starts_with(JAVA)
     }
 
-    /// True where the URL shows nothing but what [`Url::redacted`] does.
+    /// True if the URL contains nothing that [`Url::redacted`] hides.
     pub fn is_bare(&self) -> bool {
         self.redacted() == self.0
     }
 
-    /// The URL with any password replaced by `***`; more than the password where it is not clear where that ends.
+    /// The URL with any password replaced by `***`; hides more than the password if its end is not clear.
     ///
     /// A password may hold unescaped `@`, `/`, `?` and `#`, against RFC 3986. What cannot be distinguished from a
     /// password is not shown.
@@ -91,17 +91,17 @@ impl Url {
         !Self(place.to_owned()).is_bare() || may_hold_secret(options)
     }
 
-    /// The commands that its options have a shell run for a password.
+    /// The commands in its options that a shell runs to get a password.
     pub fn commands(&self) -> Vec<String> {
         let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-        // Clients read names without these signs.
+        // Clients ignore these signs in names.
         let plain = |name: &str| decoded(name).to_ascii_lowercase().replace(['_', '-'], "");
         let options = self.split().1.split(['?', '#', '&']).filter_map(|option| option.split_once('='));
         options.filter(|(name, _)| plain(name).ends_with("command")).map(|(_, value)| decoded(value)).collect()
     }
 
-    /// What records keep: the URL as [`Url::redacted`], and its options where none of them may hold a secret; else
-    /// `?***` stands for them.
+    /// The form for records: the URL as [`Url::redacted`], and its options if none of them may contain a secret; else
+    /// `?***` replaces them.
     fn kept(&self) -> String {
         let options = match self.split().1 {
             options if may_hold_secret(options) => "?***",
@@ -110,22 +110,22 @@ impl Url {
         self.redacted() + options
     }
 
-    /// Of what records keep of it, the URL without the mask in the place of its password; `None` where they lack more.
+    /// The URL of a record, without the mask of its password; `None` if the record hides more than that.
     pub fn of_records(&self) -> Option<Self> {
         let whole = self.kept().replacen(":***@", "@", 1);
         (!whole.contains("***")).then_some(Self(whole))
     }
 
-    /// The URL up to its options, and these.
+    /// The URL up to its options, and its options.
     fn split(&self) -> (&str, &str) {
         self.0.split_at(self.0.find(['?', '#']).unwrap_or(self.0.len()))
     }
 }
 
-/// True where some option may hold a secret, or a part of a password that was not encoded.
+/// True if some option may contain a secret, or a part of a password that was not encoded.
 fn may_hold_secret(options: &str) -> bool {
     const SECRET: [&str; 4] = ["pass", "pwd", "secret", "token"];
-    // A command or a file that has the password is none.
+    // A command or a file that contains the password is not itself a secret.
     let shown = |option: &&str| !["password_command=", "passfile="].iter().any(|name| option.starts_with(name));
     let asked = options.trim_start_matches(['?', '#']).split('&').filter(shown).collect::<Vec<_>>().join("&");
     let asked = percent_decode_str(&asked).decode_utf8_lossy().to_ascii_lowercase();
@@ -138,7 +138,7 @@ fn are_hosts(text: &str) -> bool {
     text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
 }
 
-/// A URL without spaces around it, and with its scheme in small letters.
+/// A URL without spaces around it, and with a lower-case scheme.
 fn with_small_scheme(text: &str) -> Option<String> {
     let (scheme, rest) = text.trim().split_once("://")?;
     Some(format!("{}://{rest}", scheme.to_ascii_lowercase()))
@@ -296,7 +296,7 @@ mod tests {
             let (words, again) = kept(&url);
             let again = again.map_or("incomplete".to_owned(), |url| url.0);
             told += &format!("{words}\n  {again}\n");
-            // What is read from records is kept as it is.
+            // A text read from records stays unchanged.
             assert_eq!(kept(&Url(words.clone())).0, words);
             assert!(!words.contains('x') || !url.holds_secret(), "{words}");
         }

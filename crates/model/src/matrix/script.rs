@@ -1,7 +1,7 @@
-//! Job files by which batch engines carry a matrix out: to be read, changed and handed in.
+//! Job files for batch engines: to be read, changed and submitted.
 //!
-//! All three engines keep the same contract: a number goes in (`tithe matrix run FILE --task N`), an exit status comes
-//! out, and a folder that all of them share holds what was measured. None of them is started here.
+//! All three engines use the same contract: a task number goes in (`tithe matrix run FILE --task N`), an exit status
+//! comes out, and a shared folder contains the results. No engine is started here.
 
 use std::collections::BTreeMap;
 
@@ -22,12 +22,12 @@ pub enum Engine {
 pub const ENGINES: &[(&str, Engine)] =
     &[("shell", Engine::Shell), ("slurm", Engine::Slurm), ("kubernetes", Engine::Kubernetes)];
 
-/// What a script has to name.
+/// The names that a script needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Names<'a> {
     /// The matrix file.
     pub file: &'a str,
-    /// The folder that all hosts share, for what is measured.
+    /// The folder that all hosts share, for the results.
     pub into: &'a str,
     /// Identity of the plan.
     pub plan: &'a str,
@@ -35,7 +35,7 @@ pub struct Names<'a> {
     pub allowed: &'a str,
 }
 
-/// The script by which `engine` carries `matrix` out.
+/// The script with which `engine` runs `matrix`.
 pub fn script(matrix: &Matrix, names: Names<'_>, engine: Engine) -> String {
     match engine {
         Engine::Shell => shell(matrix, names),
@@ -64,7 +64,7 @@ fn shell(matrix: &Matrix, Names { file, into, plan, allowed }: Names<'_>) -> Str
     )
 }
 
-/// One `sbatch` for each kind of machine: its options stand before the job.
+/// One `sbatch` for each kind of machine: its options precede the job.
 fn slurm(matrix: &Matrix, names: Names<'_>) -> String {
     let mut text = format!(
         "#!/bin/sh\n\
@@ -103,8 +103,7 @@ fn slurm(matrix: &Matrix, names: Names<'_>) -> String {
     text
 }
 
-/// One Indexed Job for each experiment and kind of machine. Texts of the user's own are written as JSON, which YAML
-/// reads.
+/// One Indexed Job for each experiment and kind of machine. The user's texts are written as JSON, which YAML can read.
 fn kubernetes(matrix: &Matrix, names: Names<'_>) -> String {
     let mut text = format!(
         "# {}: {} tasks, plan {}.\n\
@@ -211,7 +210,6 @@ fn job_name(names: Names<'_>, machine: usize, experiment: Option<usize>) -> Stri
 }
 
 /// `text` as one word of a shell (POSIX, 2.2.2).
-/// `text` as one word of a shell.
 pub fn quoted(text: &str) -> String {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_./=,:+@%".contains(letter);
     if !text.is_empty() && text.chars().all(plain) {
@@ -220,7 +218,7 @@ pub fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
-/// `text` within a line of remarks.
+/// `text` within a comment line.
 fn comment(text: &str) -> String {
     text.replace(char::is_control, " ")
 }

@@ -6,10 +6,10 @@ use crate::{
     plan,
 };
 
-/// The A/A arm joins unasked where it takes at most one part in so many of the measured load.
+/// The A/A arm joins by default if it takes at most one part in this many of the measured load.
 const SHARES: usize = 5;
 
-/// `experiment` with an A/A arm where it was `asked` for, and where nothing was said and it joins by itself.
+/// `experiment` with an A/A arm if it was `asked` for, or if the file does not mention it and the default applies.
 pub(super) fn added(mut experiment: Experiment, asked: Option<bool>, catalogue: &Catalogue) -> Experiment {
     if asked.unwrap_or_else(|| joins(&experiment, catalogue)) {
         let aa_arm = aa_arm_of(&experiment.arms);
@@ -18,8 +18,8 @@ pub(super) fn added(mut experiment: Experiment, asked: Option<bool>, catalogue: 
     experiment
 }
 
-/// Tithe's own second instance of the baseline, unless there is one: its true cost is nothing, and what it shows is the
-/// set-up's. Of an arm of the file's that protects nothing Tithe does not know what else makes it differ.
+/// Tithe's own second instance of the baseline, unless there is one. Its true cost is zero, so any cost it shows comes
+/// from the set-up. If the file has an arm that protects nothing, Tithe cannot know how else it differs.
 pub fn aa_arm_of(arms: &[Arm]) -> Option<Arm> {
     let baseline = arms.first()?;
     if arms.iter().any(|arm| arm.aa) {
@@ -31,7 +31,7 @@ pub fn aa_arm_of(arms: &[Arm]) -> Option<Arm> {
     Some(Arm { name, aa: true, ..baseline.clone() })
 }
 
-/// True where the A/A arm costs little, Tithe sets up the database and offers the load, and the budget buys both.
+/// True if the A/A arm costs little, Tithe sets up the database and offers the load, and the budget is enough for both.
 fn joins(experiment: &Experiment, catalogue: &Catalogue) -> bool {
     experiment.arms.len() + 1 >= SHARES
         && experiment.measure.design != Design::Sequential
@@ -46,14 +46,14 @@ fn is_own(experiment: &Experiment, catalogue: &Catalogue) -> bool {
     entry.is_some_and(|entry| !entry.simulated) && experiment.arms.iter().all(|arm| arm.url.is_none())
 }
 
-/// No workload is another program's.
+/// No other program offers the load of a workload.
 fn is_own_load(experiment: &Experiment, catalogue: &Catalogue) -> bool {
     let program = |workload| plan::shape(workload, catalogue).is_some_and(|shape| shape.program);
     !experiment.workloads.iter().any(program)
 }
 
-/// What could be measured without the arm can be measured with it: nobody's experiment fails for an arm that he did not
-/// ask for.
+/// What can be measured without the arm can be measured with it: no experiment fails because of an arm that its author
+/// did not ask for.
 fn leaves_enough(experiment: &Experiment, catalogue: &Catalogue) -> bool {
     let with = added(experiment.clone(), Some(true), catalogue);
     plan::plan_problems(&with, &plan::cells(&with, catalogue)).is_empty()

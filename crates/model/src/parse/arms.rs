@@ -1,4 +1,4 @@
-//! `[[arm]]`: protections against the catalogue, and what the arms must be to each other.
+//! `[[arm]]`: checks protections against the catalogue, and the arms against each other.
 
 use std::{
     collections::BTreeMap,
@@ -30,19 +30,18 @@ struct Draft<'a> {
     observer: Option<Item<'a>>,
 }
 
-/// Length of a side where the experiment does not say, s: long against a switch's traces in caches, short enough that
-/// many pairs fit into a budget.
+/// Default length of a side, s: long compared with a switch's effects on caches, short enough that many pairs fit into
+/// a budget.
 const SIDE_S: f64 = 60.0;
 
-/// The lengths of a side that an experiment may ask for, s.
+/// The lengths of a side that an experiment may set, s.
 const SIDES_S: RangeInclusive<f64> = 1.0..=3600.0;
 const SIDE_LIMITS: &str = "from 1 s to 1 h";
 
-/// How long a switch may take where the experiment does not say, s: providers apply parameters within minutes, and
-/// restart servers within ten.
+/// Default timeout of a switch, s: providers apply parameters within minutes, and restart servers within ten.
 const TIMEOUT_S: f64 = 600.0;
 
-/// The timeout that an experiment may ask for, s.
+/// The timeouts that an experiment may set, s.
 const TIMEOUTS_S: RangeInclusive<f64> = 1.0..=86_400.0;
 const TIMEOUT_LIMITS: &str = "from 1 s to 24 h";
 
@@ -138,7 +137,7 @@ fn draft<'a>(
     Draft { arm, place: table.place.clone(), protections: protections.or(of_arm), url, on, off, switch, observer }
 }
 
-/// How the provider switches the server to this arm; `None` where the arm does not say, or not enough.
+/// How the provider switches the server to this arm; `None` if the arm does not say, or not enough.
 fn provider_switch(table: &Table<'_>, problems: &mut Problems) -> Option<ProviderSwitch> {
     let table = table.table("switch", &keys::SWITCH, problems)?;
     let [on, off] = ["on", "off"].map(|key| table.need(key, problems).and_then(|item| command(&item, problems)));
@@ -158,7 +157,7 @@ fn provider_switch(table: &Table<'_>, problems: &mut Problems) -> Option<Provide
     Some(ProviderSwitch { on: on?, off: off?, ready, ready_command, side_s, timeout_s })
 }
 
-/// What tells whether the server is on: a question to it, or a command.
+/// How to find out whether the server is on: a query, or a command.
 fn ready(item: &Item<'_>, problems: &mut Problems) -> Option<(String, Vec<String>)> {
     match item.value.as_array() {
         Some(_) => Some((String::new(), command(item, problems)?)),
@@ -199,7 +198,7 @@ fn holds_password(text: &str) -> bool {
     account.is_some_and(|(account, _)| account.contains(':'))
 }
 
-/// A question to the server.
+/// A query to the server.
 fn question(item: &Item<'_>, problems: &mut Problems) -> Option<String> {
     let text = item.text(problems)?.trim();
     if text.is_empty() {
@@ -229,7 +228,7 @@ fn protection_id<'a>(item: &Item<'a>, problems: &mut Problems) -> Option<(&'a st
     Some((value.get_ref().as_str()?, value.span()))
 }
 
-/// The catalogue's entry of a protection; a diagnostic that says who has it when this database does not.
+/// The catalogue's entry of a protection. If this database does not have it, a diagnostic names the databases that do.
 fn known(
     id: &str,
     place: Range<usize>,
@@ -269,7 +268,7 @@ fn refuse_attached(
     );
 }
 
-/// The address of a running server. Messages name the scheme only: the rest may hold a password.
+/// The address of a running server. Messages name only the scheme: the rest may contain a password.
 fn address(
     item: &Item<'_>,
     database: Option<&OfferedDatabase>,
@@ -321,7 +320,7 @@ fn check_baseline(drafts: &[Draft<'_>], problems: &mut Problems) {
     }
 }
 
-/// Arms are comparable when Tithe starts all servers or none. Which of them are on one server, only that can say.
+/// Arms are comparable if Tithe starts all servers or none. Only the servers can show which arms share one.
 fn check_servers(drafts: &[Draft<'_>], problems: &mut Problems) {
     let Some(first) = drafts.first() else { return };
     if let Some(odd) = drafts.iter().find(|draft| draft.url.is_some() != first.url.is_some()) {
@@ -388,8 +387,7 @@ fn check_provider_switch(drafts: &[Draft<'_>], problems: &mut Problems) {
     }
 }
 
-/// All arms are checked in the same way or none: an operation that is counted with its server costs more than one
-/// that is counted without.
+/// Either all arms are checked by an observer or none: counting the server makes an operation look more expensive.
 fn check_observers(drafts: &[Draft<'_>], problems: &mut Problems) {
     let Some(item) = drafts.iter().find_map(|draft| draft.observer.as_ref()) else { return };
     let mut refuse = |problem: &str, help: &str| problems.at(item.key_range.clone(), problem, help);

@@ -1,4 +1,4 @@
-//! Keys of an experiment whose defaults property files set: the experiment's own keys win.
+//! Keys of an experiment whose defaults come from property files: the experiment's own keys win.
 
 use std::ops::{Range, RangeInclusive};
 
@@ -12,17 +12,17 @@ use crate::{
     wording,
 };
 
-/// What the properties of one workload ask for.
+/// The defaults that the properties of one workload set.
 pub(super) struct AskedBy {
-    /// What is asked for.
+    /// The key and its default.
     pub asked: Asked,
     /// The workload.
     pub workload: String,
-    /// Where its source is named.
+    /// The place of its source's name.
     pub range: Range<usize>,
 }
 
-/// Defaults of keys that an experiment leaves out.
+/// Defaults of keys that the experiment does not have.
 #[derive(Debug, Default, Clone, Copy)]
 pub(super) struct Defaults {
     /// `records` of `[data]`.
@@ -34,7 +34,7 @@ pub(super) struct Defaults {
 }
 
 impl Defaults {
-    /// What `asked` comes to; complains where an experiment leaves out what its workloads disagree about.
+    /// The defaults in `asked`; complains if the experiment leaves out a key about which its workloads disagree.
     pub fn of(top: &Table<'_>, asked: &[AskedBy], problems: &mut Problems) -> Self {
         let mut one = |of: AskedOf, limits: RangeInclusive<f64>| {
             if gives(top, of) {
@@ -76,7 +76,7 @@ impl Defaults {
 /// Most records that a property file can ask for.
 const RECORDS_MAX: f64 = 1e12;
 
-/// True where the experiment itself says what `of` is. A sweep over clients finds its own rate.
+/// True if the experiment itself sets `of`. A sweep over clients finds its own rate.
 fn gives(top: &Table<'_>, of: AskedOf) -> bool {
     let table = match of {
         AskedOf::Records => top.get("data"),

@@ -1,5 +1,5 @@
-//! What distinguishes the arm of a protection from the plain one: a statement with what it says, or a check of Tithe's
-//! by name.
+//! What distinguishes the arm of a protection from the plain one: a statement with its answer, or a named check of
+//! Tithe's.
 
 use super::{
     keys,
@@ -10,18 +10,18 @@ use crate::{
     wording,
 };
 
-/// What a statement can be expected to say.
+/// The expected answers of a statement.
 const EXPECTATIONS: [&str; 4] = ["equals", "matches", "fails_with", "rows"];
 
 /// The rows of a statement, or the lines of a log, that a claim may expect.
 const COUNTS: std::ops::RangeInclusive<u64> = 0..=1_000_000;
 
-/// A check that Tithe has, as claims name it.
+/// One of Tithe's checks, as claims name it.
 struct NamedEntry {
     name: &'static str,
     /// The keys that it needs. It has no others.
     needs: &'static [&'static str],
-    /// Reads it; `None` where a needed key is not there, or wrong.
+    /// Reads it; `None` if a needed key is missing or wrong.
     read: fn(&Table<'_>, &mut Problems) -> Option<NamedCheck>,
 }
 
@@ -151,7 +151,7 @@ fn statement(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
     Some(text)
 }
 
-/// A statement that looks for `{canary}`.
+/// A statement that searches for `{canary}`.
 fn about_canary(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
     let text = statement(table, problems)?;
     if !text.contains("{canary}") {
@@ -160,7 +160,7 @@ fn about_canary(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
     Some(text)
 }
 
-/// What is in the words of an error.
+/// The words that an error must contain.
 fn words(item: &Item<'_>, problems: &mut Problems) -> Option<String> {
     let words = item.text(problems)?.to_owned();
     if words.trim().is_empty() {

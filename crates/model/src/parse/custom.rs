@@ -1,4 +1,4 @@
-//! Protections that data describe: entries with `use = "custom"`, `settings` and `claims` of an arm, and files.
+//! Protections described by data: entries with `use = "custom"`, `settings` and `claims` of an arm, and files.
 
 use std::{
     collections::BTreeMap,
@@ -22,46 +22,47 @@ use crate::{
     wording,
 };
 
-/// What `use` says of an entry that is described where it stands.
+/// The value of `use` for an entry that is described in place.
 pub(super) const CUSTOM: &str = "custom";
 
-/// The name of what `settings` of an arm make.
+/// The name of the protection made from an arm's `settings`.
 pub const SETTINGS: &str = "settings";
 
-/// The name of what `claims` of an arm without `settings` make.
+/// The name of the protection made from an arm's `claims` without `settings`.
 const CLAIMS: &str = "claims";
 
-/// Folders with files of protections, the first of which counts: from the folder of the experiment, and the user's own.
+/// Folders with files of protections, the first one has precedence: relative to the experiment's folder, and the user's
+/// own.
 pub const FOLDERS: [&str; 2] = ["protections", "~/.config/tithe/protections"];
 
-/// What is in the texts of a protection for what is known only where its arm is set up.
+/// Placeholders in a protection's texts for values that are known only when its arm is set up.
 const PLACEHOLDERS: [&str; 2] = ["space", "files"];
 
-/// What is wrong with a protection that is none, and what to do about it.
+/// The problem and remedy of a protection that changes nothing.
 const CHANGES_NOTHING: &str = "this protection changes nothing";
 const DIFFERS_BY: &str = "add `settings`, `statements` or `session`: what its arm has and the plain one has not";
 
-/// A protection that a file describes.
+/// A protection described by a file.
 #[derive(Debug, Clone)]
 pub struct Described {
-    /// What it says of itself. Its texts are read once and never given back.
+    /// Its description. Its texts are read once and never freed.
     pub entry: &'static ProtectionEntry,
-    /// What it is, with `{option}` where the value of an option belongs.
+    /// The protection, with `{option}` as placeholder for an option's value.
     pub custom: Custom,
 }
 
-/// A protection of an arm that data describe, with its places.
+/// A protection of an arm that is described by data, with its places.
 pub(super) struct Own {
     pub protection: Protection,
     /// Where the arm names it.
     place: Range<usize>,
-    /// Where its settings are.
+    /// The places of its settings.
     settings: BTreeMap<String, Range<usize>>,
-    /// Where its keys are; none where a file has them.
+    /// The places of its keys; empty if a file has them.
     keys: BTreeMap<String, Range<usize>>,
 }
 
-/// What its arm has and the plain one has not.
+/// Keys that make an arm differ from the plain one.
 const DIFFERENCES: [&str; 4] = ["settings", "files", "statements", "session"];
 
 impl Own {
@@ -75,7 +76,7 @@ impl Own {
     }
 }
 
-/// What the entry `item` with `use = "custom"` describes.
+/// The protection that the entry `item` with `use = "custom"` describes.
 pub(super) fn entry(item: &Item<'_>, database: Option<&OfferedDatabase>, problems: &mut Problems) -> Option<Own> {
     let table = Table::open(&keys::PROTECTION, &[], item.value.as_table()?, item.range.clone(), problems);
     let name_item = table.need("name", problems)?;
@@ -95,7 +96,7 @@ pub(super) fn entry(item: &Item<'_>, database: Option<&OfferedDatabase>, problem
     Some(own)
 }
 
-/// What `settings` and `claims` of the arm in `table` make, if it has them.
+/// The protection made from `settings` and `claims` of the arm in `table`, if it has them.
 pub(super) fn of_arm(table: &Table<'_>, problems: &mut Problems) -> Option<Own> {
     let [settings, claimed] = [SETTINGS, CLAIMS].map(|key| table.get(key));
     let (name, first) = match (&settings, &claimed) {
@@ -112,15 +113,14 @@ pub(super) fn of_arm(table: &Table<'_>, problems: &mut Problems) -> Option<Own> 
     Some(own)
 }
 
-/// The files that describe the protection `name`, the first of which counts; none where no file is called so.
+/// The possible files of the protection `name`, in order of precedence; none if no file can have this name.
 pub fn protection_files(name: &str) -> Vec<String> {
     let plain = |letter: char| letter.is_ascii_alphanumeric() || "-_".contains(letter);
     let is_name = !name.is_empty() && name.chars().all(plain);
     FOLDERS.iter().filter(|_| is_name).map(|folder| format!("{folder}/{name}.toml")).collect()
 }
 
-/// What the file of the protection `name` describes, for the entry `item` at `place`; `None` where there is no such
-/// file.
+/// The protection in the file for `name`, for the entry `item` at `place`; `None` if there is no such file.
 pub(super) fn from_file(
     name: &str,
     (item, place): (&Item<'_>, &Range<usize>),
@@ -157,7 +157,7 @@ pub(super) fn from_file(
     None
 }
 
-/// What the file of the protection `name` describes, and everything that is wrong with it, each with `line:column`.
+/// The protection in the file for `name`, and all its problems, each with `line:column`.
 pub fn custom_file(name: &str, bytes: &[u8]) -> (Described, Vec<(String, Diagnostic)>) {
     let mut entry = ProtectionEntry { id: kept(name), ..ProtectionEntry::BARE };
     let text = match text_of(bytes) {
@@ -197,7 +197,7 @@ pub fn custom_file(name: &str, bytes: &[u8]) -> (Described, Vec<(String, Diagnos
     (Described { entry, custom }, problems.into_sorted().into_iter().map(placed).collect())
 }
 
-/// `text` for as long as the program runs, as what the program itself says of protections.
+/// `text` with the program's lifetime, like the built-in descriptions of protections.
 fn kept(text: &str) -> &'static str {
     Box::leak(text.to_owned().into_boxed_str())
 }
@@ -220,7 +220,7 @@ fn options(table: &Table<'_>, problems: &mut Problems) -> &'static [OptionEntry]
     Box::leak(options.into_boxed_slice())
 }
 
-/// The option `name`, of which `item` says the default, or everything.
+/// The option `name`; `item` is its default or its full description.
 fn option(name: &'static str, item: &Item<'_>, problems: &mut Problems) -> Option<OptionEntry> {
     let table = item.value.as_table().map(|it| Table::open(&keys::OPTION, &[], it, item.range.clone(), problems));
     let default = match &table {
@@ -257,7 +257,7 @@ fn option(name: &'static str, item: &Item<'_>, problems: &mut Problems) -> Optio
     Some(OptionEntry { name, kind, default: Some(default), help })
 }
 
-/// What `table` describes.
+/// The protection that `table` describes.
 fn custom(table: &Table<'_>, problems: &mut Problems) -> Custom {
     let texts = |key, problems: &mut Problems| -> Vec<String> {
         let list = table.get(key).map(|item| item.list(problems)).unwrap_or_default();
@@ -275,13 +275,13 @@ fn custom(table: &Table<'_>, problems: &mut Problems) -> Custom {
     }
 }
 
-/// Where the settings in `item` are; what is wrong with them is reported where their values are read.
+/// The places of the settings in `item`; their problems are reported when their values are read.
 fn places_of(item: &Item<'_>) -> BTreeMap<String, Range<usize>> {
     let pairs = item.pairs(&mut Problems::new("", &[]));
     pairs.into_iter().map(|(name, pair)| (name, pair.key_range)).collect()
 }
 
-/// Files by the names that they have in the arm's folder, all of them below it.
+/// Files by their names in the arm's folder; all of them are below it.
 fn files(item: &Item<'_>, problems: &mut Problems) -> BTreeMap<String, PathBuf> {
     let pairs = item.pairs(problems);
     for (name, pair) in &pairs {
@@ -297,8 +297,8 @@ fn files(item: &Item<'_>, problems: &mut Problems) -> BTreeMap<String, PathBuf> 
     pairs.into_iter().map(|(name, pair)| (name, PathBuf::from(pair.value))).collect()
 }
 
-/// Complains about what `own` of `arm` cannot have: on this database, on a server that Tithe does not start, beside the
-/// other protections of the arm.
+/// Reports parts of `own` that `arm` cannot have: on this database, on a server that Tithe does not start, or together
+/// with the arm's other protections.
 pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, problems: &mut Problems) {
     let Some(database) = database else { return };
     let mut seen: Vec<&str> = Vec::new();
@@ -363,7 +363,7 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
     }
 }
 
-/// Complains where arms of `database` cannot have a protection of their own, as `place` asks for.
+/// Complains if arms of `database` cannot have a user-defined protection, as requested at `place`.
 pub(super) fn check_database(place: &Range<usize>, database: Option<&OfferedDatabase>, problems: &mut Problems) {
     if let Some(database) = database.filter(|database| database.entry.custom.is_none()) {
         problems.at(

@@ -1,8 +1,8 @@
 //! Every key that an experiment file or a matrix file may have: its type, its default, its meaning, and an example.
 //!
-//! The parser accepts what stands here and nothing else. The tables of FORMAT.md and the JSON Schema are written from
-//! it. Not listed are the keys that name a kind of workload (`ycsb`, `ycsb_file`), the options of a protection, and the
-//! names of settings and properties: they come from the catalogue or the database.
+//! The parser accepts only the keys in these tables. The tables of FORMAT.md and the JSON Schema are generated from
+//! them. Not listed are the keys that name a kind of workload (`ycsb`, `ycsb_file`), the options of a protection, and
+//! the names of settings and properties: they come from the catalogue or the database.
 
 mod arm;
 mod experiment;
@@ -18,7 +18,7 @@ pub(super) use matrix::{MACHINE, MATRIX_TOP};
 /// One table of the file.
 #[derive(Debug)]
 pub struct TableFormat {
-    /// As it is written in the file and in messages; empty for the top of an experiment, `matrix` for that of a matrix.
+    /// Its name in the file and in messages; empty for the top of an experiment, `matrix` for that of a matrix.
     pub header: &'static str,
     /// Its keys.
     pub keys: &'static [Key],
@@ -27,13 +27,13 @@ pub struct TableFormat {
 /// A key of a table.
 #[derive(Debug)]
 pub struct Key {
-    /// As it is written in the file.
+    /// Its name in the file.
     pub name: &'static str,
-    /// What its value may be.
+    /// The values it accepts.
     pub kind: Kind,
-    /// What holds where the key is left out.
+    /// What applies if the key is left out.
     pub default: KeyDefault,
-    /// What it is for, in Markdown.
+    /// Its purpose, in Markdown.
     pub meaning: &'static str,
     /// A value, in TOML.
     pub example: &'static str,
@@ -51,14 +51,14 @@ impl Key {
     }
 }
 
-/// What holds where a key is left out.
+/// What applies if a key is left out.
 #[derive(Debug, Clone, Copy)]
 pub enum KeyDefault {
-    /// It must not be left out.
+    /// The key is required.
     Required,
     /// This value, in TOML.
     Value(&'static str),
-    /// What these words say.
+    /// The rule in these words.
     Words(&'static str),
 }
 
@@ -72,7 +72,7 @@ impl Display for KeyDefault {
     }
 }
 
-/// What the value of a key may be.
+/// The values that a key accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// Any text.
@@ -85,7 +85,7 @@ pub enum Kind {
     Address,
     /// One of these words.
     Choice(&'static [&'static str]),
-    /// A whole number between these; `u64::MAX` is no limit.
+    /// A whole number between these; `u64::MAX` means no limit.
     Whole(u64, u64),
     /// A number between these.
     Number(f64, f64),
@@ -103,13 +103,13 @@ pub enum Kind {
     Pairs,
     /// A table.
     Table(&'static TableFormat),
-    /// A list of values of a kind, as many as this at least.
+    /// A list of values of a kind, at least this many.
     List(&'static Kind, usize),
     /// One of these kinds.
     Either(&'static [Kind]),
 }
 
-/// As FORMAT.md has it in its columns.
+/// The text in the columns of FORMAT.md.
 impl Display for Kind {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> Result {
         match self {
@@ -147,7 +147,7 @@ impl TableFormat {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// How messages call it.
+    /// Its name in messages.
     pub(super) fn name(&self) -> String {
         match self.header {
             "" => "the experiment".to_owned(),
@@ -156,7 +156,7 @@ impl TableFormat {
         }
     }
 
-    /// All tables of the kind of file that this one is of.
+    /// All tables of the same kind of file.
     pub(super) fn of_file(&self) -> &'static [TableFormat] {
         let of_matrix = MATRIX_TABLES.iter().any(|table| table.header == self.header);
         if of_matrix { MATRIX_TABLES } else { TABLES }
@@ -168,7 +168,7 @@ impl TableFormat {
     }
 }
 
-/// Keys that had another name in files for older builds, with the name that they have now.
+/// Keys that had another name in files for older builds, with their present name.
 pub(super) const RENAMED: [(&str, &str); 2] = [("guard_arm", "aa_arm"), ("guarded", "protected")];
 
 /// All tables, in the order of the file.

@@ -1,6 +1,6 @@
 //! A matrix file → [`Matrix`], or everything that is wrong with it.
 //!
-//! The experiments that it names are files of their own, which code with access to a disk reads and parses.
+//! The experiments that it names are separate files, which code with access to a disk reads and parses.
 
 use toml::de::DeTable;
 
@@ -21,7 +21,7 @@ const REPLICATES_MAX: u64 = 10_000;
 /// Longest time from one replicate to the next, s.
 const EVERY_MAX_S: f64 = 30.0 * 86_400.0;
 
-/// What the only kind of machine is called where none is described.
+/// The name of the only kind of machine if none is described.
 const ANY: &str = "any host";
 
 /// Reads a matrix file.

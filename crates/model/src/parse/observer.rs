@@ -1,4 +1,4 @@
-//! `observer` of an arm: who looks at a running server on the server's own machine, and at which files there.
+//! `observer` of an arm: which observer runs on the machine of a running server, and which files it reads there.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -8,7 +8,7 @@ use super::{
 };
 use crate::experiment::Observed;
 
-/// What the arm in `table` has observed; `None` where it says nothing, or not enough.
+/// What the arm in `table` has observed; `None` if it has no `observer`, or an incomplete one.
 pub(super) fn observed(table: &Table<'_>, problems: &mut Problems) -> Option<Observed> {
     let table = table.table("observer", &keys::OBSERVER, problems)?;
     let name = table.need("name", problems).and_then(|item| name(&item, problems));
@@ -17,7 +17,7 @@ pub(super) fn observed(table: &Table<'_>, problems: &mut Problems) -> Option<Obs
     Some(Observed { name: name?, data, journal, logs, settings })
 }
 
-/// The name of an observer, which is a part of the subject at which it is asked.
+/// The name of an observer, which is a part of the subject of its requests.
 fn name(item: &Item<'_>, problems: &mut Problems) -> Option<String> {
     let text = item.text(problems)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';

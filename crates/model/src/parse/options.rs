@@ -1,4 +1,4 @@
-//! The options of a protection beside its `use`, against those that it has.
+//! The options of a protection next to its `use`, checked against the catalogue.
 
 use std::{collections::BTreeMap, ops::Range};
 

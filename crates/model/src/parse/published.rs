@@ -1,4 +1,4 @@
-//! `[[published]]`: figures of others, to be shown beside the measured ones.
+//! `[[published]]`: published figures, to show next to the measured ones.
 
 use super::{
     keys,
@@ -18,7 +18,7 @@ const FIGURES: &[(&str, PublishedFigure)] = &[
     ("server_cpu", PublishedFigure::ServerCpu),
 ];
 
-/// Every published figure; what one is about must be in the experiment.
+/// Every published figure; its arm, workload and resources must be in the experiment.
 pub(super) fn published(
     top: &Table<'_>,
     workloads: &[Workload],
@@ -49,7 +49,7 @@ pub(super) fn published(
     tables.iter().filter_map(one).collect()
 }
 
-/// A name that is one of `names`. Where there are none, they are what is wrong.
+/// A name that is one of `names`. If `names` is empty, that is the problem.
 fn known(item: &Item<'_>, names: &[&str], problems: &mut Problems) -> Option<String> {
     let name = item.name(problems)?.into_inner();
     if !names.is_empty() && !names.contains(&name.as_str()) {

@@ -1,7 +1,7 @@
-//! Typed access to a spanned TOML tree that complains instead of giving up.
+//! Typed access to a spanned TOML tree; it records problems and continues.
 //!
-//! A reading function returns `None` when the key is absent or when it has complained; the caller goes on
-//! with a default. Such a default is never seen: an experiment with a diagnostic is not returned.
+//! A reading function returns `None` if the key is absent or if it has complained; the caller continues with a default.
+//! Such a default is never used: an experiment with a diagnostic is not returned.
 
 use std::{
     collections::BTreeMap,
@@ -20,7 +20,7 @@ use crate::{diagnostic::Diagnostic, wording};
 /// The diagnostics so far.
 pub(super) struct Problems {
     list: Vec<Diagnostic>,
-    /// Lines with a syntax error: what the tree says about them is guesswork.
+    /// Lines with a syntax error: the tree is unreliable there.
     broken: Vec<Range<usize>>,
     /// Length of the file: where a missing table would be added.
     pub end: usize,
@@ -33,7 +33,7 @@ impl Problems {
         for error in errors {
             let range = clamp(text, error.span().unwrap_or(text.len()..text.len()));
             let line = line_of(text, range.start);
-            // The parser goes on behind an error; what it then stumbles over in the same line is not news.
+            // The parser continues after an error; further errors in the same line give no new information.
             if !problems.broken.contains(&line) {
                 let problem = format!("not TOML: {}", error.message());
                 problems.list.push(Diagnostic::at(range, problem, syntax_help(error.message())));
@@ -52,8 +52,8 @@ impl Problems {
         self.broken.is_empty()
     }
 
-    /// Complains about the text in `range`, unless a syntax error in the same line is the cause. After a syntax
-    /// error the tree also holds placeholders; they have an empty range.
+    /// Complains about the text in `range`, unless a syntax error in the same line is the cause. After a syntax error
+    /// the tree also contains placeholders; they have an empty range.
     pub fn at(&mut self, range: Range<usize>, problem: impl Into<String>, help: impl Into<String>) {
         let placeholder = range.is_empty() && !self.read_all();
         if !placeholder && !self.broken.iter().any(|line| line.contains(&range.start)) {
@@ -61,8 +61,8 @@ impl Problems {
         }
     }
 
-    /// Complains that something is not there. Not said in a file with syntax errors: it may be in the part
-    /// that could not be read.
+    /// Complains that something is missing. Not reported in a file with syntax errors: it may be in the part that could
+    /// not be read.
     pub fn missing(&mut self, range: Range<usize>, problem: impl Into<String>, help: impl Into<String>) {
         if self.read_all() {
             self.at(range, problem, help);
@@ -102,10 +102,10 @@ fn syntax_help(message: &str) -> &'static str {
 
 /// One table of the file.
 pub(super) struct Table<'a> {
-    /// What it may hold.
+    /// The keys it may have.
     format: &'static TableFormat,
     table: &'a DeTable<'a>,
-    /// Its header, or where it is written.
+    /// Its header, or its place.
     pub place: Range<usize>,
 }
 
@@ -137,20 +137,20 @@ impl<'a> Table<'a> {
         Self { format, table, place }
     }
 
-    /// The value of `key`, where there is one.
+    /// The value of `key`, if there is one.
     pub fn get(&self, key: &'static str) -> Option<Item<'a>> {
         let example = self.format.key(key).map(|key| key.example);
         debug_assert!(example.is_some(), "{key} is not in the list of keys of {}", self.format.header);
         self.named(key, example.unwrap_or_default())
     }
 
-    /// The value of a key that only the catalogue knows.
+    /// The value of a key that is only in the catalogue.
     pub fn named(&self, key: &str, example: &'a str) -> Option<Item<'a>> {
         let (name, value) = self.table.iter().find(|(name, _)| name.get_ref() == key)?;
         Some(Item { key: name.get_ref(), key_range: name.span(), example, value: value.get_ref(), range: value.span() })
     }
 
-    /// The value of a key that must be there.
+    /// The value of a required key.
     pub fn need(&self, key: &'static str, problems: &mut Problems) -> Option<Item<'a>> {
         let item = self.get(key);
         if item.is_none() {
@@ -193,7 +193,7 @@ pub(super) struct Item<'a> {
     pub key: &'a str,
     /// Where the key is.
     pub key_range: Range<usize>,
-    /// What the user could write, in TOML.
+    /// A value that the user could write, in TOML.
     example: &'a str,
     /// The value.
     pub value: &'a DeValue<'a>,
@@ -205,7 +205,7 @@ pub(super) struct Item<'a> {
 pub(super) type Text = Spanned<String>;
 
 impl<'a> Item<'a> {
-    /// The value of a key that no list of keys has.
+    /// The value of a key that is in no list of keys.
     pub fn of(key: &'a Spanned<DeString<'a>>, value: &'a Spanned<DeValue<'a>>) -> Self {
         let (key_range, range) = (key.span(), value.span());
         Self { key: key.get_ref(), key_range, example: "\"one\"", value: value.get_ref(), range }
@@ -344,7 +344,7 @@ pub(super) fn texts(pairs: BTreeMap<String, Pair>) -> BTreeMap<String, String> {
     pairs.into_iter().map(|(name, pair)| (name, pair.value)).collect()
 }
 
-/// Descends into dotted keys; TOML's own limit on nesting bounds the depth.
+/// Descends into dotted keys; TOML's own limit on nesting limits the depth.
 fn collect_pairs(prefix: &str, table: &DeTable<'_>, pairs: &mut BTreeMap<String, Pair>, problems: &mut Problems) {
     for (key, value) in table.iter() {
         let name = format!("{prefix}{}", key.get_ref());

@@ -1,6 +1,6 @@
 //! Lengths of time, sizes and percentages as people write them.
 
-/// Seconds in `5 min`, `90 s`, `20 ms`, `1.5 h`; `None` when it is not a length of time.
+/// Seconds in `5 min`, `90 s`, `20 ms`, `1.5 h`; `None` if it is no length of time.
 pub(super) fn seconds(text: &str) -> Option<f64> {
     let (number, unit) = split(text)?;
     let scale = match unit {
@@ -13,7 +13,7 @@ pub(super) fn seconds(text: &str) -> Option<f64> {
     Some(number * scale)
 }
 
-/// Bytes in `512 MiB`, `1.5 GB`; `None` when it is not a size.
+/// Bytes in `512 MiB`, `1.5 GB`; `None` if it is no size.
 pub(super) fn bytes(text: &str) -> Option<u64> {
     let (number, unit) = split(text)?;
     let scale = match unit {

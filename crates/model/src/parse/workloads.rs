@@ -1,4 +1,4 @@
-//! `[[workload]]`: a preset of properties or a property file, and the experiment's own properties on top.
+//! `[[workload]]`: a preset of properties or a property file, overridden by the experiment's own properties.
 
 use std::{
     collections::BTreeMap,
@@ -86,7 +86,7 @@ fn workload(
         false => presets(&source, first, problems).map(|properties| (properties, Vec::new())),
     };
     let path = weight_of(source.kind, first).0;
-    // `builtin:` precedes the names of scripts that are no files.
+    // Names of scripts that are not files begin with `builtin:`.
     let default_name = if source.is_file { stem(path.rsplit_once(':').map_or(path, |(_, name)| name)) } else { first };
     let name = own_name.unwrap_or_else(|| Some(Text::new(source.item.range.clone(), default_name.to_owned())));
     let Some((mut properties, texts)) = base else { return (name, None) };
@@ -105,7 +105,7 @@ fn workload(
     (name, Some((Workload { name: text, kind: source.kind.id.to_owned(), properties, prepare }, asked)))
 }
 
-/// Properties that have keys of their own.
+/// Properties that have their own keys.
 fn keyed(table: &Table<'_>, problems: &mut Problems) -> Vec<(String, Pair)> {
     let mut found = Vec::new();
     let mut put = |item: &Item<'_>, text: String| {
@@ -186,7 +186,7 @@ fn presets(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<P
     Some(pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect())
 }
 
-/// The properties of all files, a later one over an earlier one, and the text of each file by its name.
+/// The properties of all files, later files override earlier ones, and the text of each file by its name.
 fn from_files(
     source: &Source<'_>,
     written: &[(&Item<'_>, &str)],
@@ -201,7 +201,7 @@ fn from_files(
         let built_in = built_in.into_iter().find(|(name, ..)| *name == path).and_then(|(_, _, set)| set.first());
         let content = match built_in {
             Some((_, text)) => Ok(text.as_bytes().to_vec()),
-            // A log may be larger than memory, and is read when its workload is made.
+            // A log may be larger than memory, so it is read when its workload is made.
             None if !source.kind.by_path.is_empty() => Ok(Vec::new()),
             None => read(path),
         };
@@ -231,7 +231,7 @@ fn from_files(
     (!failed).then_some((properties, texts))
 }
 
-/// A path without the weight behind it, and that.
+/// A path without its weight, and the weight.
 fn weight_of<'t>(kind: &WorkloadEntry, written: &'t str) -> (&'t str, Option<u32>) {
     let weight = written.rsplit_once('@').and_then(|(path, weight)| Some((path, weight.parse().ok()?)));
     weight.filter(|_| kind.weighted).map_or((written, None), |(path, weight)| (path, Some(weight)))
@@ -246,14 +246,14 @@ fn places(own: &BTreeMap<String, Pair>) -> BTreeMap<String, Range<usize>> {
     own.iter().map(|(name, pair)| (name.clone(), pair.range.clone())).collect()
 }
 
-/// Property files of other tools may hold passwords for their drivers, which Tithe does not use: plan and records
-/// show `***` in their place. In a script the reader of its kind has looked for them.
+/// Property files of other tools may contain passwords for their drivers, which Tithe does not use: plan and records
+/// show `***` instead. In scripts, the reader of their kind has already checked for them.
 fn hide_secrets(kind: &WorkloadEntry, properties: &mut Properties) {
     let is_script = |name: &str| !kind.scripts.is_empty() && name.starts_with(kind.scripts);
     let is_other = |name: &str| !is_script(name) && name != kind.by_path;
     for (name, value) in properties.iter_mut().filter(|(name, _)| is_other(name)) {
         let name = name.to_lowercase();
-        // What begins with a place to fill in has no password before its host.
+        // A URL that begins with the placeholder has no password before its host.
         let url = value.replace("://{host}", "").contains("://");
         if name.contains("pass") || name.contains("secret") || url {
             "***".clone_into(value);
@@ -261,8 +261,8 @@ fn hide_secrets(kind: &WorkloadEntry, properties: &mut Properties) {
     }
 }
 
-/// What the kind says about the properties, at the property where the experiment gives it, else at the source, with its
-/// line in the property file.
+/// Reports the kind's problems with the properties: at the property if the experiment sets it, else at the source, with
+/// its line in the property file.
 fn check(
     source: &Source<'_>,
     properties: &Properties,
@@ -278,7 +278,7 @@ fn check(
     }
 }
 
-/// The number of the line of a property file that gives `property`: the last one, which counts.
+/// The number of the line of a property file that sets `property`: the last one, which takes effect.
 fn line_of(text: &str, property: &str) -> Option<usize> {
     let gives = |line: &str| {
         let rest = line.trim_start().strip_prefix(property);

@@ -1,5 +1,5 @@
-//! Looks whether a plan that was read from a file makes sense: another build may have written it, and anybody may have
-//! changed it. Everything after it relies on that, as it does on an experiment that was parsed.
+//! Checks whether a plan from a file makes sense: another build may have written it, or someone may have edited it. All
+//! later code relies on that, as for a parsed experiment.
 
 use std::collections::BTreeSet;
 
@@ -9,21 +9,21 @@ use crate::{
     experiment::{Arrivals, Limits, Memory, OptionValue, Protection, RATES_PER_S},
 };
 
-/// Longest slot, settling time or warm-up that is believed, ns: an hour.
+/// Longest accepted slot, settling time or warm-up, ns: an hour.
 const LONGEST_NS: u64 = 3_600_000_000_000;
 
-/// Most blocks of a frame that are believed.
+/// Most accepted blocks of a frame.
 const BLOCKS_MAX: u32 = 1_000_000;
 
-/// Longest side and longest wait for a switch that are believed, s: a day.
+/// Longest accepted side and wait for a switch, s: a day.
 const SWITCH_MAX_S: f64 = 86_400.0;
 
-/// Most clients of a cell that are believed.
+/// Most accepted clients of a cell.
 const CLIENTS_MAX: u32 = 1_000_000;
 
 impl Plan {
-    /// What makes no sense about the plan by itself, each with its place: indexes of things that are not there, and
-    /// amounts that cannot be. Empty for every plan that was made by [`plan`](super::plan).
+    /// Inconsistencies within the plan, each with its place: indexes out of range, and impossible amounts. Empty for
+    /// every plan that [`plan`](super::plan) made.
     pub fn flaws(&self) -> Vec<String> {
         let experiment = &self.experiment;
         let mut flaws = Problems::default();
@@ -69,12 +69,12 @@ impl Plan {
         flaws.0
     }
 
-    /// Fits the plan to what this build can do: options of protections that the plan does not say get their defaults.
-    /// Returns what was filled in, each with its place.
+    /// Fits the plan to this build: missing options of protections get their defaults. Returns the options that were
+    /// filled in, each with its place.
     ///
     /// # Errors
-    /// Everything that this build cannot carry out, each with its place: what the catalogue does not have, and options
-    /// that are missing and have no default.
+    /// Everything that this build cannot carry out, each with its place: entries missing from the catalogue, and
+    /// missing options without a default.
     pub fn fit(&mut self, catalogue: &Catalogue) -> Result<Vec<String>, Vec<String>> {
         let mut flaws = Problems(self.flaws());
         let mut filled = Vec::new();
@@ -200,7 +200,7 @@ fn takes(option: &OptionEntry, value: &OptionValue) -> bool {
     }
 }
 
-/// What was found, in the order in which it was.
+/// The problems, in the order they were found.
 #[derive(Default)]
 struct Problems(Vec<String>);
 

@@ -1,6 +1,6 @@
-//! A plan in words, for `tithe plan`: what will be measured, how long it takes, what it needs.
+//! A plan in words, for `tithe plan`: what will be measured, how long it takes, and what it needs.
 //!
-//! What each protection changes in the settings of its server is known to the plug-ins, not to the plan.
+//! The settings that a protection changes are known to the plug-ins, not to the plan.
 
 use std::{collections::BTreeSet, fmt::Write};
 
@@ -16,14 +16,14 @@ use crate::{
     quantity,
 };
 
-// Orders of magnitude, for a guess that calls itself rough.
+// Orders of magnitude, for a guess that is shown as rough.
 const CONNECT_S: f64 = 0.01;
 /// Stopping a server, emptying caches and restarting it before a slice of another program.
 const RESTART_S: f64 = 3.0;
 /// Bytes on disk per byte of values: keys, indexes, page fill, write-ahead log.
 const DISK_FACTOR: f64 = 2.5;
 
-/// `plan` in words. Times beyond the measured load and the disk space are rough guesses, and say so.
+/// `plan` in words. Times beyond the measured load and the disk space are rough guesses, and are shown as such.
 pub fn outline(plan: &Plan, catalogue: &Catalogue) -> String {
     let mut text = String::new();
     // Writing to a String cannot fail.
@@ -31,7 +31,7 @@ pub fn outline(plan: &Plan, catalogue: &Catalogue) -> String {
     text
 }
 
-/// What `plan` will do, in four lines, for the beginning of a run.
+/// A summary of `plan` in four lines, for the beginning of a run.
 pub fn head(plan: &Plan, catalogue: &Catalogue) -> String {
     let experiment = &plan.experiment;
     let database = catalogue.entry(&experiment.database).map_or(experiment.database.as_str(), |entry| entry.title);
@@ -99,7 +99,7 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
     write_totals(text, plan, catalogue)
 }
 
-/// Keys of the experiment that property files set as well, and which of the two counts.
+/// Keys of the experiment that property files also set, and which value is used.
 fn write_asked(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
     let experiment = &plan.experiment;
     let mut rows = Vec::new();
@@ -195,7 +195,7 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     let experiment = &plan.experiment;
     let measure = &experiment.measure;
     let primary = match measure.primary {
-        // Another program's waits for a processor are not seen.
+        // Another program's waits for a processor are not visible.
         Metric::Net if plan.cells.iter().all(|cell| cell.program) => "processor time per operation",
         Metric::Net => "net time per operation (processor time where net time is unknown)",
         Metric::Time => "time per operation",
@@ -240,12 +240,12 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     writeln!(text, "Disk              roughly {} at a time", quantity::rough_size(disk_bytes(plan, catalogue)))
 }
 
-/// Names the cells of which restarting takes more than it should.
+/// Names the cells whose restarts take more time than they should.
 fn write_starting(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fmt::Result {
     for cell in &plan.cells {
         let (share, of_load) = (starting_share(plan, catalogue, cell), cell.after_start.starting_share());
         let most = of_load / (1.0 + of_load);
-        // Told as a whole number, which is to be the larger one.
+        // Printed as a whole number, which has to be the larger one.
         if share >= most + 0.005 {
             let instead = match cell.starts {
                 Starts::EveryFrame => format!("`starts = {STARTS_USUAL}` leaves"),
@@ -263,8 +263,7 @@ fn write_starting(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std:
     Ok(())
 }
 
-/// The part of a cell's time that restarting its servers is expected to take; 0 where they are started once, or not
-/// by Tithe.
+/// The expected share of a cell's time for restarting its servers; 0 if they start once, or Tithe does not start them.
 pub fn starting_share(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
     let experiment = &plan.experiment;
     let database = catalogue.database(&experiment.database).filter(|_| starts_are_ours(experiment, cell));
@@ -274,7 +273,7 @@ pub fn starting_share(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
         let warm_up_s = cell.after_start.guess_s(arms);
         let start_s = arms * database.entry.start_s + warm_up_s;
         match cell.starts {
-            // The process of an embedded database is there at once.
+            // The process of an embedded database starts at once.
             Starts::EveryFrame if database.entry.embedded => 0.0,
             Starts::EveryFrame => start_s * f64::from(cell.frames_max),
             _ if cell.epochs > 1 => epochs * (epoch_s(experiment, database) + warm_up_s + start_s * (starts - 1.0)),
@@ -285,7 +284,7 @@ pub fn starting_share(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
     starting_s / (starting_s + measured_s(plan, cell))
 }
 
-/// Who looks at which arms' servers on other machines.
+/// Which observers check which arms' servers on other machines.
 fn write_observers(text: &mut String, arms: &[Arm]) -> std::fmt::Result {
     let names: BTreeSet<&str> = arms.iter().filter_map(|arm| Some(arm.observer.as_ref()?.name.as_str())).collect();
     for name in names {
@@ -296,7 +295,7 @@ fn write_observers(text: &mut String, arms: &[Arm]) -> std::fmt::Result {
     Ok(())
 }
 
-/// How the provider's switch is used, how often, and how long it may take.
+/// The provider's switch: how, how often, and how long it may take.
 fn write_switch(text: &mut String, switch: &ProviderSwitch, cells: &[Cell], primary: &str) -> std::fmt::Result {
     let pairs = cells.iter().map(Cell::pairs).sum();
     let switches: u32 = cells.iter().map(sides::switches).sum();
@@ -315,7 +314,7 @@ fn measured_s(plan: &Plan, cell: &Cell) -> f64 {
     cell.frame_ns(plan.experiment.arms.len()) as f64 / 1e9 * f64::from(cell.frames_max)
 }
 
-/// A rough guess of what a cell takes beside its measured load.
+/// A rough guess of a cell's time besides its measured load.
 fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
     let arms = plan.experiment.arms.len() as f64;
     let restart_s = if cell.program && cell.starts == Starts::EveryFrame { RESTART_S } else { 0.0 };
@@ -328,7 +327,7 @@ fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
         Starts::EveryFrame if !embedded && !cell.program => cell.frames_max.saturating_sub(cell.epochs),
         _ => cell.epochs * (cell.starts_per_epoch() - 1),
     };
-    // Each pair of sides is checked and warmed again; nobody knows how long the provider takes.
+    // Each pair of sides is checked and warmed up again; the provider's own time is unknown.
     let sides_s = f64::from(cell.pairs()) * (after_start + 2.0 * EVIDENCE_S);
     (epoch_s + after_start) * f64::from(cell.epochs)
         + start_s * f64::from(starts)
@@ -336,8 +335,8 @@ fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
         + sides_s
 }
 
-/// A rough guess of the space that all arms of the largest cell take together, with the loaded data that are kept for
-/// each of them to be copied.
+/// A rough guess of the disk space of all arms of the largest cell together, with the copies of loaded data that are
+/// kept for each.
 pub fn disk_bytes(plan: &Plan, catalogue: &Catalogue) -> f64 {
     let experiment = &plan.experiment;
     let record = experiment.workloads.iter().filter_map(|workload| shape(workload, catalogue));
@@ -367,7 +366,7 @@ fn percent(ratio: f64) -> f64 {
     ratio.exp_m1() * 100.0
 }
 
-/// A guess without digits that it does not have.
+/// A guess rounded to its meaningful digits.
 fn rough_s(seconds: f64) -> f64 {
     let step = if seconds < 60.0 {
         10.0

@@ -1,7 +1,7 @@
-//! Sides of a server that its provider switches: how long, how many, and what cannot be asked of them.
+//! Sides of a server that its provider switches: their length and number, and requests that they rule out.
 //!
-//! The arms are one server, and one side of it lasts minutes, because a switch does. Two sides next to each other are a
-//! pair, and a pair is one value: how many frames a side has does not narrow an interval as another pair does.
+//! The arms are one server, and one side of it lasts minutes, because a switch does. Two adjacent sides are a pair, and
+//! a pair is one value: more frames per side do not narrow an interval as more pairs do.
 
 use super::{Cell, PlanProblem};
 use crate::{
@@ -10,20 +10,19 @@ use crate::{
     schedule::first_of_pair,
 };
 
-/// Fewest pairs of sides that an interval stands on: of two, Student's quantile is 12.7 times the standard error, of
-/// three 4.3.
+/// Fewest pairs of sides for an interval: for two, Student's quantile is 12.7 times the standard error, for three 4.3.
 pub const PAIRS_MIN_SWITCHED: u32 = 3;
 
-/// Frames of a side, at least: each has fresh connections, and the variation of one must not be the side's.
+/// Fewest frames of a side: each has fresh connections, and the variation of one frame must not be the side's.
 const FRAMES_A_SIDE: u64 = 3;
 
-/// Frames that a side has where its slots are not asked for, at least.
+/// Fewest frames of a side if the experiment does not set its slots.
 const FRAMES_USUAL: u64 = 5;
 
-/// Part of a side's length for which load is offered before its first frame: caches meet the arm that it is now.
+/// Share of a side with load before its first frame, so that caches adapt to the new arm.
 const WARM_UP_SHARE: f64 = 0.1;
 
-/// Length of a side of the switched server of `experiment`, ns; 0 where there is none.
+/// Length of a side of the switched server of `experiment`, ns; 0 if there is none.
 fn side_ns(experiment: &Experiment) -> u64 {
     experiment.switch().map_or(0, |switch| (switch.side_s * 1e9) as u64)
 }
@@ -38,12 +37,12 @@ pub(super) fn design(experiment: &Experiment, frame_ns: u64) -> Design {
     Design::Switched { frames_a_side: (side_ns(experiment) / frame_ns.max(1)).clamp(1, u64::from(u32::MAX)) as u32 }
 }
 
-/// Load before the first frame of each side, s; `None` where nothing is switched.
+/// Load before the first frame of each side, s; `None` if nothing is switched.
 pub(super) fn warm_up_s(experiment: &Experiment) -> Option<f64> {
     experiment.switch().map(|switch| switch.side_s * WARM_UP_SHARE)
 }
 
-/// Frames that a cell has a multiple of: those of a pair of sides, or one of each epoch.
+/// The number of frames of a cell is a multiple of this: the frames of a pair of sides, or one per epoch.
 pub(super) fn whole_frames(cell: &Cell) -> u32 {
     match cell.design {
         Design::Switched { frames_a_side } => 2 * frames_a_side,
@@ -51,7 +50,7 @@ pub(super) fn whole_frames(cell: &Cell) -> u32 {
     }
 }
 
-/// What cannot be asked of a server that its provider switches.
+/// Requests that are impossible for a server that its provider switches.
 pub(super) fn objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProblem> {
     let switch = experiment.switch()?;
     let measure = &experiment.measure;
@@ -78,8 +77,8 @@ pub(super) fn objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanP
     refused("slot", problem, "write a longer `side` in `switch`, or a shorter `slot`")
 }
 
-/// Switches of a cell of a server that is found off, and left so: the plain arm is set up, then the other, then each
-/// pair has its sides.
+/// Switches of a cell of a server that is found off, and left off: set up the plain arm, then the other one, then the
+/// sides of each pair.
 pub(super) fn switches(cell: &Cell) -> u32 {
     let set_up = [0, 1];
     let sides = (0..cell.pairs()).flat_map(|pair| {

@@ -1,4 +1,4 @@
-//! What a good file resolves to.
+//! The experiment that a valid file gives.
 
 use expect_test::{Expect, expect};
 

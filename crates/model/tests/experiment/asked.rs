@@ -1,4 +1,4 @@
-//! Keys of an experiment whose defaults property files set.
+//! Keys of an experiment whose defaults come from property files.
 
 use expect_test::expect;
 use tithe_model::{
@@ -17,7 +17,7 @@ fn experiment(data: &str, load: &str, files: &[&str]) -> String {
     )
 }
 
-/// Records and load of the experiment, what the plan says of the file, and else what is wrong.
+/// Records and load of the experiment, and the plan's words about the file; else the problems.
 fn told(text: &str) -> String {
     let catalogue = catalogue::catalogue();
     match parse(text, &catalogue, &catalogue::read) {
@@ -48,7 +48,7 @@ fn a_property_file_gives_what_the_experiment_leaves_out() {
           asks  target = 500        is `rate` of the experiment
     "#]]
     .assert_eq(&told(&experiment("", "", &["asks"])));
-    // Neither table need be there.
+    // Neither table is required.
     let without = experiment("", "", &["asks"]).replace("[data]\n\n[load]\n\n", "");
     expect![[r#"
         2000 records, 8 clients, 500/s, even arrivals

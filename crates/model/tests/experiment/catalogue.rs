@@ -47,7 +47,7 @@ fn overrides() -> Overrides {
     Overrides::new(|chosen, name| chosen.id == "pgaudit" && name == "pgaudit.log")
 }
 
-/// One embedded database, one with everything, one more with TLS.
+/// One embedded database, one with everything, and another one with TLS.
 pub fn catalogue() -> Catalogue {
     Catalogue {
         databases: vec![

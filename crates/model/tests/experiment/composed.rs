@@ -1,4 +1,4 @@
-//! An experiment from a few words: its text, and mistakes pointed at in the words.
+//! An experiment from a few words: its text, and mistakes marked in the words.
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
@@ -28,7 +28,7 @@ const NOTHING: Words<'static> = Words {
     explained: false,
 };
 
-/// The experiment's text, or the line with what is wrong below the words that are wrong.
+/// The experiment's text, or the line with the problems below the wrong words.
 fn composed(words: &Words<'_>, database: &str) -> String {
     let catalogue = catalogue();
     let offered = catalogue.database(database).expect("a database");
@@ -266,7 +266,7 @@ fn who_goes_on_writing_finds_comments() {
     .assert_eq(&left_out(entry.expect("a protection"), &"it takes root, and this is somebody else. ".repeat(4)));
 }
 
-/// The arms' names and URLs in the experiment that `protections` stand for, with a baseline elsewhere.
+/// The arms' names and URLs in the experiment for `protections`, with a baseline elsewhere.
 fn check_places(protections: &[&str], expected: Expect) {
     let protections: Vec<String> = protections.iter().map(|word| (*word).to_owned()).collect();
     let words = Words {
@@ -377,7 +377,7 @@ fn places_are_found_by_keys_and_numbers() {
     let found = |path: &[&str]| place(text, path).map(|range| &text[range]);
     assert_eq!(found(&["arm", "1", "url"]), Some("\"z\""));
     assert_eq!(found(&["settings", "pgaudit", "log"]), Some("1"));
-    // What is not there is somewhere in what would hold it.
+    // The place of a missing value is that of its container.
     assert_eq!(found(&["arm", "0", "url"]), Some("[[arm]]"));
     assert_eq!([found(&["b"]), place("a = ", &["a"]).map(|_| "")], [None, None]);
 }

@@ -1,4 +1,4 @@
-//! What the table of keys says a value may be is what the parser takes.
+//! The parser accepts exactly the values in the table of keys.
 
 use tithe_model::{
     diagnostic::Diagnostic,
@@ -7,7 +7,7 @@ use tithe_model::{
 
 use crate::read_experiment;
 
-/// An experiment in which every table stands once, as lines by table; nothing else about it makes sense together.
+/// An experiment in which every table occurs once, as lines by table; the combination makes no sense otherwise.
 const LINES: [(&str, &[(&str, &str)]); 11] = [
     ("", &[("title", "\"x\""), ("database", "\"postgres\"")]),
     ("[data]", &[("records", "1000")]),
@@ -25,7 +25,7 @@ const LINES: [(&str, &[(&str, &str)]); 11] = [
     ("observer", &[("name", "\"db1\"")]),
 ];
 
-/// Tables that stand in a list of an arm, or in a file of their own: `a_protection_of_the_readers_own` is about them.
+/// Tables in a list of an arm, or in a separate file: `a_protection_of_the_readers_own` tests them.
 const IN_LISTS: [&str; 3] = ["protections", "options", "claims"];
 
 const MATRIX_LINES: [(&str, &[(&str, &str)]); 2] =
@@ -35,7 +35,7 @@ const MATRIX_LINES: [(&str, &[(&str, &str)]); 2] =
 fn file(lines: &[(&str, &[(&str, &str)])], header: &str, key: &str, value: &str) -> String {
     let last = lines.iter().rposition(|(other, _)| *other == header).unwrap_or_else(|| panic!("no {header}"));
     let mut text = String::new();
-    // A table stands once: as this value, or below its header.
+    // A table occurs once: as this value, or below its header.
     let is_other = |table: &str| table.trim_matches(['[', ']']) != key || table == header;
     for (index, (table, keys)) in lines.iter().enumerate().filter(|(_, (table, _))| is_other(table)) {
         text += &match *table {
@@ -43,7 +43,7 @@ fn file(lines: &[(&str, &[(&str, &str)])], header: &str, key: &str, value: &str)
             "switch" | "observer" => format!("[arm.{table}]\n"),
             header => format!("{header}\n"),
         };
-        // A change stands in place of both levels.
+        // A change replaces both levels.
         let is_replaced = |name: &str| name == key || (key == "change" && ["plain", "protected"].contains(&name));
         let others = keys.iter().filter(|(name, _)| index != last || !is_replaced(name));
         others.for_each(|(name, value)| text += &format!("{name} = {value}\n"));
@@ -65,14 +65,14 @@ fn refused(header: &str, key: &str, value: &str) -> Option<Diagnostic> {
     problems.unwrap_or_default().into_iter().find(of_value)
 }
 
-/// `5 ms` as a half of it and as one unit more.
+/// Half of `5 ms`, and one unit more.
 fn around(limit: &str) -> (String, String) {
     let end = limit.find(|c: char| !c.is_ascii_digit() && c != '.').expect("a unit");
     let number: f64 = limit[..end].parse().expect("a number");
     (format!("\"{}{}\"", number / 2.0, &limit[end..]), format!("\"{}{}\"", number + 1.0, &limit[end..]))
 }
 
-/// Values that `kind` takes, and values that it does not.
+/// Values that `kind` accepts, and values that it refuses.
 fn values(kind: &Kind) -> (Vec<String>, Vec<String>) {
     let quoted = |text: &&str| format!("\"{text}\"");
     match kind {

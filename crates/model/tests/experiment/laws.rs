@@ -1,4 +1,4 @@
-//! What holds for every text, every URL, every experiment.
+//! Laws for every text, every URL, every experiment.
 
 use proptest::prelude::*;
 use tithe_model::{
@@ -70,7 +70,7 @@ proptest! {
         }
     }
 
-    /// The `§` makes the password one that stands nowhere else in the text.
+    /// The `§` makes sure that the password occurs nowhere else in the text.
     #[test]
     fn a_password_is_never_shown(
         password in "[!-~]{0,6}§[!-~]{0,6}",

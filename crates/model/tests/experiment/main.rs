@@ -89,7 +89,7 @@ fn read_experiment(text: &str) -> Result<Experiment, Vec<Diagnostic>> {
     parse(text, &catalogue::catalogue(), &catalogue::read)
 }
 
-/// `line:column problem (help)`, a line each.
+/// `line:column problem (help)`, one per line.
 fn render(text: &str, diagnostics: &[Diagnostic]) -> String {
     let line = |diagnostic: &Diagnostic| {
         let at = diagnostic.range.as_ref().map_or("-".to_owned(), |range| {

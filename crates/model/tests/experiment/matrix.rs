@@ -1,4 +1,4 @@
-//! Matrix files: what they mean, what is wrong with them, and the scripts that are made of them.
+//! Matrix files: their meaning, their problems, and the scripts made from them.
 
 use expect_test::{Expect, expect, expect_file};
 use proptest::prelude::*;
@@ -140,7 +140,7 @@ fn scripts_for_every_engine() {
 }
 
 proptest! {
-    /// Every number is one task's, and every task has one number.
+    /// Every number belongs to one task, and every task has one number.
     #[test]
     fn numbers_and_tasks_belong_together(machines in 1usize..5, experiments in 1usize..5, replicates in 1u32..8) {
         let text = format!(

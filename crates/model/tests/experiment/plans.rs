@@ -1,4 +1,4 @@
-//! What will be done about an experiment.
+//! The plan of an experiment.
 
 use expect_test::{Expect, expect};
 use tithe_model::{
@@ -321,7 +321,7 @@ fn outline_of_attached_arms() {
     );
 }
 
-/// The last lines of the outline of `SHORT` with `measure` in `[measure]`, from where time is told.
+/// The last lines of the outline of `SHORT` with `measure` in `[measure]`, from its times on.
 fn check_starting(measure: &str, expected: Expect) {
     let text = outline(&planned(&with_arms(2, measure)), &catalogue::catalogue());
     let (_, times) = text.split_once("Measured load").expect("times");
@@ -329,7 +329,7 @@ fn check_starting(measure: &str, expected: Expect) {
     expected.assert_eq(&lines.collect::<Vec<_>>().join("\n"));
 }
 
-/// A server of this catalogue takes two seconds to start, and both arms 50 times as long as two thirds of 300 s.
+/// A server of this catalogue takes two seconds to start, and both arms take two thirds of 300 s for 50 starts.
 #[test]
 fn an_outline_names_cells_of_which_starting_takes_too_much() {
     check_starting("", expect![""]);
@@ -348,7 +348,7 @@ fn an_outline_names_cells_of_which_starting_takes_too_much() {
     );
 }
 
-/// `SHORT` with so many arms that it has `arms` of them, and `measure` in `[measure]`.
+/// `SHORT` with arms added until it has `arms` of them, and `measure` in `[measure]`.
 fn with_arms(arms: usize, measure: &str) -> String {
     let more: String = (2..arms).map(|index| format!("[[arm]]\nname = \"arm {index}\"\n")).collect();
     format!("{SHORT}{more}[measure]\n{measure}\n")
@@ -363,7 +363,7 @@ fn an_aa_arm_joins_launched_servers_where_it_takes_a_fifth_of_the_load_at_most()
     assert_eq!([2, 3, 4, 5, 9].map(|arms| has_aa_arm(&with_arms(arms, ""))), [false, false, true, true, true]);
     assert_eq!([2, 4].map(|arms| has_aa_arm(&with_arms(arms, "aa_arm = true"))), [true, true]);
     assert_eq!([2, 4].map(|arms| has_aa_arm(&with_arms(arms, "aa_arm = false"))), [false, false]);
-    // The last place, and nothing that the baseline has not.
+    // It is in the last place, and has nothing that the baseline does not have.
     let arms = planned(&with_arms(4, "")).experiment.arms;
     assert_eq!((arms.len(), arms[4].name.as_str(), arms[4].is_second(&arms[0])), (5, "A/A", true));
 }
@@ -392,7 +392,7 @@ fn no_aa_arm_joins_by_itself_where_the_budget_buys_too_little_with_it() {
     let read = |s: u32, more: &str| read_experiment(&with_arms(4, &format!("budget = \"{s} s\"\n{more}")));
     let five = |s: &u32| read(*s, "").is_ok_and(|experiment| experiment.arms.len() == 5);
     let least = (1..600).find(five).expect("some budget is enough");
-    // With less, what the file asks for is measured without the arm, and refused where it asks for the arm.
+    // With a smaller budget, the file is measured without the arm, or refused if it requires the arm.
     let less = |more: &str| read(least - 1, more);
     assert_eq!(less("").expect("enough without").arms.len(), 4);
     let refused = less("aa_arm = true").expect_err("too little");
@@ -478,7 +478,7 @@ fn repetitions_embedded(catalogue: &Catalogue, ycsb: &str, measure: &str) -> (u3
     (plan.cells[0].epochs, plan.cells[0].starts)
 }
 
-/// The process of an embedded database starts soon, but what is written would have to be put back for each.
+/// The process of an embedded database starts fast, but written data would have to be restored for each start.
 #[test]
 fn an_embedded_database_that_keeps_its_data_starts_anew_too() {
     let mut catalogue = catalogue::catalogue();
@@ -488,7 +488,7 @@ fn an_embedded_database_that_keeps_its_data_starts_anew_too() {
     assert_eq!((starts(&catalogue, "c"), starts(&catalogue, "a")), (Starts::EveryFrame, Starts::Several(24)));
 }
 
-/// What a load makes of pages is chance that frames and starts on it share.
+/// How a load lays out pages is chance, which all frames and starts on it share.
 #[test]
 fn every_load_is_one_start_where_data_are_loaded_anew() {
     let mut catalogue = catalogue::catalogue();
@@ -546,7 +546,7 @@ fn starts_of_a_reading_workload_take_no_more_than_the_load_pays_for() {
     // Two arms whose servers take 5 s to start, for 80 s of the 120 s of load.
     assert_eq!(planned(2.5, "2 min", ""), (Starts::Several(16), true));
     assert_eq!(planned(0.1, "2 min", ""), (Starts::EveryFrame, true));
-    // Eight in any case, and each frame of its own where caches have to be cold.
+    // Eight in any case, and a start for each frame if caches have to be cold.
     assert_eq!(planned(2.5, "40 s", ""), (Starts::Several(8), false));
     let cold = "[[resources]]\nname = \"some\"\ncache = \"cold\"\n";
     assert_eq!(planned(2.5, "2 min", cold), (Starts::EveryFrame, false));

@@ -1,4 +1,4 @@
-//! Plans that come from a file: what another build wrote, and what somebody changed.
+//! Plans from a file: written by another build, or edited by someone.
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ name = "protected"
 protections = [{ use = "pgaudit", log = "read" }, { use = "volume", kind = "luks" }]
 "#;
 
-/// The plan of [`EXPERIMENT`] as its file says it, after `change`.
+/// The plan in the file of [`EXPERIMENT`], after `change`.
 fn changed(change: impl FnOnce(&mut Value)) -> Plan {
     let experiment = parse(EXPERIMENT, &catalogue(), &catalogue::read).expect("an experiment");
     let plan = tithe_model::plan::plan(experiment, &catalogue()).expect("a plan");
@@ -42,7 +42,7 @@ fn check(change: impl FnOnce(&mut Value), expected: Expect) {
         Err(flaws) => format!("refused: {}", flaws.join("\n")),
     };
     expected.assert_eq(&told);
-    // What was filled in is there now, and stays.
+    // A filled-in option is now present, and stays.
     if told.starts_with("filled") {
         assert_eq!(plan.fit(&catalogue()), Ok(Vec::new()));
     }

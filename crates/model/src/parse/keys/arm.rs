@@ -1,4 +1,4 @@
-//! The keys of arms, and of what others published about them.
+//! The keys of arms, and of published figures about them.
 
 use super::{
     Key,
@@ -154,7 +154,7 @@ pub const SWITCH: TableFormat = TableFormat {
     ],
 };
 
-/// A protection of an arm; its options stand beside `use`.
+/// A protection of an arm; its options are next to `use`.
 pub const PROTECTION: TableFormat = TableFormat {
     header: "protections",
     keys: &[
@@ -216,7 +216,7 @@ pub const PROTECTION: TableFormat = TableFormat {
     ],
 };
 
-/// An option of a file of a protection.
+/// An option in a file of a protection.
 pub const OPTION: TableFormat = TableFormat {
     header: "options",
     keys: &[
@@ -234,7 +234,7 @@ pub const OPTION: TableFormat = TableFormat {
     ],
 };
 
-/// What `check` of a claim can name.
+/// The values of `check` in a claim.
 pub const CHECKS: [&str; 8] = [
     "canary-not-in-files",
     "values-not-in-files",
@@ -274,10 +274,10 @@ pub const CLAIM: TableFormat = TableFormat {
     ],
 };
 
-/// A level as somebody printed it.
+/// A published level.
 const LEVEL: Kind = Number(1e-9, 1e15);
 
-/// A figure of others.
+/// A published figure.
 pub const PUBLISHED: TableFormat = TableFormat {
     header: "[[published]]",
     keys: &[

@@ -1,4 +1,4 @@
-//! The keys of an experiment but for those of its arms.
+//! The keys of an experiment except those of its arms.
 
 use super::{
     Key,
@@ -10,7 +10,7 @@ use super::{
     arm::{ARM, PUBLISHED},
 };
 
-/// What stands for no value.
+/// The words for no value.
 const NONE: super::KeyDefault = Words("none");
 
 /// The top of the file.
@@ -119,7 +119,7 @@ pub const DATA: TableFormat = TableFormat {
 /// Connections per arm, or load machines.
 const CLIENTS: super::Kind = Whole(1, 1024);
 
-/// Operations of a connection.
+/// Operations per connection.
 const OPERATIONS: super::Kind = Whole(1, 1_000_000_000);
 
 pub const LOAD: TableFormat = TableFormat {

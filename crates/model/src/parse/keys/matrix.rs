@@ -7,7 +7,7 @@ use super::{
     TableFormat,
 };
 
-/// What the top of a matrix file is called.
+/// The name of the top of a matrix file.
 pub const MATRIX: &str = "matrix";
 
 /// The top of a matrix file.

@@ -1,4 +1,4 @@
-//! Of arms: protections and their options, settings, URLs, statements.
+//! Diagnostics of arms: protections and their options, settings, URLs, statements.
 
 use super::*;
 
@@ -112,7 +112,7 @@ fn settings_of_a_protection() {
         8:10 `pgaudit.log` cannot be set: the protection `pgaudit` of arm `tls` sets it (remove it from the settings, or the protection from the arm)
     "#]],
     );
-    // Where no arm has the protection, nothing of the setting is lost.
+    // If no arm has the protection, nothing of the setting is lost.
     read_experiment(&SHORT.replace("[data]", given)).expect("an experiment");
 }
 
@@ -252,7 +252,7 @@ fn urls() {
             14:24 `volume` cannot be measured on a server that Tithe does not start (leave out every `url` to let Tithe start the servers; attached servers can be measured with: `tls`, `pgaudit`, `columns`)
         "#]],
     );
-    // Whether these are on one server, only that can say.
+    // Only the servers can show whether these are one server.
     let three = "url = \"postgres://u@h\"\n[[arm]]\nname = \"c\"\nurl = \"postgres://u@other\"";
     assert!(read_experiment(&two("url = \"postgres://u@h\"", three)).is_ok());
     check(

@@ -1,4 +1,4 @@
-//! Protections of the reader's own, and settings of one arm.
+//! User-defined protections, and settings of one arm.
 
 use expect_test::expect;
 use tithe_model::{

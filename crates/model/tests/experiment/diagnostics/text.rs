@@ -1,4 +1,4 @@
-//! Of the text itself: syntax, keys, types, values.
+//! Diagnostics of the text itself: syntax, keys, types, values.
 
 use super::*;
 
