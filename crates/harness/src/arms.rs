@@ -1,4 +1,5 @@
-//! What the arms of an experiment ask for: their protections by name, their set-ups, and whether all of it can be had.
+//! What the arms of an experiment ask for: their protections by name, their set-ups, and whether all of it is
+//! available.
 
 use tithe_machine::{
     credentials::Credentials,
@@ -26,7 +27,7 @@ use tithe_plugin::{
 
 use crate::{limits, volumes};
 
-/// Everything that can protect `product`: its own protections, and the volumes that lie under any.
+/// Everything that can protect `product`: its own protections, and the volumes, which work under every database.
 pub fn all(product: &dyn Product) -> Vec<&'static dyn Protection> {
     [product.protections(), volumes::protections(product)].concat()
 }
@@ -43,11 +44,11 @@ pub fn named(product: &dyn Product, id: &str) -> Result<&'static dyn Protection,
 /// The installation that `arm` is started from: the programs that it names, or `installed`.
 ///
 /// # Errors
-/// When there is no server of `product` in the folder that it names.
+/// When the folder that it names has no server of `product`.
 pub fn install_of(product: &dyn Product, arm: &Arm, installed: &Install) -> Result<Install, Missing> {
     let Some(folder) = &arm.programs else { return Ok(installed.clone()) };
     let found = product.find(&Search { folders: vec![folder.clone()] });
-    // A search goes on elsewhere where a folder has no server.
+    // A search continues elsewhere if a folder has no server.
     let there = found.ok().filter(|install| install.programs.starts_with(folder));
     there.ok_or_else(|| Missing {
         what: format!("a server of {} in {}", product.title(), folder.display()),
@@ -56,13 +57,13 @@ pub fn install_of(product: &dyn Product, arm: &Arm, installed: &Install) -> Resu
     })
 }
 
-/// An arm whose protections are found: nobody looks for them by name again.
+/// An arm whose protections were found, so that they need not be searched for by name again.
 pub struct Resolved<'a> {
     /// The arm as the experiment describes it.
     pub arm: &'a Arm,
-    /// Its protections in the order they are applied, each with what the arm chose of it.
+    /// Its protections in the order in which they are applied, each with what the arm chose of it.
     pub protections: Vec<(&'static dyn Protection, &'a experiment::Protection)>,
-    /// How its clients prove who they are where other machines can reach its server.
+    /// How its clients log in if other machines can reach its server.
     network_login: NetworkLogin,
 }
 
@@ -83,7 +84,7 @@ impl<'a> Resolved<'a> {
     /// The set-up in `cell`: plain with the experiment's settings, then each protection applied.
     ///
     /// # Errors
-    /// When a key is not where the plan says.
+    /// When a key is not at the place that the plan names.
     pub fn setup(&self, plan: &Plan, cell: &Cell, credentials: &Credentials) -> Result<Setup, Fault> {
         let mut setup = self.before_keys(plan, cell, credentials);
         setup.fetch_keys()?;
@@ -91,7 +92,7 @@ impl<'a> Resolved<'a> {
         Ok(setup)
     }
 
-    /// The same, where the key of its columns was fetched before and is `column_key`.
+    /// The same, with `column_key` as the key of its columns, which was fetched before.
     pub fn setup_with(&self, plan: &Plan, cell: &Cell, credentials: &Credentials, column_key: Option<Secret>) -> Setup {
         let mut setup = self.before_keys(plan, cell, credentials);
         if let (Some(columns), Some(key)) = (&mut setup.columns, column_key) {
@@ -101,7 +102,7 @@ impl<'a> Resolved<'a> {
         setup
     }
 
-    /// Its set-up but for keys whose place the plan says.
+    /// Its set-up without the keys whose place the plan names.
     fn before_keys(&self, plan: &Plan, cell: &Cell, credentials: &Credentials) -> Setup {
         let mut settings = plan.experiment.settings.clone();
         settings.extend(plan.experiment.resources[cell.resources].settings.clone());
@@ -115,12 +116,12 @@ impl<'a> Resolved<'a> {
         setup
     }
 
-    /// True when it rotates its key while it is measured.
+    /// True when it rotates its key during the measurement.
     pub fn rotates(&self) -> bool {
         self.bare_setup().changes_keys()
     }
 
-    /// What its protections make of a set-up that brings nothing.
+    /// The set-up that its protections make of an empty one.
     pub fn bare_setup(&self) -> Setup {
         let mut setup = Setup::bare();
         self.protect(&mut setup);
@@ -140,7 +141,7 @@ pub fn resolve<'a>(product: &dyn Product, experiment: &'a Experiment) -> Result<
     experiment.arms.iter().map(|arm| Resolved::of(product, arm)).collect()
 }
 
-/// Looks whether the servers of `experiment` can listen where it says.
+/// Checks whether the servers of `experiment` can listen at the address that it names.
 ///
 /// # Errors
 /// That the address is not this machine's.
@@ -153,11 +154,11 @@ pub fn check_address(experiment: &Experiment) -> Result<(), String> {
     }
 }
 
-/// Looks whether the arms of `experiment` can be set up as they ask to for each of its `workloads`, before anything is
-/// started.
+/// Checks, before anything is started, whether the arms of `experiment` can be set up as they ask to for each of its
+/// `workloads`.
 ///
 /// # Errors
-/// The first arm's name, the workload's, and why not.
+/// The names of the first arm and workload for which this fails, and why.
 pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dyn Workload>]) -> Result<(), String> {
     check_address(experiment)?;
     let arms = resolve(product, experiment).map_err(|fault| fault.to_string())?;
@@ -194,7 +195,7 @@ pub fn check(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
     check_rotation(&arms, experiment, workloads)
 }
 
-/// Looks whether a server can be asked what it is, and an arm be what its provider makes of it.
+/// Checks whether a server can be asked for its state, and whether the arm can be the result of its provider's switch.
 ///
 /// # Errors
 /// The arm's name, and why not.
@@ -215,10 +216,10 @@ fn check_switch(product: &dyn Product, arms: &[Resolved<'_>]) -> Result<(), Stri
     Ok(())
 }
 
-/// What changes the key of `server`; `None` where it is not changed. `sidecar` runs programs for it.
+/// The rotator that changes the key of `server`; `None` if the key is not changed. `sidecar` runs programs for it.
 ///
 /// # Errors
-/// [`Fault::Refused`] where the database or the volume cannot; the server's error.
+/// [`Fault::Refused`] if the database or the volume cannot; the server's error.
 pub fn rotator(
     database: &dyn Database,
     server: &Server,
@@ -234,7 +235,7 @@ pub fn rotator(
     }
 }
 
-/// Looks whether `experiment` can be measured where an arm rotates its key.
+/// Checks whether `experiment` can be measured if an arm rotates its key.
 ///
 /// # Errors
 /// The arm's name, and why not.
@@ -290,7 +291,7 @@ pub fn check_requests(
     }
 }
 
-/// Looks whether the programs of `workloads` can do what `experiment` asks of them, before anything is started.
+/// Checks, before anything is started, whether the programs of `workloads` can do what `experiment` asks of them.
 ///
 /// # Errors
 /// The first workload's name and why not.
@@ -333,8 +334,8 @@ pub fn check_programs(
     Ok(())
 }
 
-/// Looks whether the servers of `experiment` can take the data of the user's own that `workloads` name; `installed` is
-/// what they are started from where an arm names nothing else.
+/// Checks whether the servers of `experiment` can take the data of the user's own that `workloads` name. `installed` is
+/// the installation of arms that name no other.
 ///
 /// # Errors
 /// The first workload's name, the path of its data and why not.
@@ -366,8 +367,8 @@ pub fn missing_to_restore(product: &dyn Product, workloads: &[Box<dyn Workload>]
     workloads.iter().filter_map(|workload| workload.restore()?.find(protocol).err()).collect()
 }
 
-/// What the reader of `experiment` should know where some of its running servers are reached by a Unix socket and some
-/// by TCP, with the fair pair.
+/// A warning if some running servers of `experiment` are reached by a Unix socket and some by TCP, with a pair that can
+/// be compared.
 pub fn ways_warning(product: &dyn Product, experiment: &Experiment) -> Option<String> {
     let way = |arm: &Arm| product.endpoint(arm.url.as_ref()?).map(|(host, _)| is_socket(&host));
     let by = |socket: bool| experiment.arms.iter().find(|arm| way(arm) == Some(socket)).map(|arm| &arm.name);
@@ -378,8 +379,7 @@ pub fn ways_warning(product: &dyn Product, experiment: &Experiment) -> Option<St
     ))
 }
 
-/// What the reader of `experiment` should know where an arm protects data at rest on this machine, and `swaps` hold a
-/// place that is not known to be encrypted.
+/// A warning if an arm protects data at rest on this machine, and one of `swaps` is not known to be encrypted.
 pub fn swap_warning(product: &dyn Product, experiment: &Experiment, swaps: &[Swap]) -> Option<String> {
     let all = all(product);
     let at_rest = |chosen: &experiment::Protection| {

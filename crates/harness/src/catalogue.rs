@@ -1,4 +1,4 @@
-//! What this build of Tithe offers, as data, and what this machine lacks of it.
+//! What this build of Tithe offers, and what this machine lacks for it, as data.
 
 use tithe_machine::launch::{Install, Missing, Place, Search};
 use tithe_model::{
@@ -20,7 +20,7 @@ pub fn catalogue(databases: &[&'static dyn Product], workloads: Vec<WorkloadEntr
     Catalogue { databases: databases.iter().map(offered).collect(), workloads, left_out: Vec::new() }
 }
 
-/// Tells which settings a protection of `database` takes for itself, by having it applied beside one that an experiment
+/// Finds the settings that a protection of `database` overrides: applies it together with a setting that an experiment
 /// gives.
 fn overrides(database: &'static dyn Product) -> Overrides {
     Overrides::new(move |chosen, name| {
@@ -28,11 +28,11 @@ fn overrides(database: &'static dyn Product) -> Overrides {
     })
 }
 
-/// A value that is nobody's, and that every server's file holds as it is.
+/// A value that no protection uses, and that every server's file contains unchanged.
 const GIVEN: &str = "tithe0given0this0";
 
-/// True when nothing is left of the value that an experiment gives `setting`, or two values stand beside each other: in
-/// what `protection` makes of a plain set-up, or in the files that the server is started with.
+/// True when the value that an experiment gives `setting` is gone, or when there are two values. Checked are the set-up
+/// that `protection` makes of a plain one, and the files that the server is started with.
 fn overridden(
     database: &dyn Product,
     protection: &dyn Protection,
@@ -49,15 +49,15 @@ fn overridden(
     !kept || twice || shows(database, &plain) && !shows(database, &protected)
 }
 
-/// True when the files of a server with this set-up hold the given value.
+/// True when the files of a server with this set-up contain the given value.
 fn shows(database: &dyn Product, setup: &Setup) -> bool {
     let place = Place::on_loopback("/sandbox", 65_535);
     let launch = database.launch(&Install::default(), setup, &place);
     configuration(&launch, setup, &place).iter().any(|line| line.contains(GIVEN))
 }
 
-/// The installations that `experiment` runs on, one for each of its resources. `line` says where in its text a path of
-/// keys leads, in words.
+/// The installations that `experiment` runs on, one for each of its resources. `line` describes where in its text a
+/// path of keys leads.
 ///
 /// # Errors
 /// Everything that this machine lacks for it.
@@ -113,7 +113,7 @@ pub fn missing(
 /// The installation of `database` whose version begins with the numbers `words`.
 ///
 /// # Errors
-/// What is there in its place, and how to get it.
+/// Which version is there instead, and how to get the right one.
 pub fn of_version(database: &dyn Product, words: &str, search: &Search) -> Result<Install, Missing> {
     let all = database.find_all(search);
     if let Some(found) = all.iter().find(|install| begins(&install.version, words)) {
@@ -132,7 +132,8 @@ pub fn of_version(database: &dyn Product, words: &str, search: &Search) -> Resul
     })
 }
 
-/// True where the version that a program `said` begins with the numbers `words`: 17 of `postgres (PostgreSQL) 17.11`.
+/// True if the version in a program's output, `said`, begins with the numbers `words`: 17 of `postgres (PostgreSQL)
+/// 17.11`.
 fn begins(said: &str, words: &str) -> bool {
     let is_digit = |sign: char| sign.is_ascii_digit();
     let number = said.split([' ', '=']).find(|word| word.starts_with(is_digit));

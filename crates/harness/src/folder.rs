@@ -1,8 +1,8 @@
 //! The run folder: everything that a run saw, written as it happens, and read back for reports.
 //!
-//! Files only grow, line by line, so that a killed run keeps what it measured. A frame counts once its line
-//! stands in `frames.jsonl`; its slots and its intervals in the HdrHistogram logs are written before that line, and
-//! taken out again where it never came. FORMAT.md documents every file.
+//! Files only grow, line by line, so that a killed run keeps what it measured. A frame counts once `frames.jsonl` has
+//! its line. Its slots and its intervals in the HdrHistogram logs are written before that line, and removed if the line
+//! was never written. FORMAT.md documents every file.
 
 mod hdr_log;
 mod json;
@@ -32,7 +32,7 @@ use json::{cells, json, line, lines, records, text, write_cells, write_json};
 
 pub use parts::{CellRecords, Parts};
 
-/// Where profiled frames are; made with the first of them.
+/// Records of profiled frames; created with the first of them.
 const PROFILE: &str = "profile.jsonl";
 
 /// Folder of the HdrHistogram logs in a run folder.
@@ -54,7 +54,7 @@ impl RunFolder {
     /// Makes the folder of a new run.
     ///
     /// # Errors
-    /// When it exists already, or cannot be written.
+    /// When it already exists, or cannot be written.
     pub fn create(path: &Path, experiment: &str, plan: &Plan, machine: &Machine) -> Result<Self, Fault> {
         let failed = |error| cannot_make(path, error);
         if let Some(parent) = path.parent() {
@@ -62,12 +62,12 @@ impl RunFolder {
         }
         fs::create_dir(path).map_err(failed)?;
         Self::fill(path, experiment, plan, machine).inspect_err(|_| {
-            // Nothing was measured, and half a folder is no run.
+            // Nothing was measured, and half a folder is not a run.
             let _ = fs::remove_dir_all(path);
         })
     }
 
-    /// Puts into the empty folder at `path` what the folder of a run has from the beginning.
+    /// Writes the files that a run folder has from the beginning into the empty folder at `path`.
     fn fill(path: &Path, experiment: &str, plan: &Plan, machine: &Machine) -> Result<Self, Fault> {
         let failed = |error| cannot_make(path, error);
         for folder in [HISTOGRAMS, "logs"] {
@@ -84,15 +84,15 @@ impl RunFolder {
         Ok(folder)
     }
 
-    /// Opens the folder of a run that ended early, to continue it. What an unfinished frame left is removed. Where
-    /// records are damaged, what they were is kept beside: `slots.csv.damaged`, `frames.jsonl.damaged`.
+    /// Opens the folder of a run that ended early, to continue it. The remains of an unfinished frame are removed.
+    /// Damaged records are kept as copies: `slots.csv.damaged`, `frames.jsonl.damaged`.
     ///
     /// # Errors
     /// When it is not a run folder, is of another format, or another process writes to it.
     pub fn resume(path: &Path) -> Result<(Self, Records), Fault> {
-        // Nothing is written into a folder that is nobody's run.
+        // Nothing is written into a folder that is not a run.
         text(&path.join("plan.json"))?;
-        // A process that still writes there would go on writing after it was read.
+        // Locked before it is read: otherwise another process could still write after that.
         let lock = lock(path)?;
         let records = read(path)?;
         if !records.damage.is_empty() {
@@ -106,7 +106,7 @@ impl RunFolder {
             rows.entry((slot.cell, slot.frame)).or_default().push_str(&row);
         }
         replace(&path.join("slots.csv"), text.as_bytes())?;
-        // A line that a kill cut in half would invalidate the one that follows it.
+        // A line that a kill cut in half would make the next line invalid.
         let frames = records.frames.iter().map(|frame| {
             let rows = rows.get(&(frame.cell, frame.frame)).map_or("", String::as_str);
             line(frame, rows.as_bytes())
@@ -136,7 +136,7 @@ impl RunFolder {
         &self.path
     }
 
-    /// Adds a profiled frame, which is none of the others.
+    /// Adds a profiled frame, which is kept apart from the others.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -157,7 +157,7 @@ impl RunFolder {
         self.frames.add(&line(frame, rows.as_bytes())?, "the records of a frame")
     }
 
-    /// Adds what an evidence check saw.
+    /// Adds the finding of an evidence check.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -165,7 +165,7 @@ impl RunFolder {
         self.findings.add(&line(finding, b"")?, "evidence")
     }
 
-    /// Adds what happened.
+    /// Adds an event.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -173,7 +173,7 @@ impl RunFolder {
         self.events.add(&line(event, b"")?, "an event")
     }
 
-    /// Changes what is known of cell `cell`.
+    /// Changes the facts of cell `cell`.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -182,7 +182,7 @@ impl RunFolder {
         write_cells(&self.path, &self.cells)
     }
 
-    /// Changes the plan: from here on `plan` is carried out.
+    /// Replaces the plan: from now on `plan` is carried out.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -190,7 +190,7 @@ impl RunFolder {
         write_json(&self.path.join("plan.json"), plan)
     }
 
-    /// Keeps a copy of a server's log under `logs/`; a log that is not there is no error.
+    /// Keeps a copy of a server's log under `logs/`; a missing log is no error.
     pub fn keep_log(&self, name: &str, log: &Path) {
         let _ = fs::copy(log, self.path.join("logs").join(name));
     }
@@ -205,7 +205,7 @@ impl RunFolder {
                 entry.insert(Growing::open(file.map_err(failed)?)?)
             }
         };
-        // The header stands at the top of the file only.
+        // Only the top of the file has the header.
         let header = if file.length == 0 { hdr_log::header(frame) } else { String::new() };
         file.add((header + intervals).as_bytes(), name)
     }
@@ -215,7 +215,7 @@ fn cannot_make(path: &Path, error: std::io::Error) -> Fault {
     Fault::machine(format!("cannot make the run folder {}", path.display()), error)
 }
 
-/// Takes the right to write into the run folder `path`, until what is returned is dropped.
+/// Takes the lock for writing into the run folder `path`, until the returned file is dropped.
 fn lock(path: &Path) -> Result<File, Fault> {
     let lock = append(path, "lock")?;
     match try_lock(&lock) {
@@ -235,7 +235,7 @@ fn log_name(plan: &Plan, cell: usize, arm: usize) -> String {
     format!("{}--{}.hlog", cell_file(&plan.cells, cell), arm_file(&plan.experiment.arms, arm))
 }
 
-/// What `frame` adds to the HdrHistogram logs, by their names.
+/// The lines that `frame` adds to the HdrHistogram logs, by their names.
 fn intervals_of(plan: &Plan, frame: &Frame) -> Result<Vec<(String, String)>, Fault> {
     let mut all = Vec::new();
     for (arm, seen) in frame.arms.iter().enumerate().take(plan.experiment.arms.len()) {
@@ -254,8 +254,9 @@ fn intervals_of(plan: &Plan, frame: &Frame) -> Result<Vec<(String, String)>, Fau
     Ok(all)
 }
 
-/// Has the HdrHistogram logs in `folder` hold the intervals of `frames` and no others: a frame that a kill came upon
-/// has its intervals in some logs, the last of them torn, and its number goes to another one.
+/// Rewrites the HdrHistogram logs in `folder` with the intervals of `frames` and no others. A frame that was
+/// interrupted by a kill has its intervals in some logs, the last of them incomplete, and another frame gets its
+/// number.
 fn replace_histograms(folder: &Path, plan: &Plan, frames: &[Frame]) -> Result<(), Fault> {
     fs::create_dir_all(folder).map_err(|error| Fault::machine(folder.display(), error))?;
     let mut logs: BTreeMap<String, String> = BTreeMap::new();
@@ -281,8 +282,8 @@ fn replace_histograms(folder: &Path, plan: &Plan, frames: &[Frame]) -> Result<()
     Ok(())
 }
 
-/// Keeps the file called `name` as it is, unless an earlier state of it was kept: what cannot be read today may be
-/// mended by hand.
+/// Keeps a copy of the file called `name`, unless an earlier copy exists: a user may repair by hand what cannot be read
+/// now.
 fn keep_damaged(path: &Path, name: &str) -> Result<(), Fault> {
     let kept = path.join(format!("{name}.damaged"));
     if !kept.exists() {
@@ -292,7 +293,7 @@ fn keep_damaged(path: &Path, name: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out; a frame
+/// Reads a run folder. Lines that a kill cut in half, and slots of frames that did not complete, are left out. A frame
 /// whose slots are damaged is invalid. Frames and slots come cell by cell.
 ///
 /// # Errors
@@ -308,7 +309,7 @@ pub fn read(path: &Path) -> Result<Records, Fault> {
     Ok(records)
 }
 
-/// Reads a run folder but for its frames and slots, which are left to be read from its parts.
+/// Reads a run folder without its frames and slots, which can be read from its parts.
 ///
 /// # Errors
 /// As [`read`].
@@ -344,7 +345,7 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
     Ok((records, parts))
 }
 
-/// The profiled frames of the run folder at `path`; none where nothing was profiled.
+/// The profiled frames of the run folder at `path`; empty if nothing was profiled.
 fn profile(path: &Path, plan: &Plan) -> Result<Vec<ProfiledFrame>, Fault> {
     if !path.join(PROFILE).exists() {
         return Ok(Vec::new());
@@ -358,7 +359,7 @@ fn profile(path: &Path, plan: &Plan) -> Result<Vec<ProfiledFrame>, Fault> {
     Ok(frames)
 }
 
-/// Refuses the run folder at `path` where there are `flaws`.
+/// Refuses the run folder at `path` if there are `flaws`.
 fn refuse(what: &str, path: &Path, flaws: &[String]) -> Result<(), Fault> {
     match flaws {
         [] => Ok(()),
@@ -371,7 +372,7 @@ fn refuse(what: &str, path: &Path, flaws: &[String]) -> Result<(), Fault> {
     }
 }
 
-/// What of the records is about cells and arms that the plan does not have.
+/// Records of cells and arms that the plan does not have.
 fn mismatches(records: &Records) -> Vec<String> {
     let Records { plan, cells, findings, .. } = records;
     let arms = plan.experiment.arms.len();
@@ -398,7 +399,7 @@ struct FormatOnly {
     format: u32,
 }
 
-/// A file that lines are added to, and its length by what this process has written.
+/// A file that lines are added to, with its length according to this process.
 struct Growing {
     file: File,
     length: u64,
@@ -410,8 +411,8 @@ impl Growing {
         Ok(Self { file, length: seen.len() })
     }
 
-    /// Adds `bytes` as a whole: what a full disk took of them is taken back, so that the next line stands by itself.
-    /// Nothing is added where somebody else has removed or changed the file: the run would go on for nothing.
+    /// Adds `bytes` as a whole. If the disk is full, the part that was written is removed, so that the next line is
+    /// intact. Nothing is added if another program has removed or changed the file: the rest of the run would be lost.
     fn add(&mut self, bytes: &[u8], what: &str) -> Result<(), Fault> {
         let failed = |error| Fault::machine(format!("cannot write {what}"), error);
         let seen = self.file.metadata().map_err(failed)?;
@@ -420,7 +421,7 @@ impl Growing {
             return Err(Fault::Machine(format!("cannot write {what}: {words}")));
         }
         let written = self.file.write_all(bytes);
-        // Where that fails too, the torn line is the last one, and readers leave it out.
+        // If that fails too, the incomplete line is the last one, and readers leave it out.
         let taken_back = written.is_err() && self.file.set_len(self.length).is_ok();
         if !taken_back {
             self.length = self.file.metadata().map_err(failed)?.len();
@@ -429,7 +430,7 @@ impl Growing {
     }
 }
 
-/// Replaces a file as a whole: a reader sees the old or the new one, never half.
+/// Replaces a file as a whole: a reader sees the old or the new one, never a mixture.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
     let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
     let next = path.with_extension("next");
@@ -437,7 +438,7 @@ fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
     fs::rename(&next, path).map_err(failed)
 }
 
-/// Removes the file `path`, where there is one.
+/// Removes the file `path`, if there is one.
 fn remove(path: &Path) -> Result<(), Fault> {
     match fs::remove_file(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => Err(Fault::machine(path.display(), error)),
@@ -445,12 +446,12 @@ fn remove(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// What arm `number` is called in the names of files.
+/// The name of arm `number` in the names of files.
 pub fn arm_file(arms: &[Arm], number: usize) -> String {
     file_name(arms.iter().map(|arm| arm.name.as_str()), number)
 }
 
-/// What cell `number` is called in the names of files.
+/// The name of cell `number` in the names of files.
 pub fn cell_file(cells: &[Cell], number: usize) -> String {
     file_name(cells.iter().map(|cell| cell.id.as_str()), number)
 }
@@ -461,7 +462,8 @@ pub fn plain_name(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// Name `number` of `names`, plain, and its number behind a full stop where it would be another one's as well.
+/// The plain form of name `number` of `names`. Its number and a full stop are added if another name has the same plain
+/// form.
 fn file_name<'a>(names: impl Iterator<Item = &'a str>, number: usize) -> String {
     let names: Vec<String> = names.map(plain_name).collect();
     let own = &names[number];
@@ -493,7 +495,7 @@ mod tests {
         tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
     }
 
-    /// Frame `number` of two arms, in which one operation was done.
+    /// Frame `number` of two arms, with one operation.
     fn frame(number: u32) -> Frame {
         let mut seen = Histogram::default();
         seen.record(1000 + u64::from(number));
@@ -567,7 +569,8 @@ mod tests {
         assert!(whole.iter().flatten().all(|log| log.matches("StartTime").count() == 1), "{whole:?}");
         assert_eq!(whole.iter().flatten().map(|log| log.matches("Tag=READ,").count()).sum::<usize>(), 4);
 
-        // Killed in its third frame: one log has it, the other a part of it, and it has no line of its own.
+        // Killed in its third frame: one log has the frame, the other a part of it, and `frames.jsonl` has no line of
+        // it.
         let next = intervals_of(&plan, &frame(2)).expect("intervals");
         run.intervals(&next[0].0, &frame(2), &next[0].1).expect("written");
         run.intervals(&next[1].0, &frame(2), &next[1].1[..20]).expect("written");

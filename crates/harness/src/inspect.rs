@@ -1,12 +1,12 @@
-//! The security matrix of one running server: ten features, each with what was seen and tried.
+//! The security matrix of one running server: ten features, each with its evidence.
 //!
-//! The rows are those of a published table that compares products by their documentation; here nothing is taken from a
-//! documentation but whether a product offers a feature at all. Looking changes nothing on the server: settings are
-//! read, and logins are tried that must be refused, which a server may log. Only [`with_canary`] writes: into a table
-//! of its own, which it removes.
+//! The rows are those of a published table that compares products by their documentation. Here documentation only
+//! decides whether a product offers a feature at all. An inspection changes nothing on the server: it reads settings,
+//! and tries logins that must be refused, which a server may log. Only [`with_canary`] writes: into a table of its own,
+//! which it removes.
 //!
-//! Every answer has a [`Scope`](tithe_plugin::matrix::Scope): what one account met at the door says nothing of other
-//! accounts, so a server is judged whole only where the account may read the rules and lists of it.
+//! Every answer has a [`Scope`](tithe_plugin::matrix::Scope): one login attempt proves nothing about other accounts. So
+//! a server is judged as a whole only if the account may read its rules and lists.
 
 use std::{
     io::{Read as _, Write as _},
@@ -24,11 +24,11 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-/// How long what is at a port may think before it is taken for silent.
+/// How long the other end of a port may take to send something before it counts as silent.
 const DOOR_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is met at `place` (`host:port`) by somebody who speaks no protocol: what it says by itself, and else to a line
-/// of text. `None` where nobody opens or nothing is said.
+/// The first answer at `place` (`host:port`) to a client that speaks no protocol: what the server sends by itself, or
+/// its answer to a line of text. `None` if the port is closed or silent.
 pub fn met(place: &str) -> Option<String> {
     let address = place.to_socket_addrs().ok()?.next()?;
     let mut socket = TcpStream::connect_timeout(&address, DOOR_TIMEOUT).ok()?;
@@ -40,7 +40,7 @@ pub fn met(place: &str) -> Option<String> {
     heard(&mut socket).map(|said| format!("to a line of text it answers `{said}`"))
 }
 
-/// The beginning of what comes from `socket`, on one line.
+/// The beginning of the data from `socket`, on one line.
 fn heard(socket: &mut TcpStream) -> Option<String> {
     const SHOWN: usize = 60;
     let mut bytes = [0; SHOWN];
@@ -50,10 +50,10 @@ fn heard(socket: &mut TcpStream) -> Option<String> {
     Some(printable.collect())
 }
 
-/// Writes canaries into a table of its own, and adds what becomes of them to `cells`. What settings promise and a
-/// canary disproves is no longer called enforced, and neither is what a canary was to show and could not be checked:
-/// that is "cannot tell". A canary that is not found raises no state, because files that were not looked into may hold
-/// it. Where Tithe does not know where to look, nothing is written, and that is said.
+/// Writes canaries into a table of its own, and adds the result to `cells`. If a canary disproves what settings
+/// promise, the feature is no longer called enforced. A feature whose canary could not be checked becomes "cannot
+/// tell". A canary that is not found improves no state, because files that were not searched may contain it. If Tithe
+/// does not know where to search, it writes nothing and reports that.
 ///
 /// # Errors
 /// When the table cannot be made or removed.
@@ -96,19 +96,19 @@ pub fn with_canary(
                 .for_each(|cell| cell.add(&check.claim(), &observation));
         }
     });
-    // Whatever was seen or not, nothing of it stays.
+    // The table is removed whatever the result is.
     product.remove(server, setup, &table).and(looked)
 }
 
-/// Makes `table`. Where that fails, what was made before it failed is removed again; what Tithe did not make is refused
-/// then as it is here.
+/// Makes `table`. If that fails, the parts that were made before are removed again. Tithe cannot remove what it did not
+/// make: that is refused for the same reason.
 ///
 /// # Errors
-/// Why it cannot be made, whatever becomes of what was made before.
+/// Why it cannot be made, whatever happens to the parts that were made.
 pub(crate) fn create(product: &dyn Product, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let created = product.create(server, setup, table);
     if created.is_err() {
-        // Why it could not be made says more than why it could not be removed.
+        // The reason why it could not be made is more useful than the reason why it could not be removed.
         let _ = product.remove(server, setup, table);
     }
     created
@@ -132,7 +132,7 @@ mod tests {
 
     use super::*;
 
-    /// A server that refuses a table after it has made something for it.
+    /// A server that refuses a table after it has made a part of it.
     #[derive(Default)]
     struct Refusing {
         asked: Mutex<Vec<&'static str>>,
@@ -205,7 +205,7 @@ mod tests {
         assert_eq!(*product.asked.lock().expect("no test panics here"), ["create", "remove"]);
     }
 
-    /// What `met` says of a port where `said` is said by itself, or to what comes.
+    /// What `met` returns for a port that sends `said` by itself, or as an answer.
     fn met_at(said: &'static [u8], by_itself: bool) -> Option<String> {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let place = listener.local_addr().expect("an address").to_string();

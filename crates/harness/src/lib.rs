@@ -1,10 +1,9 @@
 //! The run: from names in an experiment to servers, load, evidence and a folder of records.
 //!
 //! [`arms`] makes set-ups of names, [`serve`] starts a server, [`load`] offers operations frame by frame, [`run`]
-//! stages cells and epochs, [`folder`] is what is written down, [`volumes`] are file systems under a server's folder,
-//! [`agents`] are load machines beside this one.
-//! Modules import each other in one direction only, which a test holds. Nothing here prints; what happens is told as
-//! [`tithe_model::record::Event`]s.
+//! stages cells and epochs, [`folder`] holds the records, [`volumes`] are file systems under a server's folder,
+//! [`agents`] are further load machines. Modules import each other in one direction only, which a test checks. Nothing
+//! here prints; events are reported as [`tithe_model::record::Event`]s.
 
 #![forbid(unsafe_code)]
 

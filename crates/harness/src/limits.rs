@@ -1,4 +1,4 @@
-//! What the servers of a cell may use, from what the experiment says, and whether that is possible here.
+//! The limits of the servers of a cell, as the experiment sets them, and whether this machine can enforce them.
 
 use std::collections::BTreeMap;
 
@@ -13,22 +13,22 @@ use tithe_model::{
 };
 use tithe_plugin::database::Database;
 
-/// The limits of every server under the resources numbered `resources` with the workload numbered `workload`.
+/// The limits of every server under resources number `resources` with workload number `workload`.
 pub fn of_cell(experiment: &Experiment, workload: usize, resources: usize) -> GroupLimits {
     let limits = experiment.resources[resources].limits;
-    // A limit below what counts as data at all is refused as too small for the server.
+    // A limit below the minimum size of a data set is refused later, as too small for the server.
     let memory_bytes = limits.memory.map(|memory| memory.bytes(data_bytes(experiment, workload)));
     GroupLimits { cpus: limits.cpus, memory_bytes, account: false }
 }
 
-/// Bytes of the data set of the workload numbered `workload`, as [`Experiment::data_bytes`].
+/// Size of the data set of workload number `workload`, bytes, as [`Experiment::data_bytes`].
 pub fn data_bytes(experiment: &Experiment, workload: usize) -> u64 {
     let described = &experiment.workloads[workload];
     let entry = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == described.kind);
     experiment.data_bytes(entry.map_or(0, |entry| (entry.shape)(&described.properties).record_bytes))
 }
 
-/// Limits that this machine cannot keep, or that `database` cannot live in.
+/// Limits that this machine cannot enforce, or that are too small for `database`.
 pub fn missing(database: &dyn Database, experiment: &Experiment) -> Vec<Missing> {
     let mut all: Vec<Missing> = Vec::new();
     for (resources, described) in experiment.resources.iter().enumerate() {
@@ -74,10 +74,10 @@ fn too_small(
     })
 }
 
-/// What the reader of a cell with these `resources` should know where its servers may need more memory together than
-/// this machine has; `None` where they do not, or where that is not known.
+/// A warning for a cell with these `resources` if its servers may together need more memory than this machine has;
+/// `None` if they do not, or if that is unknown.
 ///
-/// All servers of a cell are there at once, in every design: one that is paused keeps its memory.
+/// All servers of a cell run at once, in every design: a paused server keeps its memory.
 pub fn crowding(database: &dyn Database, experiment: &Experiment, resources: usize) -> Option<String> {
     let servers = experiment.arms.iter().filter(|arm| arm.url.is_none()).count() as u64;
     let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
@@ -85,8 +85,8 @@ pub fn crowding(database: &dyn Database, experiment: &Experiment, resources: usi
     crowded(servers, needed(database, experiment, &experiment.resources[resources])?, have)
 }
 
-/// What is said of so many `servers` that may each need `needed` bytes, on a machine that has `have`; `None` where they
-/// fit.
+/// The warning for this number of `servers` that may each need `needed` bytes, on a machine that has `have`; `None` if
+/// they fit.
 fn crowded(servers: u64, needed: u64, have: u64) -> Option<String> {
     (servers.saturating_mul(needed) > have).then(|| {
         format!(

@@ -1,7 +1,7 @@
 //! Carries out a plan: starts the arms of each cell, loads them, gathers evidence, measures frame by frame.
 //!
-//! Everything seen goes to the run folder at once and to an [`EventListener`], which may end a cell. Nothing is
-//! estimated here, and nothing printed.
+//! Everything seen goes to the run folder at once, and to an [`EventListener`], which may end a cell. This module
+//! estimates and prints nothing.
 
 mod answers;
 mod arm_server;
@@ -82,21 +82,21 @@ use starts::StartsOfEpoch;
 use switched_server::SwitchedServer;
 use together::together;
 
-/// Sees what happens, and decides when a cell has been measured enough.
+/// Receives events, and decides when a cell has been measured enough.
 pub trait EventListener {
     /// Something happened.
     fn event(&mut self, event: &Event);
 
-    /// A frame is complete: what is to follow.
+    /// A frame is complete; returns what to do next.
     fn frame(&mut self, frame: &Frame, slots: &[Slot]) -> Advice;
 }
 
-/// What is to follow a frame.
+/// What to do after a frame.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Advice {
     /// The cell has been measured well enough.
     pub enough: bool,
-    /// Starts that the cell's load is to be divided among, those so far included; `None` leaves it as it is.
+    /// The number of starts to divide the cell's load among, including those so far; `None` leaves it as it is.
     pub starts: Option<u32>,
 }
 
@@ -110,13 +110,13 @@ pub struct Run<'a> {
     cancelled: &'a AtomicBool,
     /// The experiment's arms.
     arms: Vec<Resolved<'a>>,
-    /// Some arm rotates its key while it is measured.
+    /// Some arm rotates its key during the measurement.
     rotates: bool,
-    /// What starts this program again, to measure an embedded database in a process of its own.
+    /// The command that starts this program again, to measure an embedded database in a process of its own.
     child_process: Option<Command>,
-    /// Threads of servers that Tithe did not start; `None` where nobody would give them back.
+    /// Threads of servers that Tithe did not start; `None` if no process could restore them.
     borrowed_threads: Option<BorrowedThreads>,
-    /// The agents that offer its load; `None` where Tithe's own process does.
+    /// The agents that offer its load; `None` if Tithe's own process does.
     team: Option<&'a Team<'a>>,
 }
 
@@ -127,17 +127,17 @@ pub enum Ending {
     Complete,
     /// The user stopped it.
     Interrupted,
-    /// Some cell could not be measured to its end; its record says why.
+    /// Some cell could not be measured to its end; its record has the reason.
     Failed,
 }
 
 impl<'a> Run<'a> {
-    /// What `plan` asks of `product`, with one of the `installs` for each of the experiment's resources and one of the
-    /// `workloads` for each of its workloads. `cancelled` is set by ctrl-C: the run ends after what it is doing, and
+    /// The run of `plan` on `product`, with one of the `installs` for each of the experiment's resources and one of the
+    /// `workloads` for each of its workloads. `cancelled` is set by ctrl-C: the run ends after its current step, and
     /// keeps what was measured.
     ///
     /// # Errors
-    /// When the plan names a protection that the product does not have, or programs that are not there.
+    /// When the plan names a protection that the product does not have, or programs that are missing.
     pub fn new(
         product: &'a dyn Product,
         installs: Vec<Install>,
@@ -161,16 +161,16 @@ impl<'a> Run<'a> {
         &self.installs[cell.resources][arm]
     }
 
-    /// The same, which measures an embedded database in a process of its own for every start. `program` is this one,
-    /// with the arguments by which it calls [`child_process::serve`].
+    /// The same, which measures an embedded database in a process of its own for every start. `program` is this
+    /// program, with the arguments that call [`child_process::serve`].
     #[must_use]
     pub fn child_process(mut self, program: Command) -> Self {
         self.child_process = Some(program);
         self
     }
 
-    /// The same, which binds threads of servers that it attaches to while they serve its clients. `keeper` is this
-    /// program, with the arguments by which it calls [`keep`](tithe_machine::watch::borrowed_threads::keep).
+    /// The same, which pins threads of attached servers while they serve its clients. `keeper` is this program, with
+    /// the arguments that call [`keep`](tithe_machine::watch::borrowed_threads::keep).
     #[must_use]
     pub fn borrowing_threads(mut self, keeper: Command) -> Self {
         self.borrowed_threads = Some(BorrowedThreads::new(keeper));
@@ -184,12 +184,11 @@ impl<'a> Run<'a> {
         self
     }
 
-    /// Measures every cell that `before` does not hold already; one that failed then is taken up again after its last
-    /// frame.
+    /// Measures every cell that `before` does not contain; a cell that failed in it continues after its last frame.
     ///
     /// # Errors
-    /// When the run folder cannot be written, or this process may not have as many connections as the plan has. What
-    /// goes wrong within a cell is recorded, and the next cell is measured.
+    /// When the run folder cannot be written, or this process may not have as many connections as the plan has. A fault
+    /// within a cell is recorded, and the next cell is measured.
     pub fn carry_out(
         &self,
         folder: &mut RunFolder,
@@ -201,13 +200,13 @@ impl<'a> Run<'a> {
             descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
         }
         if self.plan.experiment.is_attached() {
-            // What lies between may swallow what is said: nothing is waited for that long.
+            // A network may drop packets silently, so no answer is waited for longer than that.
             wire::hasten(FIRST_ANSWER_S);
         }
-        // Also where no server is to be started any more.
+        // Also if no further server needs to be started.
         remove_abandoned(folder.path());
-        // Servers that are started from here on can be put into one group with their lane; where that cannot be, frames
-        // say so.
+        // Servers that start after this can be put into one group with their lane; if that is impossible, frames record
+        // it.
         let _home = Home::hold().ok();
         let mut event_log = EventLog { folder, listener };
         let version = env!("CARGO_PKG_VERSION").to_owned();
@@ -261,14 +260,14 @@ impl<'a> Run<'a> {
         Ok(ending)
     }
 
-    /// Forgets that cell `number` has failed with `fault`, and says so.
+    /// Clears the failure of cell `number` with `fault`, and reports that.
     fn take_up_again(&self, number: usize, fault: &str, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
         event_log.folder.cell(number, |facts| facts.ending = None)?;
         event_log.warn(format!("cell {} is measured again after it failed: {fault}", self.plan.cells[number].id))
     }
 
-    /// Load that cell `number` may take, ns, which is measured as `cell` says: what was planned, and where load
-    /// machines have longer frames as many of these as a cell needs.
+    /// Load that cell `number` may take, ns, with the slots and frames of `cell`. This is the planned load; if load
+    /// machines have longer frames, it is as many of them as a cell needs.
     fn budget_ns(&self, number: usize, cell: &Cell) -> u64 {
         let arms = self.plan.experiment.arms.len();
         let least_ns = cell.frame_ns(arms).saturating_mul(u64::from(FRAMES_MIN));
@@ -285,7 +284,7 @@ impl<'a> Run<'a> {
     ) -> Result<CellEnding, Fault> {
         let mut cell = self.with_rate(number, &run_state.served)?;
         if let Some(team) = self.team {
-            // Slots of invented time know no clock.
+            // Slots of invented time do not depend on clocks.
             if !self.product.simulated() {
                 cell = team.suited(&cell)?;
             }
@@ -307,7 +306,7 @@ impl<'a> Run<'a> {
         let mut start = starts_done;
         let mut epoch = epochs_done;
         let arms = self.plan.experiment.arms.len();
-        // The budget is one of load and not of frames: slots that are made longer buy fewer of them.
+        // The budget is one of load and not of frames: with longer slots it allows fewer frames.
         let budget_ns = self.budget_ns(number, &cell);
         let mut left_ns = budget_ns.saturating_sub(load_before(&cell, number, arms, before));
         let epochs = cell.epochs.max(epochs_done + 1);
@@ -346,7 +345,7 @@ impl<'a> Run<'a> {
             Some(switched) => self.measure_switched(part, (&mut epoch_setup, switched), run_state, event_log),
             None => self.measure(part, &mut epoch_setup, run_state, event_log),
         };
-        // Data were loaded as the plain arm, and are removed as it.
+        // Data were loaded as the plain arm, and are removed in the same way.
         let plain = match &mut switched {
             Some(switched) if epoch_setup.has_remote_data() => switched.turn_back(0, event_log),
             _ => Ok(()),
@@ -355,7 +354,7 @@ impl<'a> Run<'a> {
         let timeout_s = if matches!(result, Err(Fault::Connection(_))) { FIRST_ANSWER_S } else { TIMEOUT_S };
         let clear = || epoch_setup.clear(self.workloads[part.cell.workload].as_ref());
         let cleared = plain.and_then(|()| answered_within(timeout_s, clear));
-        // What cannot be written down, on a full disk, must not keep the server from being left as it was found.
+        // A full disk must not prevent us from restoring the server's settings.
         let told = cleared.or_else(|fault| {
             event_log.warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))
         });
@@ -363,14 +362,14 @@ impl<'a> Run<'a> {
         told?;
         epoch_setup
             .keep_logs(event_log.folder, &format!("{}--epoch{}", cell_file(&self.plan.cells, part.number), part.epoch));
-        // A server that has died explains a broken connection better than the connection does.
+        // A server that has died explains a broken connection better than the connection's own error.
         let result = result.map_err(|fault| {
             let is_broken = matches!(fault, Fault::Connection(_));
             let ended = if is_broken { epoch_setup.ended_soon() } else { epoch_setup.ended() };
             ended.map_or(fault, Fault::Connection)
         });
         drop(epoch_setup);
-        // The next cell may bind nobody.
+        // The next cell may not pin any threads.
         self.borrowed_threads.iter().for_each(BorrowedThreads::give_back_all);
         sandbox::left_behind().into_iter().try_for_each(|words| event_log.warn(words))?;
         result
@@ -405,8 +404,8 @@ impl<'a> Run<'a> {
             self.quiesce(runner.arms(), workload)?;
         }
         self.prove(part, Phase::Before, runner.arms(), event_log)?;
-        // Checks write, and most of all on the plain arm, the control of all others: without this its data would be
-        // the least tidy, and every protection would look cheaper than it is.
+        // Checks write, most of all on the plain arm, which is the control of all others. Without this its data would
+        // be the least tidy, and every protection would look cheaper than it is.
         self.quiesce(runner.arms(), workload)?;
         let data_sets = &run_state.data_sets;
         let again = |start, written| Again { run: self, part, data_sets, start, written, cold };
@@ -464,8 +463,8 @@ impl<'a> Run<'a> {
                 run_state.served.add(slice::from_ref(&frame), &slots);
                 measured += 1;
                 spent_ns += cell.load_ns(&frame, &slots, arms);
-                // Every planned epoch is run, whatever the precision, and every start to its end: they carry what
-                // differs between starts.
+                // Every planned epoch and every start is run to its end, whatever the precision: they show the
+                // variation between starts.
                 enough = advice.enough && last_epoch && starts.is_whole(spent_ns, runner.frame_ns(), load_ns);
             }
             if let Some(words) = epoch_setup.ended() {
@@ -495,8 +494,8 @@ impl<'a> Run<'a> {
         Ok(Epoch { frames: measured, starts: starts.begun + 1, load_ns: spent_ns, enough })
     }
 
-    /// Measures frame `number` of this epoch and start, in the process of its own that the database has, where it has
-    /// one; `None` where the run was cancelled.
+    /// Measures frame `number` of this epoch and start, in the database's own process if it has one; `None` if the run
+    /// was cancelled.
     fn frame(
         &self,
         (runner, child_process): (&mut CellRunner<'_>, &mut Option<ChildProcesses<'_>>),
@@ -510,7 +509,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Cell `number`, at a rate of its own where the plan names a share of what was served before.
+    /// Cell `number`, with a rate of its own if the plan names a share of an earlier throughput.
     fn with_rate(&self, number: usize, served: &Served) -> Result<Cell, Fault> {
         let mut cell = self.plan.cells[number].clone();
         if let Arrivals::OfSaturation(share) = cell.arrivals {
@@ -524,8 +523,8 @@ impl<'a> Run<'a> {
         Ok(cell)
     }
 
-    /// Empties the page cache where the resources of a cell ask for it, starting its servers `again` where they have to
-    /// be stopped for it; when and how, in words.
+    /// Empties the page cache if the resources of a cell ask for it, starting its servers `again` if they must be
+    /// stopped for it; returns when and how, as text.
     fn empty_cache(
         &self,
         again: &Again<'_>,
@@ -544,15 +543,15 @@ impl<'a> Run<'a> {
             return Ok(Some(format!("emptied before each {when}: servers stopped, then {how}")));
         }
         if limits.memory.is_some() {
-            // A page is charged to the process that read it first: what Tithe has copied and searched would be a cache
-            // that the limit of no server holds.
+            // A page is charged to the process that read it first. Pages that Tithe has copied or searched would be a
+            // cache outside the limit of every server.
             let how = epoch_setup.empty_cache()?;
             return Ok(Some(format!("emptied before each epoch, servers fill it on their own account: {how}")));
         }
         Ok(None)
     }
 
-    /// Starts the servers `again` and brings them to the state that is to be measured.
+    /// Starts the servers `again` and brings them to the state in which they are measured.
     fn start_anew(
         &self,
         again: &Again<'_>,
@@ -577,7 +576,7 @@ impl<'a> Run<'a> {
         event_log.add(Event::StartedAnew { cell, start, took_s, stop_s, put_back_s, start_s, warm_up_s })
     }
 
-    /// Brings the servers, which have just started for the time `start`, to the state that is to be measured.
+    /// Brings the servers, which have just started for the time `start`, to the state in which they are measured.
     fn warm_up(
         &self,
         part: &EpochPlan<'_>,
@@ -606,8 +605,7 @@ impl<'a> Run<'a> {
         event_log.folder.cell(part.number, |facts| facts.warm_ups.extend(warmed_up))
     }
 
-    /// How much the cache of each arm's server has been used so far, as the process says that it is measured in, where
-    /// there is one.
+    /// Cache use of each arm's server so far. If the frames are measured in a child process, it reports this.
     fn cache_use(&self, arms: &[StartedArm], child_process: Option<&ChildProcesses<'_>>) -> Vec<Option<CacheUse>> {
         match child_process {
             Some(child_process) => child_process.cache_use().to_vec(),
@@ -615,9 +613,8 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// True where the database is measured in a process of its own for every start: not where a key is rotated, by an
-    /// engine that must be open in Tithe's own process, nor where the data are in a process's memory or time is
-    /// invented.
+    /// True if the database is measured in a process of its own for every start. False if a key is rotated by an engine
+    /// that must be open in Tithe's own process, if the data are in a process's memory, and if time is invented.
     fn uses_child_processes(&self) -> bool {
         let entry = self.product.entry();
         self.child_process.is_some() && entry.embedded && entry.keeps_data && !entry.simulated && !self.rotates
@@ -641,7 +638,7 @@ impl<'a> Run<'a> {
         together(arms, |arm| data::quiesce(self.product, &arm.server, &arm.setup, workload)).map(drop)
     }
 
-    /// Who looks at the server of arm `number` on its machine, and at what; `None` where nobody does.
+    /// The observer for the server of arm `number`, and what it observes; `None` if there is none.
     fn observer_of(&self, number: usize) -> Option<(&'a Arc<ServerObserver>, &'a Observed)> {
         let observed = self.plan.experiment.arms.get(number)?.observer.as_ref()?;
         Some((self.team?.observer(&observed.name)?, observed))
@@ -652,19 +649,19 @@ impl<'a> Run<'a> {
     }
 }
 
-/// Has the process of this start end that an embedded database is measured in, where there is one.
+/// Ends the process of this start in which an embedded database is measured, if there is one.
 fn end_process(child_process: &mut Option<ChildProcesses<'_>>, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
     let said = child_process.as_mut().map(ChildProcesses::end).transpose()?.flatten();
     said.map_or(Ok(()), |words| event_log.warn(words))
 }
 
-/// What one cell leaves for those that follow.
+/// State that one cell leaves for later ones.
 struct RunState {
     served: Served,
     data_sets: DataSets,
-    /// Those of the cell that is being measured, all epochs together.
+    /// Rotations of the cell that is being measured, all epochs together.
     rotations: Rotations,
-    /// Those of the cell that is being measured, all epochs together.
+    /// Invalid frames of the cell that is being measured, all epochs together.
     invalid: InvalidInARow,
 }
 
@@ -679,11 +676,11 @@ struct EpochPlan<'a> {
     first_start: u32,
     /// Load that they may take together, ns.
     load_ns: u64,
-    /// Pairs of profiled frames that a run before this one has measured, which is taken up again.
+    /// Pairs of profiled frames from the earlier run that this one continues.
     profiled: u32,
 }
 
-/// What was measured between two starts.
+/// The measurement between two starts.
 #[derive(Default)]
 struct Epoch {
     frames: u32,
@@ -695,7 +692,7 @@ struct Epoch {
     enough: bool,
 }
 
-/// Load of the frames of cell `number` that `before` holds, ns.
+/// Load of the frames of cell `number` in `before`, ns.
 fn load_before(cell: &Cell, number: usize, arms: usize, before: Option<&Records>) -> u64 {
     let Some(before) = before else { return 0 };
     let of_frame = |frame: &&Frame| frame.cell as usize == number && !frame.free;
@@ -706,7 +703,7 @@ fn load_before(cell: &Cell, number: usize, arms: usize, before: Option<&Records>
     before.frames.iter().filter(of_frame).map(load_ns).sum()
 }
 
-/// Where everything that happens is kept and told.
+/// Records and reports all events.
 struct EventLog<'a> {
     folder: &'a mut RunFolder,
     listener: &'a mut dyn EventListener,
@@ -723,7 +720,7 @@ impl EventLog<'_> {
         self.tell(Event::Warning { message })
     }
 
-    /// The listener gets it even if it cannot be written down.
+    /// The listener gets it even if it cannot be recorded.
     fn tell(&mut self, event: Event) -> Result<(), Fault> {
         let written = self.folder.event(&event);
         self.listener.event(&event);

@@ -1,4 +1,4 @@
-//! How much each arm of a cell served at most: what a rate "at 70 % of saturation" is a share of.
+//! The highest throughput of each arm of a cell: the base of a rate "at 70 % of saturation".
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,7 +8,7 @@ use tithe_model::{
     record::{Frame, Slot},
 };
 
-/// Operations and the time that they took, by cell and arm.
+/// Operations and their time, by cell and arm.
 #[derive(Debug, Default)]
 pub struct Served(BTreeMap<(u32, u32), Work>);
 
@@ -20,9 +20,8 @@ struct Work {
 }
 
 impl Served {
-    /// Adds those of `slots`, which are of `frames` of any cells, that say what a server can serve: of frames that are
-    /// neither invalid nor free. What was served in the others is no saturation that a later cell could be offered a
-    /// share of.
+    /// Adds those of `slots`, which belong to `frames` of any cells, that show what a server can serve: slots of frames
+    /// that are neither invalid nor free. Throughput in other frames is no base for a later cell's rate.
     pub fn add(&mut self, frames: &[Frame], slots: &[Slot]) {
         let usable = frames.iter().filter(|frame| frame.is_used());
         let usable: BTreeSet<(u32, u32)> = usable.map(|frame| (frame.cell, frame.frame)).collect();
@@ -34,8 +33,8 @@ impl Served {
         }
     }
 
-    /// What the slowest arm served at most in the closed cells that are like cell `number` of `plan` but for their
-    /// clients, operations per second; `None` where no such cell was measured.
+    /// The highest throughput of the slowest arm, in the closed cells that differ from cell `number` of `plan` only in
+    /// their clients, operations per second; `None` if no such cell was measured.
     pub fn of_slowest(&self, plan: &Plan, number: usize) -> Option<f64> {
         let cell = &plan.cells[number];
         let alike = |other: &Cell| other.arrivals == Arrivals::Closed && plan.differ_by_load_alone(other, cell);

@@ -9,11 +9,11 @@ use tithe_machine::{
 };
 use tithe_plugin::{database::Database, setup::Setup};
 
-/// File in a server's folder that its output goes to.
+/// File in a server's folder for its output.
 pub const LOG: &str = "server.log";
 
 /// How long a server may take until it answers: several virtual machines that start one after the other on a busy
-/// machine take minutes. One that ends meanwhile is not waited for.
+/// machine take minutes. A server that ends meanwhile is not waited for.
 const START_TIMEOUT: Duration = Duration::from_secs(400);
 
 /// Carries out `launch` in `place`. Without a process for an embedded database.
@@ -31,7 +31,7 @@ pub fn start(
     serve(database, sandbox, place, launch, setup)
 }
 
-/// As [`start`], where everything is prepared already.
+/// As [`start`], if everything is prepared already.
 ///
 /// # Errors
 /// As [`start`].
@@ -69,7 +69,8 @@ pub fn wait_until_ready(
     let deadline = Instant::now() + START_TIMEOUT;
     loop {
         let answer = database.facts(server, setup);
-        // Looked at before an answer is believed: it is somebody else's where this server found its port taken.
+        // Checked before an answer is believed: if this server found its port taken, the answer comes from another
+        // program.
         if let Some(words) = running.ended() {
             return Err(Fault::Machine(words));
         }
@@ -91,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_server_that_has_ended_is_not_ready_whoever_answers() {
-        // It answers whether anything runs or not, as another arm's server does at a port that both were given.
+        // It answers even without a process, like another arm's server at a port that both were given.
         let bench = Bench::plain();
         let arguments = vec!["-c".to_owned(), "echo the port is taken; exit 1".to_owned()];
         let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };

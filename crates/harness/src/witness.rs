@@ -1,11 +1,10 @@
-//! What a command that is not Tithe's does to running servers, as evidence: before it, while it runs and after it.
+//! Evidence about running servers while a command that is not Tithe's uses them: before it, during it and after it.
 //! Nothing is timed.
 //!
-//! Before and after, the server is checked as everywhere: what it enforces, and what proves each protection that is
-//! asked for. While the command runs the server's list of clients is read again and again, what passes Tithe's relay is
-//! kept, and checks of logs count what comes into them ([`watching`]). There is no plain arm beside it, so what a
-//! control would show on one is planted: a line in the clear that the relay must show, Tithe's own connection that the
-//! list must have.
+//! Before and after, the server is checked as everywhere: what it enforces, and the evidence of each protection that is
+//! asked for. While the command runs, the server's list of clients is read again and again, the traffic through Tithe's
+//! relay is kept, and checks of logs count new entries ([`watching`]). There is no plain arm, so the controls are
+//! planted: a line in the clear that the relay must show, and Tithe's own connection that the list must contain.
 
 pub mod watching;
 
@@ -52,7 +51,7 @@ pub enum When {
 }
 
 impl When {
-    /// The word for it: `before`.
+    /// The name of this time: `before`.
     pub fn word(self) -> &'static str {
         match self {
             Self::Before => "before",
@@ -62,16 +61,16 @@ impl When {
     }
 }
 
-/// Something that was checked, and what was seen of it.
+/// Something that was checked, and its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WitnessFinding {
     /// When.
     pub when: When,
-    /// The protection that it is about; empty where none asks for it.
+    /// The protection that it is about; empty if no protection asks for it.
     pub protection: String,
     /// Name of the check.
     pub check: String,
-    /// What must hold, or is told, one sentence without a full stop.
+    /// The claim or disclosure, one sentence without a full stop.
     pub claim: String,
     /// What it is for.
     pub role: Role,
@@ -79,7 +78,7 @@ pub struct WitnessFinding {
     pub verdict: Verdict,
     /// What was seen.
     pub seen: String,
-    /// What showed that it would have been seen.
+    /// The control: what showed that it would have been seen.
     pub control: String,
 }
 
@@ -98,25 +97,25 @@ impl WitnessFinding {
     }
 }
 
-/// A running server that a command is to use, and what is to hold of it.
+/// A running server that a command is to use, and the protections that must hold on it.
 pub struct Witness<'a> {
     product: &'a dyn Product,
     server: Server,
     setup: Setup,
     protections: Vec<(&'static dyn Protection, &'a experiment::Protection)>,
-    /// For canaries and marked statements; it is there only while they are.
+    /// For canaries and marked statements; it exists only as long as they do.
     table: Table,
     nonce: Cell<u64>,
 }
 
-/// What a check without a plain arm stands on.
+/// The control of a check without a plain arm.
 const NO_PLAIN_ARM: &str = "there is no plain arm; the relay showed a line of Tithe's in the clear";
 
 impl<'a> Witness<'a> {
-    /// Of the server at `url`, of which `protections` are to hold. Checks leave files of their own in `folder`.
+    /// For the server at `url`, on which `protections` must hold. Checks leave files of their own in `folder`.
     ///
     /// # Errors
-    /// [`Fault::Refused`] for protections that are the clients' doing; when a relay does not show what it must.
+    /// [`Fault::Refused`] for protections in the clients; when a relay does not show what it must.
     pub fn new(
         product: &'a dyn Product,
         url: Url,
@@ -146,13 +145,13 @@ impl<'a> Witness<'a> {
         Ok(Self { product, server, setup, protections, table, nonce: Cell::new(nonce) })
     }
 
-    /// What the server reports that it is, or the product's name where this account is not told.
+    /// The version that the server reports, or the product's name if this account cannot read it.
     pub fn version(&self) -> String {
         let facts = self.product.facts(&self.server, &self.setup);
         facts.map_or_else(|_| self.product.title().to_owned(), |facts| facts.version)
     }
 
-    /// What the server enforces, without what its product does not offer. Nothing is written.
+    /// The features that the server enforces, without those that its product does not offer. Nothing is written.
     ///
     /// # Errors
     /// When it cannot be reached.
@@ -163,7 +162,7 @@ impl<'a> Witness<'a> {
         Ok(all)
     }
 
-    /// Looks at every claim of every protection, in a table of its own that is removed again.
+    /// Checks every claim of every protection, in a table of its own that is removed again.
     ///
     /// # Errors
     /// When the table cannot be made or removed.
@@ -177,7 +176,7 @@ impl<'a> Witness<'a> {
         Ok(seen)
     }
 
-    /// The checks that have something to say here, with what was chosen of their protection.
+    /// The checks that apply here, with what was chosen of their protection.
     fn checks(&self) -> impl Iterator<Item = (&'a experiment::Protection, Box<dyn Check>)> + '_ {
         let of = |(protection, chosen): &(&'static dyn Protection, &'a experiment::Protection)| {
             let chosen = *chosen;
@@ -247,8 +246,8 @@ fn words(status: &FeatureStatus) -> String {
     }
 }
 
-/// `url` as programs reach its server through a relay at `port` of this machine: with the address in the option
-/// `address_option`, where programs of the product have one, so that the host stays the name that they verify.
+/// `url` for programs that reach its server through a relay at `port` of this machine. If programs of the product have
+/// an `address_option`, the address is in it, so that they still verify the original host name.
 pub fn through(url: &Url, address_option: Option<&str>, port: u16) -> String {
     let (scheme, rest) = url.expose().split_once("://").unwrap_or(("", url.expose()));
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -267,7 +266,7 @@ pub fn through(url: &Url, address_option: Option<&str>, port: u16) -> String {
     format!("{scheme}://{user}{host}:{port}{tail}{sign}{option}=127.0.0.1")
 }
 
-/// What follows the hosts of a URL, without the options that name others.
+/// The part of a URL after the hosts, without the options that name other hosts.
 fn without_place(tail: &str) -> String {
     const PLACES: [&str; 5] = ["host", "hostaddr", "port", "socket", "unix_socket"];
     let Some((path, options)) = tail.split_once('?') else { return tail.to_owned() };
@@ -276,7 +275,7 @@ fn without_place(tail: &str) -> String {
     if others.is_empty() { path.to_owned() } else { format!("{path}?{}", others.join("&")) }
 }
 
-/// Sends a line in the clear through a relay to this process itself; whether the relay shows it, and no TLS.
+/// Sends a line in the clear through a relay to this process itself; true if the relay shows it, and no TLS.
 ///
 /// # Errors
 /// When no connection can be made on this machine.

@@ -1,11 +1,10 @@
 //! An agent: offers the lanes of its machine to one run after the other.
 //!
-//! It does what its own command line allows and nothing that a plan could smuggle in: it opens connections to the
-//! targets that it was started with, reads no file that a message names, and starts no program. Certificates and keys
-//! that a coordinator sends lie in a folder of its own while it works for that run.
+//! It does only what its own command line allows, whatever a plan asks for. It opens connections to the targets that it
+//! was started with, reads no file that a message names, and starts no program. Certificates and keys that a
+//! coordinator sends lie in a folder of its own while it works for that run.
 //!
-//! One thread listens and answers who asks who is there; another one measures. While slots are measured nobody asks
-//! anything of either.
+//! One thread listens and answers roll calls; another one measures. While slots are measured, neither gets any message.
 
 pub(super) mod replica;
 mod target;
@@ -34,13 +33,13 @@ use super::{
     },
 };
 
-/// How long one look for messages takes at most: as long as ctrl-C may have to wait.
+/// Longest wait for a message: ctrl-C is noticed after at most this time.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// How often it looks whether the coordinator of its run still lives.
+/// How often it checks that the coordinator of its run is still alive.
 const ALIVE_EVERY: Duration = Duration::from_secs(2);
 
-/// How long it tries to hand over what it has measured.
+/// For how long it tries to hand over what it has measured.
 const REPORT_WITHIN: Duration = Duration::from_secs(30);
 
 /// What an agent offers, as it was started.
@@ -58,7 +57,7 @@ pub struct AgentConfig {
 }
 
 impl AgentConfig {
-    /// What this process says of itself while it is free.
+    /// The description that this process sends while it is free.
     fn hello(&self) -> Hello {
         Hello {
             id: Secret::random(8).expose_hex(),
@@ -88,7 +87,7 @@ pub enum AgentEvent {
 /// Serves one run after the other until `cancelled`.
 ///
 /// # Errors
-/// When the link cannot be used at all. That it is lost later is waited for.
+/// When the link cannot be used at all. A link that is lost later is waited for.
 pub fn serve(
     link: &dyn Link,
     config: &AgentConfig,
@@ -113,7 +112,7 @@ pub fn serve(
 
 /// What the threads of an agent share.
 struct Shared {
-    /// What it says of itself while it is free.
+    /// The description that it sends while it is free.
     hello: Hello,
     state: Mutex<State>,
     /// The frame that is being measured is not wanted any more.
@@ -138,7 +137,7 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Works for `run` no longer; false where a frame of it was ordered meanwhile.
+    /// Ends the work for `run`; false if a frame of it was ordered meanwhile.
     fn release(&self, run: &str) -> bool {
         let mut state = self.state();
         let free = state.measuring.is_none() && state.run.as_deref() == Some(run);
@@ -148,7 +147,7 @@ impl Shared {
         free
     }
 
-    /// When the first slot of the frame of `ticket` begins, ns; `None` where that was not said yet.
+    /// When the first slot of the frame of `ticket` begins, ns; `None` if that is not known yet.
     fn start_ns(&self, ticket: u64) -> Option<u64> {
         self.state().go.filter(|(of, _)| *of == ticket).map(|(_, start_ns)| start_ns)
     }
@@ -158,10 +157,10 @@ impl Shared {
     }
 }
 
-/// Says who is here to all who ask.
+/// Answers all roll calls with this agent's description.
 fn answer_calls(link: &dyn Link, shared: &Shared, mut calls: Box<dyn Subscription>) {
     while !shared.has_ended() {
-        // A link that is lost comes back, and who called meanwhile calls again.
+        // A lost link comes back, and a caller that was not heard meanwhile calls again.
         let Some(Delivery { reply_to: Some(reply_to), .. }) = heard(&mut *calls) else { continue };
         let hello = Hello { busy_with: shared.state().run.clone(), ..shared.hello.clone() };
         // A caller that gets no answer calls again.
@@ -169,7 +168,7 @@ fn answer_calls(link: &dyn Link, shared: &Shared, mut calls: Box<dyn Subscriptio
     }
 }
 
-/// The next message; `None` where none came or the link is lost, for which is waited as long.
+/// The next message; `None` if none came or the link is lost, which takes the same waiting time.
 fn heard(subscription: &mut dyn Subscription) -> Option<Delivery> {
     subscription.next(POLL_INTERVAL).unwrap_or_else(|_| {
         std::thread::sleep(POLL_INTERVAL);
@@ -192,13 +191,13 @@ fn take_orders(
             None => Reply::Refused("this agent does not understand the order: run one version of tithe".to_owned()),
         };
         let told = reply_to.map(|to| write(&reply).and_then(|reply| link.publish(&to, &reply)));
-        // A coordinator that gets no answer asks again, or takes this agent for lost.
+        // A coordinator that gets no answer asks again, or treats this agent as lost.
         drop(told);
     }
 }
 
 fn take_order(config: &AgentConfig, shared: &Shared, order: Order, sender: &Sender<Ordered>) -> Reply {
-    // Connects to servers, for which no lock is held.
+    // Connects to servers, so no lock is held.
     if let Order::Enlist(enlistment) = &order
         && let Some(why) = refused(enlistment).or_else(|| work::obstacle(&config.products, &config.targets, enlistment))
     {
@@ -255,7 +254,7 @@ fn hand_over(state: &mut State, run: String, sender: &Sender<Ordered>, ordered: 
     }
 }
 
-/// Why this agent does not work for the run of `enlistment`.
+/// Why this agent refuses the run of `enlistment`.
 fn refused(enlistment: &Enlistment) -> Option<String> {
     let Enlistment { tithe, protocol, .. } = enlistment;
     let ours = env!("CARGO_PKG_VERSION");
@@ -291,7 +290,7 @@ fn work(
                     }
                     Err(fault) => {
                         tell(AgentEvent::Warning(format!("run {run}: {fault}")));
-                        // Told again to the coordinator that asks for a frame.
+                        // The coordinator gets this reason when it asks for a frame.
                         work = Err(fault.to_string());
                     }
                 }
@@ -309,7 +308,7 @@ fn work(
             }
             Err(_) => {}
         }
-        // By itself, so that the lock is not held while the coordinator is asked for.
+        // A statement of its own, so that the lock is not held during the request to the coordinator.
         let run = shared.state().run.clone();
         if let Some(run) = run.filter(|_| seen_alive.elapsed() > ALIVE_EVERY) {
             seen_alive = Instant::now();
@@ -321,17 +320,17 @@ fn work(
     }
 }
 
-/// What an agent has to say that works for no run.
+/// The error of an agent that works for no run.
 fn idle() -> Result<Work, String> {
     Err("this agent has no plan".to_owned())
 }
 
-/// True where nobody tells the time for `run`; false as well while the link is lost.
+/// True if no coordinator answers clock requests for `run`; false also while the link is lost.
 fn is_gone(link: &dyn Link, run: &str) -> bool {
     tells_time(link, &coordinator_clock(run)) == Ok(false)
 }
 
-/// Measures the frame of `order` and reports what came of it.
+/// Measures the frame of `order` and reports the result.
 fn measure(
     link: &dyn Link,
     config: &AgentConfig,
@@ -345,7 +344,7 @@ fn measure(
     let report = |said| Report { agent: shared.hello.id.clone(), ticket, said };
     let unwanted = || cancelled.load(Ordering::SeqCst) || shared.aborted.load(Ordering::SeqCst);
     let mut start = |serving| {
-        // An agent that gets a start time was heard, whether or not it knows that.
+        // An agent that gets a start time was heard, even if it does not know that.
         let heard = || unwanted() || shared.start_ns(ticket).is_some();
         let handed_in = hand_in(link, &run, &report(Said::Ready(serving)), &heard);
         if handed_in.is_err() && shared.start_ns(ticket).is_none() {
@@ -370,8 +369,8 @@ fn measure(
     }
 }
 
-/// Waits until the coordinator says when the first slot begins; `None` when it does not want the frame any more, or is
-/// gone.
+/// Waits until the coordinator sends the start of the first slot; `None` when it does not want the frame any more, or
+/// is gone.
 fn await_go(link: &dyn Link, shared: &Shared, (run, ticket): (&str, u64), unwanted: &dyn Fn() -> bool) -> Option<u64> {
     let mut seen_alive = Instant::now();
     loop {
@@ -391,7 +390,7 @@ fn await_go(link: &dyn Link, shared: &Shared, (run, ticket): (&str, u64), unwant
     }
 }
 
-/// Hands `report` to the coordinator of `run` until it says that it has it, it is gone or the report is `unwanted`.
+/// Sends `report` to the coordinator of `run` until it confirms it, it is gone or the report is `unwanted`.
 fn hand_in(link: &dyn Link, run: &str, report: &Report, unwanted: &dyn Fn() -> bool) -> Result<(), Fault> {
     let subject = coordinator(run);
     let written = write(report)?;

@@ -1,13 +1,14 @@
-//! The coordinator's side: who the agents are, what each is told of a frame, and what becomes of it when one goes away.
+//! The coordinator's side: finds the agents, sends each its orders for a frame, and handles agents that go away.
 //!
-//! A frame goes like this. Every agent is ordered to measure its part, and says when its lanes are connected and warm.
-//! Its clock is read; the counters of the servers are read; each is told when the first slot begins, on its own clock.
-//! Then nothing is said until the last slot has ended. Each hands in its part, and its clock is read again.
+//! A frame works like this. Every agent is ordered to measure its part, and reports when its lanes are connected and
+//! warm. Its clock is read, then the counters of the servers. Each agent gets the start of the first slot, on its own
+//! clock. Then no message is sent until the last slot has ended. Each agent hands in its part, and its clock is read
+//! again.
 //!
-//! An agent that goes away meanwhile makes the frame invalid, by name. Before the next one everybody is asked again: an
-//! agent that came back is enlisted again under its old name, and when one stays away for longer than is waited for the
-//! cell ends with that reason. What is handed in for a frame that was given up carries its ticket and is thrown away,
-//! so nothing counts twice.
+//! An agent that goes away meanwhile makes the frame invalid, and the reason names it. Before the next frame all agents
+//! are asked again. An agent that came back is enlisted again under its old name. If one stays away longer than the
+//! waiting time, the cell ends with that reason. A report for a frame that was given up carries the old ticket and is
+//! thrown away, so nothing counts twice.
 
 mod exchange;
 mod frame;
@@ -49,20 +50,20 @@ use super::{
 };
 use crate::load::frame::machines::PartsRequest;
 
-/// How long one look for reports takes: as long as ctrl-C may have to wait, and as the news that an agent is gone.
+/// Longest wait for reports: ctrl-C, or the news that an agent is gone, is noticed after at most this time.
 const POLL_INTERVAL: Duration = Duration::from_millis(250);
 
-/// How far ahead the first slot begins beside three times the longest way to an agent and back, ns. Each time that was
-/// too little it is doubled: a busy machine takes its time.
+/// How far ahead the first slot begins, in addition to three times the longest round trip to an agent, ns. It is
+/// doubled each time that it was too little, as on a busy machine.
 const START_AHEAD_NS: u64 = 50_000_000;
 
-/// The same for each observer, which looks at processes before it begins, ns.
+/// The same for each observer, which reads processes before it begins, ns.
 const OBSERVER_AHEAD_NS: u64 = 50_000_000;
 
 /// How long an agent may take to try the servers of a run.
 const ENLISTED_WITHIN: Duration = Duration::from_secs(30);
 
-/// What of an experiment agents cannot do, in words; `None` where they can offer its load.
+/// The part of an experiment that agents cannot do, as text; `None` if they can offer its load.
 pub fn refused(database: &dyn Database, experiment: &Experiment, plan: &Plan) -> Option<String> {
     if database.embedded() && !database.simulated() {
         let title = database.title();
@@ -85,30 +86,30 @@ pub struct Team<'a> {
     link: &'a dyn Link,
     /// Identity of the run, drawn.
     run: String,
-    /// The plan as agents are told it.
+    /// The plan as it is sent to agents.
     plan: String,
     /// The servers that they will connect to.
     servers: Vec<Expected>,
-    /// Slots have the length that was asked for.
+    /// Slots have the length that the experiment asked for.
     slot_fixed: bool,
-    /// How long somebody who went away is waited for.
+    /// How long to wait for an agent or observer that went away.
     wait: Duration,
     cancelled: &'a AtomicBool,
     members: Mutex<Vec<Member>>,
-    /// Who sees the servers of other machines.
+    /// The observers of servers on other machines.
     observers: Vec<Arc<ServerObserver>>,
     reports: Mutex<Box<dyn Subscription>>,
     tickets: AtomicU64,
     /// How far ahead the first slot begins, ns.
     ahead_ns: AtomicU64,
-    /// Parts that were given out for inserts so far: an agent that came back never gets the part that it had before.
+    /// Parts that were given out for inserts so far: an agent that came back never gets its earlier part again.
     parts: AtomicU64,
-    // By it agents see that the run goes on.
+    // Agents see by it that the run goes on.
     _clock: Box<dyn Send + Sync>,
 }
 
 impl<'a> Team<'a> {
-    /// Gathers `expected` agents for `plan` over `link`, which are waited for as long as `wait`.
+    /// Gathers `expected` agents for `plan` over `link`, waiting for at most `wait`.
     ///
     /// # Errors
     /// When they do not come, with those that have; when two have one name, or one runs another version.
@@ -145,7 +146,7 @@ impl<'a> Team<'a> {
         Ok(team)
     }
 
-    /// The same, whose servers on other machines `observers` see.
+    /// The same, with `observers` of servers on other machines.
     #[must_use]
     pub fn seen_by(mut self, observers: Vec<Arc<ServerObserver>>) -> Self {
         self.ahead_ns = AtomicU64::new(START_AHEAD_NS + OBSERVER_AHEAD_NS * observers.len() as u64);
@@ -158,10 +159,10 @@ impl<'a> Team<'a> {
         self.observers.iter().find(|observer| observer.hello().name == name)
     }
 
-    /// `cell` with slots as long as the agents' clocks ask for.
+    /// `cell` with slots as long as the agents' clocks need.
     ///
     /// # Errors
-    /// When a clock is known too badly for it, or one that went away does not come back.
+    /// When a clock is not known exactly enough, or an agent that went away does not come back.
     pub fn suited(&self, cell: &Cell) -> Result<Cell, Fault> {
         let mut suited = cell.clone();
         let deadline = self.deadline();
@@ -182,14 +183,14 @@ impl<'a> Team<'a> {
             suited.slot_ns = suited.slot_ns.max(slot_ns);
         }
         if suited.slot_ns > cell.slot_ns {
-            // A frame keeps its length, as far as it has blocks for it.
+            // A frame keeps its length, as far as whole blocks allow.
             let frame_ns = cell.slot_ns * u64::from(cell.blocks);
             suited.blocks = frame_ns.div_ceil(suited.slot_ns).max(4) as u32;
         }
         Ok(suited)
     }
 
-    /// Every state is whole even if a thread panicked: nothing that can panic happens under the lock.
+    /// The state is consistent even if a thread panicked: nothing that can panic happens under the lock.
     fn members(&self) -> MutexGuard<'_, Vec<Member>> {
         self.members.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -198,7 +199,7 @@ impl<'a> Team<'a> {
         self.cancelled.load(Ordering::SeqCst)
     }
 
-    /// Gives `member` the plan.
+    /// Sends the plan to `member`.
     fn enlist(&self, member: &mut Member) -> Result<(), Fault> {
         let enlistment = Enlistment {
             run: self.run.clone(),
@@ -219,14 +220,14 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// Gives `member` a part of the inserts that nobody had before: what it has inserted in a frame that was not handed
-    /// in is not known.
+    /// Gives `member` a part of the inserts that no agent had before: what it inserted in a frame that was not handed
+    /// in is unknown.
     fn forget(&self, member: &mut Member) {
         member.part = self.parts.fetch_add(1, Ordering::Relaxed);
         member.states = None;
     }
 
-    /// What `member` replies to `order` within that time; `None` where it does not.
+    /// The reply of `member` to `order` within that time; `None` if there is none.
     fn order(&self, member: &Member, order: &Order, within: Duration) -> Result<Option<Reply>, Fault> {
         match self.link.request(&member.hello.orders(), &write(order)?, within)? {
             Answer::Reply(reply) => Ok(read(&reply)),
@@ -234,13 +235,13 @@ impl<'a> Team<'a> {
         }
     }
 
-    /// Agents in the order of their lanes, then observers: whose clocks a frame goes by.
+    /// Agents in the order of their lanes, then observers: all whose clocks a frame uses.
     fn everybody<'m>(&'m self, members: &'m [Member]) -> impl Iterator<Item = &'m Hello> {
         let observers = self.observers.iter().map(|observer| observer.hello());
         members.iter().map(|member| &member.hello).chain(observers)
     }
 
-    /// Until when somebody who is not there now is waited for.
+    /// The latest time to wait for an agent or observer that is missing now.
     fn deadline(&self) -> Instant {
         Instant::now() + self.wait.max(PROMPT)
     }
@@ -248,7 +249,7 @@ impl<'a> Team<'a> {
     /// Pauses before `name` is asked again, unless the `deadline` is over.
     ///
     /// # Errors
-    /// Then: for how long it was waited for, and `why` it does not go on.
+    /// When it is over: how long the run waited, and `why` it does not go on.
     fn wait_for(&self, name: &str, deadline: Instant, why: &str) -> Result<(), Fault> {
         if Instant::now() > deadline {
             let wait_s = self.wait.as_secs();
@@ -258,8 +259,8 @@ impl<'a> Team<'a> {
         Ok(())
     }
 
-    /// What `attempt` comes to, which is made again while nobody answers it, until the `deadline`; `name` is who
-    /// should. `None` when cancelled.
+    /// The result of `attempt`, which is repeated while there is no answer, until the `deadline`; `name` is the agent
+    /// or observer that should answer. `None` when cancelled.
     fn insist<T>(
         &self,
         name: &str,
@@ -277,7 +278,7 @@ impl<'a> Team<'a> {
         Ok(None)
     }
 
-    /// By how much the clock of `member` is ahead, once it is there, be it as another process. `None` when cancelled.
+    /// By how much the clock of `member` is ahead, once it is there, even as another process. `None` when cancelled.
     fn offset(&self, member: &mut Member, deadline: Instant) -> Result<Option<Offset>, Fault> {
         self.insist(&member.hello.to_string(), deadline, || {
             let offset = exchange::offset(self.link, &member.hello, exchange::BEFORE)?;
@@ -288,8 +289,8 @@ impl<'a> Team<'a> {
         })
     }
 
-    /// Waits until the link is there, and takes out what was told of frames before: that the link was lost meanwhile
-    /// makes no frame invalid but the one that it was lost in. `None` when cancelled.
+    /// Waits until the link is there, and discards messages about earlier frames: a lost link invalidates only the
+    /// frame in which it was lost. `None` when cancelled.
     fn listen_anew(&self, deadline: Instant) -> Result<Option<()>, Fault> {
         let mut reports = self.reports();
         while !self.is_cancelled() {
@@ -302,7 +303,7 @@ impl<'a> Team<'a> {
         Ok(None)
     }
 
-    /// Tells the sender of `delivery` that it need not send it again, be it late or not.
+    /// Confirms `delivery` to its sender, so that it stops sending it. Late deliveries are confirmed too.
     fn acknowledge(&self, delivery: &Delivery) {
         if let Some(reply_to) = &delivery.reply_to {
             let _ = self.link.publish(reply_to, b"{}");
@@ -377,8 +378,8 @@ impl<'a> Team<'a> {
         member: &Member,
         keys: &Pems,
     ) -> Result<FrameOrder, Fault> {
-        // More parts than are ever given out, a new one for each agent of each frame that came to nothing; numbers of
-        // records have 63 bits.
+        // More parts than are ever given out: each agent of each failed frame gets a new one. Numbers of records have
+        // 63 bits.
         const PARTS: u64 = 1 << 20;
         Ok(FrameOrder {
             run: self.run.clone(),
@@ -393,7 +394,7 @@ impl<'a> Team<'a> {
         })
     }
 
-    /// Tells every member that the frame of `ticket` is not wanted any more.
+    /// Tells every member that the frame of `ticket` is cancelled.
     fn abort(&self, ticket: u64, members: &[Member]) {
         for member in members {
             // An agent that does not get it gives up by itself.
@@ -411,7 +412,7 @@ fn expected_servers(experiment: &Experiment) -> Vec<Expected> {
     experiment.arms.iter().map(server).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
-/// Drawn, so that a coordinator that was cut off for a while speaks of no frame of the one that came after it.
+/// Random, so that a coordinator that was cut off for a while never uses the ticket of one that came after it.
 fn first_ticket() -> u64 {
     let drawn = Secret::random(8);
     drawn.expose().iter().fold(0, |ticket, byte| ticket << 8 | u64::from(*byte)) >> 1
@@ -421,7 +422,7 @@ impl Drop for Team<'_> {
     fn drop(&mut self) {
         for member in self.members().iter() {
             let release = Order::Release { run: self.run.clone() };
-            // An agent that does not get it sees that nothing reports the time any more.
+            // An agent that does not get it notices that no coordinator answers clock requests any more.
             let _ = write(&release).and_then(|order| self.link.publish(&member.hello.orders(), &order));
         }
     }

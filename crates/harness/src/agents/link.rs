@@ -1,9 +1,10 @@
-//! How a coordinator and its agents talk, whatever carries it: subjects, messages, questions with answers, and clocks.
+//! How a coordinator and its agents communicate over any transport: subjects, messages, requests with answers, and
+//! clocks.
 //!
-//! A subject is a name with points in it (`tithe.roll-call`). Every subscriber gets what is published there
-//! from then on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits what its engine
-//! does not carry in one piece, puts it together again and hands over nothing that was torn or came twice. What they
-//! say is [`message`](super::message)'s.
+//! A subject is a name with points in it (`tithe.roll-call`). Every subscriber gets what is published there from then
+//! on; nothing is stored. Messages may be as long as [`MESSAGE_BYTES_MAX`]: a link splits messages that its engine
+//! cannot carry in one piece and joins them again. It never delivers an incomplete message or the same one twice.
+//! [`message`](super::message) defines their content.
 
 use std::time::Duration;
 
@@ -12,22 +13,22 @@ use tithe_machine::fault::Fault;
 /// The longest message, bytes: the rows and histograms of a long frame are some megabytes.
 pub const MESSAGE_BYTES_MAX: usize = 64 << 20;
 
-/// How long an answer may take that is given without any work.
+/// How long an answer may take that needs no work.
 pub const PROMPT: Duration = Duration::from_secs(2);
 
-/// True where somebody tells the time at `subject`.
+/// True if clock requests at `subject` are answered.
 ///
 /// # Errors
 /// When the engine cannot be reached.
 pub fn tells_time(link: &dyn Link, subject: &str) -> Result<bool, Fault> {
-    // Twice, since a message may be lost with a connection that was not known to be.
+    // Twice, since a message may be lost with a connection that was broken unnoticed.
     Ok(link.ask_time(subject, PROMPT)?.is_some() || link.ask_time(subject, PROMPT)?.is_some())
 }
 
-/// A connection to what carries messages. Every call is bounded by a time and may be made by any thread.
+/// A connection to the engine that carries messages. Every call has a time limit and may be made by any thread.
 ///
-/// A link that has lost its engine connects again by itself. Meanwhile calls fail with [`Fault::Connection`], whose
-/// words name the engine's address and never what was used to be let in.
+/// A link that has lost its engine connects again by itself. Meanwhile calls fail with [`Fault::Connection`], which
+/// names the engine's address and never its credentials.
 pub trait Link: Send + Sync {
     /// Sends `message` to all subscribers of `subject`, if any.
     ///
@@ -38,7 +39,7 @@ pub trait Link: Send + Sync {
     /// Sends `message` to the subscribers of `subject`, and returns the first answer.
     ///
     /// # Errors
-    /// As [`Link::publish`]. That nobody listens is no error: see [`Answer`].
+    /// As [`Link::publish`]. A subject without listeners is no error: see [`Answer`].
     fn request(&self, subject: &str, message: &[u8], within: Duration) -> Result<Answer, Fault>;
 
     /// Sends `message` to the subscribers of `subject`, and returns all answers that come `within` that time.
@@ -47,28 +48,28 @@ pub trait Link: Send + Sync {
     /// As [`Link::publish`].
     fn request_all(&self, subject: &str, message: &[u8], within: Duration) -> Result<Vec<Vec<u8>>, Fault>;
 
-    /// Listens to `subject` from when this returns.
+    /// Listens to `subject` from the moment that this returns.
     ///
     /// # Errors
     /// When the engine cannot be reached or does not let this account listen there.
     fn subscribe(&self, subject: &str) -> Result<Box<dyn Subscription>, Fault>;
 
-    /// Answers who asks [`Link::ask_time`] at `subject`, for as long as what is returned is kept. No thread that
-    /// measures has a part in it.
+    /// Answers [`Link::ask_time`] at `subject`, until the returned value is dropped. No thread that measures takes
+    /// part.
     ///
     /// # Errors
     /// As [`Link::subscribe`].
     fn tell_time(&self, subject: &str) -> Result<Box<dyn Send + Sync>, Fault>;
 
-    /// One exchange of clock readings with the time source at `subject`; `None` where nobody does, or does not
-    /// answer `within` that time.
+    /// One exchange of clock readings with the time source at `subject`; `None` if there is none, or it does not answer
+    /// `within` that time.
     ///
     /// # Errors
     /// When the engine cannot be reached.
     fn ask_time(&self, subject: &str, within: Duration) -> Result<Option<Exchange>, Fault>;
 }
 
-/// What is published at one subject, in the order in which it came.
+/// The messages that are published at one subject, in the order of their arrival.
 pub trait Subscription: Send {
     /// The next message; `None` when none came `within` that time.
     ///
@@ -77,34 +78,34 @@ pub trait Subscription: Send {
     fn next(&mut self, within: Duration) -> Result<Option<Delivery>, Fault>;
 }
 
-/// A message that came.
+/// A message that was received.
 pub struct Delivery {
-    /// What it says.
+    /// Its content.
     pub body: Vec<u8>,
-    /// Where its sender waits for an answer; `None` where it does not.
+    /// The subject at which its sender waits for an answer; `None` if it waits for none.
     pub reply_to: Option<String>,
 }
 
-/// What came of a question.
+/// The result of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Answer {
     /// This answer.
     Reply(Vec<u8>),
-    /// Nobody listens at that subject.
+    /// The subject has no listeners.
     NoResponders,
-    /// Somebody may listen and has not answered in time.
+    /// There may be a listener, but it has not answered in time.
     TimedOut,
 }
 
 /// Four readings of two clocks, as in NTP's on-wire protocol (RFC 5905, section 8): `CLOCK_MONOTONIC`, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// The asker's clock when it asked.
+    /// The requester's clock when it sent the request.
     pub asked_ns: u64,
-    /// The other's clock when the question arrived.
+    /// The other clock when the request arrived.
     pub arrived_ns: u64,
-    /// The other's clock when it answered.
+    /// The other clock when it answered.
     pub answered_ns: u64,
-    /// The asker's clock when the answer arrived.
+    /// The requester's clock when the answer arrived.
     pub heard_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! What coordinator and agents say to each other, as JSON.
+//! The messages between coordinator and agents, as JSON.
 //!
 //! Enlistments and frames carry passwords and keys: no type here has a `Debug` that shows them, and a program that
 //! cannot read a message does not quote it.
@@ -12,26 +12,26 @@ use tithe_model::record::Machine;
 use super::query::observer_clock;
 use crate::load::frame::machines::{LaneRange, PartRequest, PartResult, Serving};
 
-/// Version of what is said here; the program's own version counts as well.
+/// Version of these messages; the program's own version counts as well.
 pub const PROTOCOL: u32 = 5;
 
-/// Where who asks for agents is answered by all of them.
+/// The subject at which all agents answer.
 pub const ROLL_CALL: &str = "tithe.roll-call";
 
-/// Where the coordinator of `run` takes reports.
+/// The subject at which the coordinator of `run` takes reports.
 pub fn coordinator(run: &str) -> String {
     format!("tithe.run.{run}")
 }
 
-/// Where it tells the time, by which agents see that it lives.
+/// The subject at which it answers clock requests, by which agents see that it is alive.
 pub fn coordinator_clock(run: &str) -> String {
     format!("tithe.clock.run.{run}")
 }
 
-/// What an agent says of itself when all are asked.
+/// An agent's description of itself, its answer to a roll call.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Hello {
-    /// Drawn by each process: two agents of one name are told apart by it, and one that came back from the one before.
+    /// Random for each process: distinguishes two agents of one name, and an agent that came back from the one before.
     pub id: String,
     /// The name that its user gave it.
     pub name: String,
@@ -43,7 +43,7 @@ pub struct Hello {
     pub lanes: u32,
     /// Its machine; agents that share a boot of the kernel share a machine.
     pub machine: Machine,
-    /// The run that it works for; `None` where it is free.
+    /// The run that it works for; `None` if it is free.
     pub busy_with: Option<String>,
     /// It is an observer, which offers no lanes.
     #[serde(default)]
@@ -57,12 +57,12 @@ impl fmt::Display for Hello {
 }
 
 impl Hello {
-    /// Where it takes orders.
+    /// The subject at which it takes orders.
     pub fn orders(&self) -> String {
         format!("tithe.agent.{}.{}", self.name, self.id)
     }
 
-    /// Where it tells the time.
+    /// The subject at which it answers clock requests.
     pub fn clock(&self) -> String {
         if self.observes {
             return observer_clock(&self.name);
@@ -71,7 +71,7 @@ impl Hello {
     }
 }
 
-/// What a coordinator orders of one agent; the answer is a [`Reply`].
+/// An order of a coordinator to one agent; the answer is a [`Reply`].
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
@@ -79,14 +79,14 @@ pub enum Order {
     Enlist(Box<Enlistment>),
     /// Measure a part of a frame.
     Measure(Box<FrameOrder>),
-    /// The first slot of the frame of this ticket begins then, on the agent's own clock, ns.
+    /// The first slot of the frame of this ticket begins at this time, on the agent's own clock, ns.
     Go {
         /// Ticket of the frame.
         ticket: u64,
         /// When.
         start_ns: u64,
     },
-    /// The frame of this ticket is not wanted any more.
+    /// The frame of this ticket is cancelled.
     Abort {
         /// Ticket of the frame.
         ticket: u64,
@@ -104,11 +104,11 @@ pub enum Order {
 pub enum Reply {
     /// It does so.
     Accepted,
-    /// It works for no such run.
+    /// It does not work for this run.
     NotEnlisted,
     /// It works for another run, or for a frame that has not ended yet.
     Busy(String),
-    /// It never will, for this reason.
+    /// It will never do so, for this reason.
     Refused(String),
 }
 
@@ -127,7 +127,7 @@ pub struct Enlistment {
     pub servers: Vec<Expected>,
 }
 
-/// A server that the clients of a run will connect to, as far as that is known before anything is started.
+/// A server that the clients of a run will connect to, as far as it is known before anything is started.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Expected {
@@ -145,21 +145,22 @@ pub enum Expected {
 pub struct FrameOrder {
     /// Identity of the run.
     pub run: String,
-    /// Drawn for this frame alone: what reports to another one is too late.
+    /// Random, for this frame alone: a report with another ticket is too late.
     pub ticket: u64,
     /// Index of the cell.
     pub cell_index: u32,
-    /// Which lanes are the agent's.
+    /// The agent's lanes.
     pub lanes: LaneRange,
-    /// What all agents are asked alike.
+    /// The part of the order that is the same for all agents.
     pub frame: PartRequest,
     /// The arms, in the experiment's order.
     pub arms: Vec<Target>,
-    /// What clients are let in with.
+    /// The clients' credentials.
     pub keys: Keys,
-    /// What the clients of each arm had come to on this agent, as it told after the frame before; `None` on fresh data.
+    /// The state that the clients of each arm had reached on this agent, as it reported after the frame before; `None`
+    /// on fresh data.
     pub states: Option<Vec<Vec<i64>>>,
-    /// Which part, of how many, its inserts are.
+    /// Number of the part that its inserts use, and the number of parts.
     pub part: (u64, u64),
 }
 
@@ -168,7 +169,7 @@ pub struct FrameOrder {
 pub struct Target {
     /// Where it is.
     pub at: Place,
-    /// Schema, database or beginning of keys that everything of Tithe's is in there.
+    /// Schema, database or key prefix that holds everything of Tithe's there.
     pub space: String,
     /// The arm whose data it works on.
     pub data: usize,
@@ -189,11 +190,11 @@ pub enum Place {
     },
     /// One that was running before, by its URL.
     Url(String),
-    /// The simulated database, which is wherever its clients are.
+    /// The simulated database, which runs wherever its clients are.
     Nowhere,
 }
 
-/// What clients are let in with; secrets in hexadecimal, certificates and keys of certificates in PEM.
+/// The clients' credentials; secrets in hexadecimal, certificates and their keys in PEM.
 #[derive(Default, Serialize, Deserialize)]
 pub struct Keys {
     /// Password of the clients' account.
@@ -202,7 +203,7 @@ pub struct Keys {
     pub key: String,
     /// The second data key.
     pub second_key: String,
-    /// Certificate of the run's authority; empty where there is none.
+    /// Certificate of the run's authority; empty if there is none.
     pub authority: String,
     /// Certificate of the client.
     pub client_certificate: String,
@@ -217,11 +218,11 @@ pub struct Report {
     pub agent: String,
     /// Ticket of the frame.
     pub ticket: u64,
-    /// What of it.
+    /// Its content.
     pub said: Said,
 }
 
-/// What there is to report of a frame.
+/// A report about a frame.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Said {
@@ -241,9 +242,9 @@ pub fn write(message: &impl Serialize) -> Result<Vec<u8>, Fault> {
     serde_json::to_vec(message).map_err(|error| Fault::machine("a message cannot be written", error))
 }
 
-/// The message that `bytes` are; `None` where they are none. Why not is not said, because that would quote it.
+/// The message in `bytes`; `None` if it cannot be read. There is no reason, because a reason would quote the message.
 pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
-    // As text, which records are read from too: a reader of bytes would be compiled beside it for every type.
+    // As text, like records: reading from bytes would compile a second reader for every type.
     serde_json::from_str(str::from_utf8(bytes).ok()?).ok()
 }
 

@@ -2,17 +2,16 @@
 //! offer the lanes of their machines.
 //!
 //! The [`coordinator`] is `tithe run`; an [`agent`] is the same program on another machine. They talk over a [`link`]
-//! in [`message`]s, and only between frames: which arm a lane serves at a time follows from the clock and the seed
-//! alone, so an agent is told when the first slot begins on *its* clock, and nothing more until the last one has ended.
-//! What its clock says is measured before and after every frame ([`offset`]). Where an agent, or what carries the
-//! messages, is lost, the frame is invalid and measured again once all are back; it never goes on with fewer.
+//! in [`message`]s, and only between frames: the arm that a lane serves follows from the clock and the seed alone. So
+//! an agent gets the start of the first slot on *its* clock, and no further message until the last slot has ended. The
+//! offset of its clock is measured before and after every frame ([`offset`]). If an agent or the transport is lost, the
+//! frame is invalid and measured again once all are back; it never goes on with fewer agents.
 //!
-//! Where servers were running before on a machine of their own, an [`observer`] there sees what clients cannot:
-//! processor time, files, settings. It is asked in [`look`]s.
+//! Servers that Tithe did not start may be on a machine of their own. An [`observer`] there sees what clients cannot:
+//! processor time, files, settings. The coordinator sends it [`query`] messages.
 //!
-//! An agent opens connections to the servers that its user allows, speaks the workload of the plan, and does
-//! nothing else: it starts no program, and opens no file but those that it made itself. An observer reads and never
-//! writes.
+//! An agent opens connections to the servers that its user allows and runs the workload of the plan. It starts no
+//! program, and opens only files that it made itself. An observer reads and never writes.
 
 pub mod agent;
 pub mod coordinator;

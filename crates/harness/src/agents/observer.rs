@@ -1,8 +1,8 @@
 //! An observer: sees, on the machine of an attached server, what cannot be seen from another one.
 //!
 //! It answers a coordinator's questions about the servers and files that it was started for, and about nothing else. It
-//! reads and never writes, starts no program and opens no connection but the one to the broker. What it has read of a
-//! frame is all that it keeps from one question to the next.
+//! reads and never writes, starts no program and opens only the connection to the broker. Between questions it keeps
+//! only its readings of a frame.
 
 use std::{
     path::{Path, PathBuf},
@@ -33,31 +33,31 @@ use super::{
 };
 use crate::load::{frame::machines::Serving, reading::sizes};
 
-/// How long one look for messages takes at most: as long as ctrl-C may have to wait.
+/// Longest wait for a message: ctrl-C is noticed after at most this time.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// The longest file of settings that is read, bytes.
+/// The longest settings file that is read, bytes.
 const SETTINGS_BYTES_MAX: u64 = 16 << 20;
 
-/// Most slots of a frame that is read: what a message could ask for beyond is a mistake.
+/// Most slots of a frame that is read: a message that asks for more is a mistake.
 const SLOTS_MAX: u64 = 1 << 24;
 
-/// What an observer may look at, as it was started.
+/// What an observer may read, from its command line.
 pub struct ObserverConfig {
     /// Its name.
     pub name: String,
-    /// Ports on which the servers listen that it may look at.
+    /// Ports of the servers that it may read.
     pub ports: Vec<u16>,
-    /// Files and folders that it may open, with everything below them.
+    /// Files and folders that it may open, including everything below them.
     pub files: Vec<PathBuf>,
     /// Its machine.
     pub machine: Machine,
 }
 
-/// Answers until `cancelled`; `tell` is told whatever was refused.
+/// Answers until `cancelled`; `tell` gets every refusal.
 ///
 /// # Errors
-/// When the link cannot be used at all. That it is lost later is waited for.
+/// When the link cannot be used at all. A link that is lost later is waited for.
 pub fn serve(
     link: &dyn Link,
     config: &ObserverConfig,
@@ -79,7 +79,7 @@ pub fn serve(
     let mut questions = link.subscribe(&observer(&config.name))?;
     let ended = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        // By itself, so that a long search does not make it look absent.
+        // In a thread of its own, so that it does not seem absent during a long search.
         scope.spawn(|| {
             while !ended.load(Ordering::SeqCst) {
                 answer(link, &mut *calls, |_| write(&hello));
@@ -106,7 +106,7 @@ pub fn serve(
 /// Answers the next message of `subscription`, if one comes. A coordinator that gets no answer asks again.
 fn answer(link: &dyn Link, subscription: &mut dyn Subscription, say: impl FnOnce(&[u8]) -> Result<Vec<u8>, Fault>) {
     let delivery = subscription.next(POLL_INTERVAL).unwrap_or_else(|_| {
-        // A link that is lost comes back.
+        // A lost link comes back.
         std::thread::sleep(POLL_INTERVAL);
         None
     });
@@ -137,7 +137,7 @@ fn seen(config: &ObserverConfig, query: Query, watching: &mut Watching) -> Query
 }
 
 impl ObserverConfig {
-    /// The main process of the server with the other end of a connection.
+    /// The main process of the server at the other end of a connection.
     fn server(&self, ends: Ends, known: Known<'_>) -> Result<i32, String> {
         let Ends { client, server } = ends;
         let unknown =
@@ -146,7 +146,7 @@ impl ObserverConfig {
         self.may_look_at(process).map(|()| process)
     }
 
-    /// That `process` is one of the servers that this observer was started for.
+    /// Checks that `process` is one of the servers that this observer was started for.
     fn may_look_at(&self, process: i32) -> Result<(), String> {
         if self.ports.iter().any(|port| peer::listens(process, *port)) {
             return Ok(());
@@ -159,7 +159,7 @@ impl ObserverConfig {
         ))
     }
 
-    /// That everything in `paths` lies below what this observer may open.
+    /// Checks that `path` lies below what this observer may open.
     fn may_open(&self, path: &Path) -> Result<PathBuf, String> {
         let real = path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))?;
         let below = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
@@ -186,7 +186,7 @@ impl ObserverConfig {
         })
     }
 
-    /// Begins to read a frame; one that is still being read was given up.
+    /// Begins to read a frame. If another frame is still being read, that one was given up.
     fn watch(&self, watched: Watched, watching: &mut Watching) -> Result<(), String> {
         let Watched { ticket, schedule, lanes, mains, serving } = watched;
         let slots = [schedule.blocks as usize, lanes, mains.len()]
@@ -216,10 +216,10 @@ impl ObserverConfig {
         let needles = needles.filter(|all| all.iter().all(long)).ok_or("a needle is none")?;
         let needles = Needles::new(needles.iter().map(|needle| ("needle", needle.expose())));
         let mut unreadable = Vec::new();
-        // What a link leads to may lie elsewhere.
+        // The target of a link may lie elsewhere.
         let mut may_open = |file: &File| match self.may_open(&file.path) {
             Ok(_) => true,
-            // A file that vanishes meanwhile holds nothing.
+            // A file that vanishes meanwhile is skipped.
             Err(why) if file.path.exists() => {
                 unreadable.push(why);
                 false
@@ -240,7 +240,7 @@ impl ObserverConfig {
         Ok(RemoteMatches { files: report.files, bytes: report.bytes, found: found.collect(), unreadable })
     }
 
-    /// By what a file of settings is known.
+    /// The fingerprint of a settings file.
     fn fingerprint(&self, path: &Path) -> Result<FileFingerprint, String> {
         let path = self.may_open(path)?;
         let told = |error: std::io::Error| format!("{}: {error}", path.display());

@@ -2,28 +2,28 @@
 
 use super::link::Exchange;
 
-/// A slot is at least so many times as long as the bound on a clock's offset: while clocks disagree two arms are served
-/// at once, and that is then 2.5 % of a slot at most, where two agents are wrong in opposite directions.
+/// A slot is at least this many times as long as the bound on a clock's offset. While clocks disagree, two arms are
+/// served at once. If two agents are wrong in opposite directions, that is at most 2.5 % of a slot.
 pub const SLOT_PER_BOUND: u64 = 80;
 
-/// Longest slot that clocks may ask for, ns; machines whose clocks are known less well cannot take part.
+/// Longest slot that inexact clocks may need, ns; machines whose clocks are known less exactly cannot take part.
 pub const SLOT_MAX_NS: u64 = 250_000_000;
 
 /// By how much a clock is ahead of another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
-    /// The other's reading less ours at the same moment, ns.
+    /// The other clock's reading minus ours at the same moment, ns.
     pub offset_ns: i64,
-    /// The true offset lies within so much of it, however unequal the ways there and back are, ns.
+    /// The largest error of the offset, even if the ways there and back differ, ns.
     pub bound_ns: u64,
     /// The time that the exchange took on the way, ns.
     pub delay_ns: u64,
 }
 
 impl Offset {
-    /// What one exchange says: RFC 5905, section 8, offset θ = ((t2 − t1) + (t3 − t4)) / 2 and delay δ = (t4 − t1) −
-    /// (t3 − t2). The question and the answer each take between nothing and δ, so θ is wrong by δ / 2 at most. `None`
-    /// where readings contradict each other.
+    /// The result of one exchange: RFC 5905, section 8, offset θ = ((t2 − t1) + (t3 − t4)) / 2 and delay δ = (t4 − t1)
+    /// − (t3 − t2). The request and the answer each take between 0 and δ, so the error of θ is at most δ / 2. `None` if
+    /// the readings contradict each other.
     pub fn of(exchange: &Exchange) -> Option<Self> {
         let Exchange { asked_ns, arrived_ns, answered_ns, heard_ns } = *exchange;
         let there = i128::from(arrived_ns) - i128::from(asked_ns);
@@ -37,29 +37,29 @@ impl Offset {
         Some(Self { offset_ns, bound_ns: delay_ns.div_ceil(2), delay_ns })
     }
 
-    /// The best of several exchanges: the one that was under way for the shortest time (RFC 5905, section 10).
+    /// The best of several exchanges: the one with the shortest delay (RFC 5905, section 10).
     pub fn best<'a>(exchanges: impl IntoIterator<Item = &'a Exchange>) -> Option<Self> {
         exchanges.into_iter().filter_map(Self::of).min_by_key(|offset| offset.delay_ns)
     }
 
-    /// How far this one, measured before, may be wrong until `later` was measured: its bound, and by how much the clock
-    /// has certainly gone astray between, ns.
+    /// The largest error of this offset until `later` was measured, ns: its bound, plus the drift between the two that
+    /// is certain.
     pub fn bound_until(&self, later: &Self) -> u64 {
         let changed_ns = self.offset_ns.abs_diff(later.offset_ns);
         self.bound_ns + changed_ns.saturating_sub(self.bound_ns + later.bound_ns)
     }
 
-    /// `ns` of our clock on the other one; `None` where that is before its beginning.
+    /// `ns` of our clock on the other one; `None` if that is before its beginning.
     pub fn there(&self, ns: u64) -> Option<u64> {
         ns.checked_add_signed(self.offset_ns)
     }
 }
 
-/// The length of slots, ns, where clocks are known within `bound_ns`: as planned, or as long as that asks for and, as
-/// far as may be, a quarter longer, since later frames may know them less well.
+/// The length of slots, ns, if clocks are known within `bound_ns`: the planned length, or the length that the bound
+/// needs. In the second case up to a quarter is added, since later frames may know the clocks less exactly.
 ///
 /// # Errors
-/// In words: where the slot is `fixed` and too short, or would have to be longer than [`SLOT_MAX_NS`].
+/// As text: if the slot is `fixed` and too short, or would have to be longer than [`SLOT_MAX_NS`].
 pub fn slot_ns(planned_ns: u64, fixed: bool, bound_ns: u64) -> Result<u64, String> {
     let needed_ns = bound_ns.saturating_mul(SLOT_PER_BOUND);
     let ms = |ns: u64| ns as f64 / 1e6;

@@ -1,7 +1,7 @@
-//! What a coordinator asks an observer on the machine of an attached server, and what it answers, as JSON.
+//! The questions of a coordinator to an observer on the machine of an attached server, and the answers, as JSON.
 //!
-//! Every question names what it is about, so that an observer that was restarted answers like the one before. A
-//! search may carry keys and passwords of the run's own making: no type here has a `Debug` that shows them.
+//! Every question is complete in itself, so that an observer that was restarted answers like the one before. A search
+//! may carry keys and passwords that the run made: no type here has a `Debug` that shows them.
 
 use std::{net::SocketAddr, path::PathBuf};
 
@@ -13,12 +13,12 @@ use tithe_machine::{
 
 use crate::load::{Schedule, frame::machines::Serving};
 
-/// Where the observer called `name` is asked.
+/// The subject of questions to the observer called `name`.
 pub fn observer(name: &str) -> String {
     format!("tithe.observer.{name}")
 }
 
-/// Where it tells the time.
+/// The subject at which it answers clock requests.
 pub fn observer_clock(name: &str) -> String {
     format!("tithe.clock.observer.{name}")
 }
@@ -27,7 +27,7 @@ pub fn observer_clock(name: &str) -> String {
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Query {
-    /// Which process has the server's end of this connection.
+    /// Which process has the server's end of this connection?
     Server {
         /// The client's end.
         client: SocketAddr,
@@ -35,30 +35,30 @@ pub enum Query {
         server: SocketAddr,
         /// Names of the server's program.
         programs: Vec<String>,
-        /// The process that serves the connection, where the server says it.
+        /// The process that serves the connection, if the server reports it.
         serving: Option<i32>,
     },
-    /// What the server with this main process has used, and what its files take.
+    /// What has the server with this main process used, and how much space do its files take?
     Usage {
         /// Main process.
         process: i32,
-        /// What it writes.
+        /// The files that it writes.
         paths: Paths,
     },
     /// Read what servers use in the slots of a frame.
     Watch(Box<Watched>),
-    /// What they have used in the frame of this ticket, which ends the reading.
+    /// What have they used in the frame of this ticket? This ends the reading.
     Used {
         /// Ticket of the frame.
         ticket: u64,
-        /// The frame was given up: nothing is waited for.
+        /// The frame was given up: do not wait for anything.
         invalid: bool,
     },
-    /// Whether files hold any of these.
+    /// Do files hold any of these?
     Search {
-        /// What is looked for, in hexadecimal.
+        /// The needles, in hexadecimal.
         needles: Vec<String>,
-        /// Where.
+        /// Where to search.
         paths: Paths,
     },
     /// The fingerprints of files.
@@ -70,13 +70,13 @@ pub enum Query {
 pub struct Watched {
     /// Ticket of the frame.
     pub ticket: u64,
-    /// When whose slot is, on the observer's clock.
+    /// When each arm's slots are, on the observer's clock.
     pub schedule: Schedule,
     /// Lanes of all load machines together.
     pub lanes: usize,
-    /// Main process of each arm's server; `None` where that is another machine's.
+    /// Main process of each arm's server; `None` if it is on another machine.
     pub mains: Vec<Option<i32>>,
-    /// The tasks that serve the connections of the lanes, where servers say it.
+    /// The tasks that serve the connections of the lanes, if servers report them.
     pub serving: Vec<Serving>,
 }
 
@@ -90,17 +90,17 @@ pub enum QueryReply {
     Usage(RemoteUsage),
     /// The frame is being read.
     Watching,
-    /// What was used in each slot of which that is known.
+    /// What was used in each slot for which that is known.
     Slots(Vec<SlotUsage>),
     /// What a search has found.
     Found(RemoteMatches),
-    /// Of each file; the reason where it cannot be read.
+    /// Of each file; the reason if it cannot be read.
     Fingerprints(Vec<Result<FileFingerprint, String>>),
     /// It cannot be seen, or must not be, for this reason.
     Refused(String),
 }
 
-/// By what a file of settings is known, without a word of what it says.
+/// The fingerprint of a settings file, which reveals nothing of its content.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FileFingerprint {
     /// Length, bytes.

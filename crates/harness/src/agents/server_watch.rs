@@ -1,12 +1,12 @@
-//! What servers use in each slot, seen from their own machine while the clients are on others.
+//! What servers use in each slot, measured on their own machine while the clients are on others.
 //!
-//! A lane on this machine reads what serves it right before and after its slot. When a slot of another machine begins
-//! is known but for the error between two clocks, so the tasks that serve an arm are read where that does not matter:
-//! in the middle of the slots around its own, in which it is idle. Between two such readings lies one slot of that arm.
-//! A reading that came too late is left out.
+//! A lane on this machine reads the usage of its server right before and after its slot. For clients on another
+//! machine, the start of a slot is known only within the error between two clocks. So the tasks that serve an arm are
+//! read where this error does not matter: in the middle of the slots before and after its own, in which the arm is
+//! idle. Between two such readings lies one slot of that arm. A reading that came too late is left out.
 //!
-//! Which readings there are ([`planned`]) and which slot they tell of ([`figures`]) is data; one thread carries them
-//! out. How far two clocks are apart is not known here: the schedule is on this machine's clock.
+//! The plan of readings ([`planned`]) and their slots ([`figures`]) are data; one thread carries them out. This module
+//! knows nothing of clock offsets: the schedule is on this machine's clock.
 
 use std::{
     collections::BTreeMap,
@@ -31,17 +31,17 @@ use crate::load::{Schedule, Turn, frame::machines::Serving};
 /// The tasks that serve one lane in one arm.
 #[derive(Debug, Clone)]
 pub enum Served {
-    /// These processes and threads, and they serve nobody else.
+    /// These processes and threads, which serve nothing else.
     Tasks(Vec<ServerTask>),
-    /// The server with this main process, all lanes of the arm alike: each is charged an equal part of it.
+    /// The server with this main process, for all lanes of the arm: each is charged an equal part of it.
     Whole(i32),
 }
 
-/// Reads what serves the lanes of one frame, until it is over.
+/// Reads the tasks that serve the lanes of one frame, until it is over.
 pub struct ServerWatch {
     schedule: Schedule,
     lanes: usize,
-    /// Somebody is read.
+    /// There is something to read.
     any_seen: bool,
     over: Arc<AtomicBool>,
     thread: JoinHandle<Readings>,
@@ -52,13 +52,13 @@ pub struct ServerWatch {
 pub struct Figures(BTreeMap<(usize, u32, usize), TaskUsage>);
 
 impl Figures {
-    /// What the tasks that serve `lane` have used in the slot of `arm` in `block`; `None` where nobody knows: who
-    /// serves it is unknown or serves others as well, was not read in time, or had two slots in a row.
+    /// What the tasks that serve `lane` have used in the slot of `arm` in `block`. `None` if unknown: the tasks are
+    /// unknown or serve others as well, were not read in time, or the arm had two slots in a row.
     pub fn slot(&self, lane: usize, block: u32, arm: usize) -> Option<TaskUsage> {
         self.0.get(&(lane, block, arm)).copied()
     }
 
-    /// As it is sent.
+    /// The message with these figures.
     pub fn told(&self) -> Vec<SlotUsage> {
         let slot = |((lane, block, arm), usage): (&(usize, u32, usize), &TaskUsage)| {
             let (lane, block, arm, TaskUsage { cpu_ns, wait_ns }) = (*lane, *block, *arm, *usage);
@@ -67,7 +67,7 @@ impl Figures {
         self.0.iter().map(slot).collect()
     }
 
-    /// Adds what was `told` of the servers of another machine.
+    /// Adds the figures of servers on another machine.
     pub fn add(&mut self, told: Vec<SlotUsage>) {
         let usage = |slot: SlotUsage| {
             let SlotUsage { lane, block, arm, cpu_ns, wait_ns } = slot;
@@ -77,14 +77,14 @@ impl Figures {
     }
 }
 
-/// The tasks that serve each of `lanes` in each arm: the processes that servers have named in `serving`, and where they
-/// have named none the server as a whole, by its main process in `mains`; nobody where that is another machine's.
+/// The tasks that serve each of `lanes` in each arm: the processes that servers have named in `serving`. If a server
+/// has named none, the server as a whole, by its main process in `mains`; nothing if it is on another machine.
 pub fn served(lanes: usize, mains: &[Option<i32>], serving: &[Serving]) -> Vec<Vec<Served>> {
     let of = |lane: usize, (arm, main): (usize, &Option<i32>)| {
         let named = serving.iter().filter(|serving| (serving.lane, serving.arm) == (lane, arm));
         let tasks: Vec<ServerTask> = named.map(|serving| ServerTask::Process(serving.process)).collect();
         match main {
-            // Servers that do not say who serves a connection are read as a whole.
+            // Servers that do not report the task of a connection are read as a whole.
             Some(main) if tasks.is_empty() => Served::Whole(*main),
             _ => Served::Tasks(tasks),
         }
@@ -94,7 +94,7 @@ pub fn served(lanes: usize, mains: &[Option<i32>], serving: &[Serving]) -> Vec<V
 
 impl ServerWatch {
     /// Begins to read `served`, by lane and arm, in the frame of `schedule`, whose start is on this machine's clock.
-    /// From now to its start no arm serves anybody.
+    /// From now to its start all arms are idle.
     pub fn start(schedule: Schedule, served: &[Vec<Served>]) -> Self {
         let watches = watches(served, schedule.design);
         let any_seen = watches.iter().flatten().any(Option::is_some);
@@ -105,7 +105,8 @@ impl ServerWatch {
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let thread = thread::spawn(move || {
-            // On a machine that is busy serving it would else come too late. It works for some microseconds a slot.
+            // On a machine that is busy serving, it would otherwise come too late. It works for some microseconds per
+            // slot.
             process::come_first();
             let read = |lane: usize, arm: usize| -> Option<TaskUsage> {
                 Some(sum(watches.get(lane)?.get(arm)?.as_ref()?.iter().map(TaskWatch::read)))
@@ -115,14 +116,15 @@ impl ServerWatch {
         Self { schedule, lanes, any_seen, over, thread }
     }
 
-    /// Ends with the frame, or at once where the frame is `invalid`; what was used in its slots.
+    /// Ends with the frame, or at once if the frame is `invalid`; returns what was used in its slots.
     ///
     /// # Errors
-    /// Where there was somebody to be read, and nothing was read in time: that is no server which used no time.
+    /// If there was something to read, but nothing was read in time: this must not look like a server that used no
+    /// time.
     pub fn finish(self, invalid: bool) -> Result<Figures, Invalid> {
         self.over.store(invalid, Ordering::Relaxed);
         self.thread.thread().unpark();
-        // A thread that panicked has seen nothing.
+        // A thread that panicked has no readings.
         let readings = self.thread.join().unwrap_or_default();
         let lanes = (0..self.lanes).map(|lane| (lane, turns(&self.schedule, lane)));
         let figures = Figures(lanes.flat_map(|(lane, turns)| figures(lane, &turns, &readings)).collect());
@@ -137,7 +139,7 @@ fn turns(schedule: &Schedule, lane: usize) -> Vec<Turn> {
     schedule.turns(lane).collect()
 }
 
-/// Sleeps until `at_ns`; `false` where that is not waited for because all is over.
+/// Sleeps until `at_ns`; `false` if the frame ends before.
 fn sleep_until(at_ns: u64, over: &AtomicBool) -> bool {
     while !over.load(Ordering::Relaxed) {
         let left_ns = at_ns.saturating_sub(Clock::Real.now());
@@ -149,27 +151,27 @@ fn sleep_until(at_ns: u64, over: &AtomicBool) -> bool {
     false
 }
 
-/// One arm that is to be read for one lane while it is idle.
+/// One arm that is to be read for one lane while the arm is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct PlannedReading {
     lane: usize,
     arm: usize,
-    /// In which of the lane's gaps: 0 is before the first turn, n is turn n − 1, and the last is after the last turn.
+    /// Which of the lane's gaps: 0 is before the first turn, n is turn n − 1, and the last is after the last turn.
     gap: usize,
-    /// From when on the arm is idle for certain, ns.
+    /// From this time on the arm is certainly idle, ns.
     from_ns: u64,
     /// When it is to be read, ns.
     at_ns: u64,
-    /// Until when it is idle for certain, ns.
+    /// Until this time it is certainly idle, ns.
     to_ns: u64,
 }
 
 /// What was read, by lane, gap and arm.
 type Readings = BTreeMap<(usize, usize, usize), TaskUsage>;
 
-/// When the tasks that serve `lane` are read, whose `turns` these are: around each turn in the middle of the one before
-/// and the one after. Of two turns of one arm in a row no middle is idle. A quarter of a turn on either side is left
-/// for clocks that are not exact and operations that outlast their slot.
+/// When to read the tasks that serve `lane`, which has these `turns`: around each turn, in the middle of the one before
+/// and of the one after. If an arm has two turns in a row, neither middle is idle. A quarter of a turn on either side
+/// is a margin for inexact clocks and for operations that outlast their slot.
 fn planned(lane: usize, turns: &[Turn]) -> Vec<PlannedReading> {
     let (Some(first), Some(last)) = (turns.first(), turns.last()) else { return Vec::new() };
     let before = (first.start_ns.saturating_sub(first.end_ns - first.start_ns), first.start_ns, None);
@@ -186,7 +188,7 @@ fn planned(lane: usize, turns: &[Turn]) -> Vec<PlannedReading> {
             lane,
             arm,
             gap,
-            // Before the first turn nobody has been asked for anything yet.
+            // Before the first turn no server has had a request yet.
             from_ns: if gap == 0 { 0 } else { start_ns + margin_ns },
             at_ns: start_ns + (end_ns - start_ns) / 2,
             to_ns: end_ns - margin_ns,
@@ -195,8 +197,8 @@ fn planned(lane: usize, turns: &[Turn]) -> Vec<PlannedReading> {
     planned
 }
 
-/// Carries out `planned`, which are in the order of their times, until `wait_until` says that all is over. What is not
-/// read while its arm is idle for certain is left out.
+/// Carries out `planned`, sorted by time, until `wait_until` returns that all is over. A reading is left out if its arm
+/// may not be idle any more.
 fn carry_out(
     planned: &[PlannedReading],
     mut wait_until: impl FnMut(u64) -> bool,
@@ -218,13 +220,13 @@ fn carry_out(
     readings
 }
 
-/// What was used in those of `turns`, which are the lane's, that count: between the readings in the gaps around each.
+/// What was used in those of the lane's `turns` that count: the difference between the readings before and after each.
 fn figures(lane: usize, turns: &[Turn], readings: &Readings) -> Vec<((usize, u32, usize), TaskUsage)> {
     let of_turn = |(number, turn): (usize, &Turn)| {
         let block = turn.block?;
         let before = readings.get(&(lane, number, turn.arm))?;
         let after = readings.get(&(lane, number + 2, turn.arm))?;
-        // Of tasks that are gone nothing is known, and they say 0.
+        // Tasks that are gone read as 0, so their usage is unknown.
         let cpu_ns = after.cpu_ns.checked_sub(before.cpu_ns)?;
         let wait_ns = after.wait_ns.checked_sub(before.wait_ns)?;
         Some(((lane, block, turn.arm), TaskUsage { cpu_ns, wait_ns }))
@@ -232,13 +234,13 @@ fn figures(lane: usize, turns: &[Turn], readings: &Readings) -> Vec<((usize, u32
     turns.iter().enumerate().filter_map(of_turn).collect()
 }
 
-/// What reads each of `served`; `None` where that would tell of somebody else as well, or cannot be seen.
+/// The readers of each of `served`; `None` if they would include other work, or cannot be read.
 fn watches(served: &[Vec<Served>], design: Design) -> Vec<Vec<Option<Vec<TaskWatch>>>> {
     let owners = owners(served);
     let is_own = |who: &Who, lane: usize, arm: usize| {
         owners.get(who).is_some_and(|all| match who {
             Who::Task(_) => all.as_slice() == [(lane, arm)],
-            // In a duet the other lanes are at other arms.
+            // In a duet the other lanes work on other arms.
             Who::Server(_) => design != Design::Duet && all.iter().all(|(_, other)| *other == arm),
         })
     };
@@ -256,7 +258,7 @@ fn watches(served: &[Vec<Served>], design: Design) -> Vec<Vec<Option<Vec<TaskWat
     served.iter().enumerate().map(of_lane).collect()
 }
 
-/// Who works: comparable, so that two who are the same are found.
+/// A process or thread that works: comparable, to find two that are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Who {
     Task(Task),
@@ -277,7 +279,7 @@ impl Task {
     }
 }
 
-/// Everybody in `served`; `None` where nobody is, or somebody is not a process or a thread of this machine.
+/// All tasks in `served`; `None` if there are none, or one is not a process or thread of this machine.
 fn who(served: &Served) -> Option<Vec<Who>> {
     let task = |task: &ServerTask| match *task {
         ServerTask::Process(process) => Some(Who::Task(Task { process, thread: None })),
@@ -342,7 +344,7 @@ mod tests {
         }))
     }
 
-    /// The figures of a frame whose looks are all `late_ns` late, and whose clients' clocks are `behind_ns` behind.
+    /// The figures of a frame whose readings are all `late_ns` late, and whose clients' clocks are `behind_ns` behind.
     fn figures_of(schedule: &Schedule, lane: usize, late_ns: u64, behind_ns: u64) -> Figures {
         let here = turns(schedule, lane);
         let there: Vec<Turn> = here

@@ -34,7 +34,7 @@ use crate::{
     },
 };
 
-/// What an agent of this `name` says of itself.
+/// The description of an agent of this `name`.
 pub(in crate::agents) fn hello(name: &str) -> Hello {
     Hello {
         id: format!("id-of-{name}"),
@@ -84,7 +84,7 @@ fn what_agents_cannot_offer_is_refused() {
         .assert_eq(&refused(&|plan| plan.cells[0].design = Design::Switched { frames_a_side: 5 }));
 }
 
-/// Has agents end when a test does, however it does.
+/// Ends agents when a test ends, even if it panics.
 struct Ends<'a>(&'a AtomicBool);
 
 impl Drop for Ends<'_> {
@@ -132,7 +132,7 @@ fn frames(plan: &tithe_model::plan::Plan, team: Option<&Team<'_>>, frames: u32) 
 /// Longer than anything here takes on a busy machine.
 const WAIT: Duration = Duration::from_secs(120);
 
-/// What `attempt` comes to where it has little time and a machine that may be busy: the first that comes to something.
+/// The first success of `attempt`, which has little time on a machine that may be busy.
 fn at_last<T>(attempt: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     std::iter::repeat_with(attempt)
@@ -179,7 +179,7 @@ fn one_agent_and_three_count_the_same_operations_whatever_their_clocks_say() {
 #[test]
 fn agents_count_what_one_process_counts() {
     let plan = plan("c");
-    // One frame: invented time goes on in one process, and begins again on an agent with each.
+    // One frame: invented time continues within one process, and begins again on an agent with each frame.
     let here = frames(&plan, None, 1);
     let lanes = counted(&here).iter().map(|(_, lane, ..)| lane + 1).max().expect("slots");
     let there = with_agents(&vec![1; lanes as usize], |hub, cancelled| {
@@ -247,7 +247,7 @@ fn too_few_agents_are_told_by_name_before_anything_starts() {
     let plan = plan("c");
     with_agents(&[1, 1], |hub, cancelled| {
         let link = hub.link(0);
-        // An agent that is not there yet, or answers late, is not in a roll call.
+        // A roll call misses an agent that is not there yet or answers late.
         let told = at_last(|| {
             let fault = Team::gather(&link, &plan, (3, Duration::ZERO), cancelled).err().expect("nobody is gathered");
             Some(fault.to_string()).filter(|told| told.contains("a0, a1"))
@@ -289,15 +289,15 @@ fn an_agent_does_nothing_for_a_coordinator_that_asks_for_what_it_may_not() {
             }))
         };
         assert!(matches!(ask(&enlistment("0.0.1", "r")), Reply::Refused(why) if why.contains("run one version")));
-        // Nobody tells the time for this run, so that it is let go of after a while.
+        // There is no clock for this run, so the agent leaves it after a while.
         assert_eq!(ask(&enlistment(env!("CARGO_PKG_VERSION"), "r")), Reply::Accepted);
         assert_eq!(ask(&enlistment(env!("CARGO_PKG_VERSION"), "s")), Reply::Busy("r".to_owned()));
         while roll_call(&link).expect("answers").iter().any(|seen| seen.hello.busy_with.is_some()) {}
     });
 }
 
-/// A coordinator that was let in and means harm: what it orders beyond its own plan is refused with the reason, and the
-/// agent goes on to serve.
+/// A malicious coordinator that was let in: orders beyond its own plan are refused with the reason, and the agent
+/// continues to serve.
 #[test]
 fn an_agent_measures_nothing_but_the_plan_that_it_was_given() {
     let plan = plan("c");
@@ -315,7 +315,7 @@ fn an_agent_measures_nothing_but_the_plan_that_it_was_given() {
             loop {
                 match link.request(&seen.orders(), &order, WAIT).expect("asked") {
                     Answer::Reply(reply) => match read::<Reply>(&reply).expect("a reply") {
-                        // It is still at the frame before.
+                        // It still works on the frame before.
                         Reply::Busy(_) => {}
                         reply => break reply,
                     },

@@ -1,8 +1,8 @@
 //! Latencies as an HdrHistogram log: text that other tools of the field read.
 //!
-//! Tithe's buckets are those of an HdrHistogram with a unit of 1 ns and two significant digits, place by place, so its
-//! counts are written as they are. The layout is that of HdrHistogram 2.1 (`HistogramLogWriter`, histogram encoding V2,
-//! compressed); the tests hold it to what the crate `hdrhistogram` writes and reads.
+//! Tithe's buckets are exactly those of an HdrHistogram with a unit of 1 ns and two significant digits, so its counts
+//! are written as they are. The layout is that of HdrHistogram 2.1 (`HistogramLogWriter`, histogram encoding V2,
+//! compressed). The tests compare it with what the crate `hdrhistogram` writes and reads.
 
 use std::time::Duration;
 
@@ -13,15 +13,16 @@ use tithe_model::{
     record::Frame,
 };
 
-/// What an encoded histogram begins with, and a compressed one. The low byte says that counts have a varying length.
+/// The first bytes of an encoded histogram, and of a compressed one. The low byte means that counts have a varying
+/// length.
 const COOKIE: u32 = 0x1c84_9313;
 const COMPRESSED_COOKIE: u32 = 0x1c84_9314;
-/// Two digits hold Tithe's 0.8 % buckets.
+/// Two digits are enough for Tithe's 0.8 % buckets.
 const SIGNIFICANT_DIGITS: u32 = 2;
 /// The smallest highest value that a histogram of this form can have.
 const LEAST_HIGHEST: u64 = 2;
 
-/// What stands at the top of a log whose first interval is `frame`.
+/// The top of a log whose first interval is `frame`.
 pub fn header(frame: &Frame) -> String {
     format!(
         "#latencies in nanoseconds, one interval a frame; Intended-… counts from the intended start\n\
@@ -31,8 +32,8 @@ pub fn header(frame: &Frame) -> String {
     )
 }
 
-/// The line of one interval: what was `seen` in `frame` of that for which `tag` stands. `None` for a tag that holds
-/// what separates fields.
+/// The line of one interval: the latencies `seen` in `frame`, labelled with `tag`. `None` for a tag that contains a
+/// field separator.
 pub fn interval(tag: &str, frame: &Frame, seen: &Histogram) -> Option<String> {
     if tag.contains([',', ' ', '\r', '\n']) {
         return None;
@@ -46,7 +47,7 @@ fn seconds(ns: u64) -> f64 {
     Duration::from_nanos(ns).as_secs_f64()
 }
 
-/// The highest value of the last bucket that holds something, ns; 0 where none does.
+/// The highest value of the last bucket that is not empty, ns; 0 if all are empty.
 fn highest(seen: &Histogram) -> u64 {
     seen.buckets().last().map_or(0, |(index, _)| histogram::bounds(index).1 - 1)
 }
@@ -64,16 +65,16 @@ fn encoded(seen: &Histogram) -> Vec<u8> {
     // The offset by which the counts are shifted.
     bytes.extend(0_u32.to_be_bytes());
     bytes.extend(SIGNIFICANT_DIGITS.to_be_bytes());
-    // The lowest value that can be told from zero.
+    // The lowest value that can be distinguished from zero.
     bytes.extend(1_u64.to_be_bytes());
     bytes.extend(highest(seen).max(LEAST_HIGHEST).to_be_bytes());
-    // What a value is multiplied by.
+    // The factor of all values.
     bytes.extend(1_f64.to_be_bytes());
     bytes.extend(counts);
     bytes
 }
 
-/// The counts up to the last that is not zero. Of several zeros in a row their number is written, negative.
+/// The counts up to the last that is not zero. Several zeros in a row are written as their number, negative.
 fn counts(seen: &Histogram) -> Vec<u8> {
     let (mut bytes, mut next) = (Vec::new(), 0);
     for (index, count) in seen.buckets() {
@@ -91,8 +92,8 @@ fn counts(seen: &Histogram) -> Vec<u8> {
     bytes
 }
 
-/// `number` in at most nine bytes: its sign in the lowest bit, then seven bits a byte, the lowest first; the highest
-/// bit of a byte says that another follows, and the ninth byte is taken whole.
+/// `number` in at most nine bytes: its sign in the lowest bit, then seven bits per byte, the lowest first. The highest
+/// bit of a byte means that another byte follows; the ninth byte is used whole.
 fn varint(number: i64, bytes: &mut Vec<u8>) {
     let mut rest = ((number << 1) ^ (number >> 63)) as u64;
     for _ in 0..8 {
@@ -115,7 +116,7 @@ mod tests {
     use super::*;
 
     const START_UNIX_NS: u64 = 1_700_000_000_123_456_789;
-    /// What the counts of an encoded histogram follow, bytes.
+    /// Length of the header before the counts of an encoded histogram, bytes.
     const HEADER: usize = 40;
 
     fn frame() -> Frame {

@@ -1,5 +1,5 @@
-//! The text of records: JSON in files that are replaced as a whole and in files with one value a line, each object with
-//! its checksum.
+//! The text of records: JSON in files that are replaced as a whole, and in files with one value per line. Each object
+//! has its checksum.
 
 use std::{fs, path::Path};
 
@@ -27,14 +27,14 @@ pub(super) fn cells(text: &str) -> Result<Vec<CellFacts>, Fault> {
     each.iter().enumerate().map(|(cell, facts)| json(facts.get(), &format!("cell {cell} of cells.json"))).collect()
 }
 
-/// That `what` was changed after Tithe wrote it.
+/// The error if `what` was changed after Tithe wrote it.
 fn changed(what: &str) -> Fault {
     Fault::Machine(format!(
         "{what} does not match its checksum: it was changed or damaged after it was written; take the folder from a copy"
     ))
 }
 
-/// Parses one value a line, each with its line. Only the last line may be cut short: that is what a kill leaves.
+/// Parses one value per line, each with its line. Only the last line may be cut short, because a kill leaves that.
 pub(super) fn json_lines<'a, T: DeserializeOwned>(text: &'a str, name: &str) -> Result<Vec<(T, &'a str)>, Fault> {
     let mut values = Vec::new();
     let count = text.lines().count();
@@ -62,7 +62,7 @@ pub(super) fn lines<T: Serialize>(values: &[T]) -> Result<Vec<u8>, Fault> {
     Ok(values.iter().map(|value| line(value, b"")).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// The line of `value`, whose checksum is that of `rows` as well.
+/// The line of `value`, with a checksum that includes `rows`.
 pub(super) fn line<T: Serialize>(value: &T, rows: &[u8]) -> Result<Vec<u8>, Fault> {
     let mut bytes = serde_json::to_vec(value).map_err(|error| Fault::machine("cannot write a record", error))?;
     seal::seal(&mut bytes, rows);
@@ -81,7 +81,7 @@ pub(super) fn write_cells(folder: &Path, cells: &[CellFacts]) -> Result<(), Faul
     replace(&folder.join("cells.json"), &[b"[\n", &each.join(&b",\n"[..])[..], b"\n]\n"].concat())
 }
 
-/// `value` with its checksum, a member a line.
+/// `value` with its checksum, one member per line.
 fn pretty<T: Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
     let compact = serde_json::to_vec(value).map_err(|error| Fault::machine("cannot write a record", error))?;
     let mut bytes = indented(&compact);
@@ -89,7 +89,7 @@ fn pretty<T: Serialize>(value: &T) -> Result<Vec<u8>, Fault> {
     Ok(bytes)
 }
 
-/// JSON without blanks as `serde_json::to_vec_pretty` writes it. That would compile a second writer of every type of a
+/// Indents JSON as `serde_json::to_vec_pretty` does. That function would compile a second writer for every type of
 /// record, which takes longer than the rest of this module.
 fn indented(compact: &[u8]) -> Vec<u8> {
     let (mut bytes, mut depth, mut in_text, mut escaped) = (Vec::new(), 0, false, false);

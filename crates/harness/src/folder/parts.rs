@@ -1,8 +1,8 @@
-//! Reads the frames and slots of a run folder cell by cell: a report then takes the memory of one cell, however many
+//! Reads the frames and slots of a run folder cell by cell: a report then needs the memory of one cell, however many
 //! there are.
 //!
-//! A frame whose line stands in `frames.jsonl` has all its slots in `slots.csv`: they were written before. Where they
-//! are not there any more, or cannot be read, the file was damaged, and the frame is invalid with that for a reason.
+//! A frame with a line in `frames.jsonl` has all its slots in `slots.csv`: they were written before. If they are
+//! missing or cannot be read, the file was damaged, and the frame is invalid for that reason.
 
 mod frame_rows;
 
@@ -39,7 +39,7 @@ pub struct Parts {
     designs: Vec<Design>,
     frames: Lines,
     slots: Lines,
-    /// Columns of the slots' file; `None` where its first line does not name them.
+    /// Columns of the slots' file; `None` if its first line does not name them.
     columns: Option<usize>,
 }
 
@@ -50,7 +50,7 @@ pub struct CellRecords {
     pub frames: Vec<Frame>,
     /// The slots of those frames, as far as they can be read.
     pub slots: Vec<Slot>,
-    /// Frames whose slots are damaged, which are invalid for that: each with the file and its line.
+    /// Frames that are invalid because their slots are damaged: each with the file and its line.
     pub damage: Vec<String>,
 }
 
@@ -119,7 +119,7 @@ impl Parts {
         Ok(records)
     }
 
-    /// Takes in line `number` of the slots' file.
+    /// Takes line `number` of the slots' file.
     fn row(
         &self,
         number: usize,
@@ -155,16 +155,16 @@ impl Parts {
     }
 }
 
-/// Where the lines of each cell stand in a file.
+/// Where a file has the lines of each cell.
 struct Lines {
     file: File,
-    /// Neighbouring lines, by cell.
+    /// Ranges of consecutive lines, by cell.
     stretches: Vec<Vec<Stretch>>,
-    /// Numbers of the lines that are of no cell, or of one that the plan does not have.
+    /// Numbers of the lines that belong to no cell, or to a cell that the plan does not have.
     strays: Vec<usize>,
 }
 
-/// Neighbouring lines of one cell.
+/// A range of consecutive lines of one cell.
 struct Stretch {
     bytes: Range<u64>,
     /// Number of the first line, from 1.
@@ -174,9 +174,9 @@ struct Stretch {
 /// What a line is.
 enum Line {
     Cell(usize),
-    /// It counts for nothing.
+    /// It is ignored.
     Nothing,
-    /// It is none of this file's.
+    /// It does not belong in this file.
     Stray,
 }
 
@@ -211,7 +211,7 @@ impl Lines {
         Ok(Self { file, stretches, strays })
     }
 
-    /// The first line, without its end; `None` of an empty file.
+    /// The first line, without its end; `None` if the file is empty.
     fn first(&self) -> io::Result<Option<String>> {
         let mut bytes = vec![0; 4096];
         let length = self.file.read_at(&mut bytes, 0)?;
@@ -226,8 +226,8 @@ impl Lines {
         Ok(text)
     }
 
-    /// Gives `take` each line of cell `cell` with its number and its end. What is no text is replaced by marks that say
-    /// so.
+    /// Calls `take` with each line of cell `cell`, its number and its end. Bytes that are not text are replaced by
+    /// replacement characters.
     fn each(&self, cell: usize, mut take: impl FnMut(usize, &str)) -> io::Result<()> {
         for stretch in &self.stretches[cell] {
             let bytes = self.read(stretch)?;
@@ -249,7 +249,7 @@ struct CellOnly {
     cell: u32,
 }
 
-/// The last line may be cut short, which is what a kill leaves, and then counts for nothing.
+/// The last line may be cut short by a kill; then it is ignored.
 fn line_of_frame(line: &[u8], number: usize) -> io::Result<Line> {
     match serde_json::from_slice::<CellOnly>(line) {
         Ok(frame) => Ok(Line::Cell(frame.cell as usize)),

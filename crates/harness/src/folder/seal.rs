@@ -1,8 +1,8 @@
-//! Checksums of a run folder: each JSON object in it ends with the CRC-32 of what precedes.
+//! Checksums of a run folder: each JSON object in it ends with the CRC-32 of the text before it.
 //!
-//! A checksum finds accidents: a flipped bit, a lost row, a slip of an editor. It is no signature: someone who can
-//! write to the folder can compute it, and an object without one is taken as it is. CRC-32 (IEEE 802.3) finds every
-//! change within 32 neighbouring bits, and all but one in 2^32 others.
+//! A checksum finds accidents: a flipped bit, a lost row, a mistake in an editor. It is no signature: everyone who can
+//! write to the folder can compute it, and an object without a checksum is accepted. CRC-32 (IEEE 802.3) finds every
+//! change within 32 consecutive bits, and misses one in 2^32 others.
 
 use crc32fast::Hasher;
 
@@ -24,11 +24,11 @@ pub(super) fn seal(object: &mut Vec<u8>, rows: &[u8]) {
     object.extend_from_slice(member.as_bytes());
 }
 
-/// False where `object` ends with a checksum that is not the one of its text after the rows that `rows` has seen.
+/// False if `object` ends with a checksum that does not match its text and the rows that `rows` has seen.
 pub(super) fn is_whole(object: &str, mut rows: Hasher) -> bool {
     let Some((sealed, sum)) = object.rsplit_once(MEMBER) else { return true };
     let sum = sum.trim_end().strip_suffix('}').map(|sum| sum.trim().trim_matches('"'));
-    // Elsewhere than at the end it is a member of somebody who wrote the object again.
+    // If it is not at the end, another program has written the object again, and the member is its own.
     let (Some(sum), Some(sealed)) = (sum, sealed.trim_end().strip_suffix(',')) else { return true };
     if sum.contains(['{', '}', ',', ':']) {
         return true;

@@ -1,12 +1,12 @@
 //! When operations start: at once (closed loop), or at intended times drawn in advance (open loop).
 //!
-//! In an open loop the latency counts from the intended start, so that a slow answer cannot hide the
-//! operations that waited behind it (coordinated omission; Tene, wrk2). Intended starts fill the first
-//! four fifths of a slot; the rest lets the arm drain before the next one has its turn.
+//! In an open loop the latency counts from the intended start, so that a slow answer cannot hide the operations that
+//! waited behind it (coordinated omission; Tene, wrk2). Intended starts fill the first four fifths of a slot. The rest
+//! lets the arm finish before the next arm's turn.
 
 use tithe_model::{experiment::Arrivals, schedule::SplitMix64};
 
-/// Part of an open-loop slot in which operations may be intended to start.
+/// Share of an open-loop slot in which operations may be intended to start.
 const OFFERED_SHARE: f64 = 0.8;
 
 /// Fills `times` with the intended starts of one lane in one slot, ns, ascending. Leaves it empty for a closed loop.
@@ -24,11 +24,11 @@ pub fn intended(
     times.clear();
     let length_ns = (end_ns - start_ns) as f64 * OFFERED_SHARE;
     match arrivals {
-        // Resolved to a rate before a cell begins.
+        // Replaced by a rate before a cell begins.
         Arrivals::Closed | Arrivals::OfSaturation(_) => {}
         Arrivals::Even(rate) => {
             let gap_ns = lanes as f64 / rate * 1e9;
-            // Lanes take turns, so that together they are evenly spaced too.
+            // Lanes alternate, so that their starts are evenly spaced together too.
             let mut at = gap_ns * lane as f64 / lanes as f64;
             while at < length_ns {
                 times.push(start_ns + at as u64);

@@ -1,11 +1,11 @@
-//! Where the threads of a frame wait for each other.
+//! A barrier for the threads of a frame.
 //!
-//! Unlike [`std::sync::Barrier`] this one breaks when somebody who was to come leaves: a lane that cannot connect or
-//! panics would otherwise keep all others waiting for ever.
+//! Unlike [`std::sync::Barrier`] this one breaks when an expected thread leaves: otherwise a lane that cannot connect
+//! or panics would keep all others waiting for ever.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
-/// Where a fixed number of threads wait until all of them are there, again and again.
+/// A barrier at which a fixed number of threads wait for each other, again and again.
 pub(super) struct Barrier {
     expected: usize,
     state: Mutex<State>,
@@ -14,18 +14,18 @@ pub(super) struct Barrier {
 
 #[derive(Default)]
 struct State {
-    /// Who waits now.
+    /// Threads that wait now.
     here: usize,
-    /// How often all have come together.
+    /// How often all threads have met.
     times: u64,
-    /// Somebody has left, so that all will never come together again.
+    /// A thread has left, so that all threads will never meet again.
     broken: bool,
 }
 
 /// One thread's part in a [`Barrier`], which breaks when it is dropped before [`Participant::leave`].
 pub(super) struct Participant<'a>(&'a Barrier);
 
-/// Somebody has left, and nobody is to wait any more.
+/// A thread has left, so no thread may wait any more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct BarrierBroken;
 
@@ -35,22 +35,22 @@ impl Barrier {
         Self { expected, state: Mutex::default(), changed: Condvar::new() }
     }
 
-    /// The calling thread takes part, until it says that it needs nobody any more.
+    /// Makes the calling thread a participant, until it no longer needs the others.
     pub fn participate(&self) -> Participant<'_> {
         Participant(self)
     }
 
-    /// The state is whole even if a thread panicked: nothing that can panic happens under the lock.
+    /// The state is consistent even if a thread panicked: nothing that can panic happens under the lock.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl Participant<'_> {
-    /// Waits until all are here.
+    /// Waits until all threads are here.
     ///
     /// # Errors
-    /// When somebody has left, before or meanwhile.
+    /// When a thread has left, before or meanwhile.
     pub fn wait(&self) -> Result<(), BarrierBroken> {
         let barrier = self.0;
         let mut state = barrier.state();
@@ -63,7 +63,7 @@ impl Participant<'_> {
         let times = state.times;
         let waits = |state: &mut State| state.times == times && !state.broken;
         let state = barrier.changed.wait_while(state, waits).unwrap_or_else(PoisonError::into_inner);
-        // A thread that was here when all were may go on, although another has left since.
+        // If all threads have met, this one may go on, although another has left since.
         if state.times == times { Err(BarrierBroken) } else { Ok(()) }
     }
 
@@ -105,7 +105,7 @@ mod tests {
             .into_iter()
             .map(|part| {
                 let (barrier, (end, ended)) = (Arc::clone(&barrier), mpsc::channel());
-                // Not joined: a thread that hangs fails the test and does not hang it.
+                // Not joined: a thread that hangs must fail the test and not block it.
                 std::thread::spawn(move || end.send(part(&barrier)));
                 ended
             })

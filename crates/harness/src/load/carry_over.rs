@@ -1,33 +1,33 @@
-//! How long an arm still feels the one before it, and what follows for settling time and slot.
+//! How long an arm is still affected by the one before it, and the settling time and slot that follow from this.
 //!
-//! Latencies are kept by the time from the slot's start to the operation's ([`PHASES_NS`]). Carry-over is over where
-//! the phases agree with the rest of the slot. The settling time is as long as that takes, and a slot is long enough
-//! for the settling time to be a small part of it. Both may change from one frame to the next: a frame compares arms
-//! with each other only, and all arms of a frame have the same settling time and slot.
+//! Latencies are kept by the time from the slot's start to the operation's ([`PHASES_NS`]). Carry-over ends where the
+//! phases agree with the rest of the slot. The settling time covers the carry-over, and a slot is long enough for the
+//! settling time to be a small part of it. Both may change from one frame to the next: arms are compared only within a
+//! frame, and all arms of a frame have the same settling time and slot.
 
 use tithe_model::record::PHASES_NS;
 
-/// Phases that differ by less, natural-log ratio, are alike. On a busy machine less could not be distinguished from the
-/// scheduler's doings, and a slot made longer for nothing costs precision.
+/// Phases that differ by less, natural-log ratio, are equal. On a busy machine a smaller difference cannot be
+/// distinguished from scheduling noise, and a slot that is longer than needed costs precision.
 const ALIKE: f64 = 0.05;
 
-/// A phase with fewer operations says nothing.
+/// A phase with fewer operations is ignored.
 const FEWEST: u64 = 200;
 
-/// Scatter of ln(latency) of single operations, as an assumption that is rather too large: a difference within
-/// three standard errors of it is no carry-over.
+/// Assumed scatter of ln(latency) of single operations, rather too large: a difference within three standard errors of
+/// it is no carry-over.
 const SCATTER: f64 = 0.7;
 
-/// A settling time is at most this part of its slot.
+/// A settling time is at most one of so many parts of its slot.
 const SETTLING_PART: u64 = 4;
 
-/// Longest slot that carry-over may ask for, ns.
+/// Longest slot that carry-over may need, ns.
 const SLOT_MAX_NS: u64 = 200_000_000;
 
-/// Operations, and as often ln(median latency in ns), by phase of the slot.
+/// By phase of the slot: the number of operations, and that number times ln(median latency in ns).
 pub type Profile = [(u64, f64); PHASES_NS.len() + 1];
 
-/// Adds what a lane saw to `profile`.
+/// Adds the phases of a lane to `profile`.
 pub fn add(profile: &mut Profile, phases: impl IntoIterator<Item = (u64, f64)>) {
     for (sum, more) in profile.iter_mut().zip(phases) {
         sum.0 += more.0;
@@ -37,11 +37,10 @@ pub fn add(profile: &mut Profile, phases: impl IntoIterator<Item = (u64, f64)>) 
 
 /// When carry-over ends in the slots of an arm with this profile, ns after the slot's start; `None` when it does not.
 ///
-/// The end is that of the last phase which is more expensive than the next one, by more than 5 % and more than chance
-/// explains. Only neighbours are compared: slots in which nobody is in the way have more operations in their late
-/// phases, so that these look cheaper than early ones for no fault of the arm before. A cheaper phase is no carry-over:
-/// a thread that has slept is not preempted for a while, and on a busy machine that makes the beginning of every slot
-/// fast.
+/// It ends with the last phase that is more expensive than the next one, by more than 5 % and more than chance
+/// explains. Only adjacent phases are compared. Slots without disturbance have more operations in their late phases, so
+/// late phases look cheaper than early ones even without carry-over. A cheaper phase is no carry-over: a thread that
+/// has slept is not preempted for a while, and on a busy machine that makes the beginning of every slot fast.
 pub fn ends_ns(profile: &Profile) -> Option<u64> {
     let mut end_ns = 0;
     for phase in 0..PHASES_NS.len() {
@@ -65,7 +64,7 @@ pub fn ends_ns(profile: &Profile) -> Option<u64> {
 
 /// Settling time and slot that suit arms with these `profiles`, ns, starting from the planned ones.
 ///
-/// `fixed`: the slot was asked for and stays, and the settling time is what fits into it.
+/// `fixed`: the experiment sets the slot, so it stays, and the settling time is what fits into it.
 pub fn suited(profiles: &[Profile], settling_ns: u64, slot_ns: u64, fixed: bool) -> (u64, u64) {
     let needed = profiles.iter().map(|profile| ends_ns(profile).unwrap_or(slot_ns)).max().unwrap_or(0).max(settling_ns);
     let longest = if fixed { slot_ns } else { slot_ns.max(SLOT_MAX_NS) };

@@ -1,11 +1,11 @@
 //! Runs one frame: fresh connections, warm-up, all slots, counters before and after.
 //!
-//! Fresh connections draw again where the scheduler puts the processes that serve them and where their memory lies.
-//! Both are chance, and chance that lasted longer than a frame would pass for a cost.
+//! With fresh connections, the processes that serve them and their memory get new places. Both are random, and a random
+//! effect that lasts longer than a frame would look like a cost.
 //!
-//! What every frame is made of is here: [`CellRunner::frame`]. Its slots are measured either in [`lanes`] of Tithe's
-//! own clients ([`threads`], [`opening`], [`record`]), or in [`slices`] of another program. [`context`] is what both
-//! stand on, [`watch`] what clocks and counters say of a frame, and [`growth`] how long the next one's slots are.
+//! [`CellRunner::frame`] has the parts that every frame shares. Its slots are measured either in [`lanes`] of Tithe's
+//! own clients ([`threads`], [`opening`], [`record`]), or in [`slices`] of another program. [`context`] is the base of
+//! both, [`watch`] reads clocks and counters of a frame, and [`growth`] sets the length of the next frame's slots.
 
 mod context;
 mod growth;
@@ -69,13 +69,13 @@ pub struct CellRunner<'a> {
     offer: Offer<'a>,
     /// Operations of each arm since its data was loaded or put back, warm-up included.
     done: Vec<u64>,
-    /// Load before the next frame beside that of every frame, per arm, ns.
+    /// Load before the next frame, in addition to that of every frame, per arm, ns.
     extra_warmup_ns: u64,
     /// The next frame is profiled.
     profiles_next: bool,
-    /// What the last frame was profiled as, until it is taken.
+    /// The profile of the last frame, until it is taken.
     profile: Option<ProfiledFrame>,
-    /// What the warm-ups so far have shown.
+    /// Results of the warm-ups so far.
     warmed_up: WarmedUpBefore,
 }
 
@@ -87,7 +87,7 @@ enum Offer<'a> {
     Slices(Slices<'a>),
 }
 
-/// What frames leave behind for those that follow, where another process measures these.
+/// The state that frames leave for later ones, if another process measures those.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunnerState {
     /// Operations of each arm since its data was loaded, warm-up included.
@@ -101,17 +101,16 @@ pub struct RunnerState {
     by_lanes: Option<LanesState>,
 }
 
-/// What Tithe's own clients have come to.
+/// The state of Tithe's own clients.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct LanesState {
     state: growth::GrowthState,
-    /// What the clients of each arm share, as [`ArmState::reached`](tithe_plugin::workload::ArmState::reached) tells
-    /// it.
+    /// The shared state of each arm's clients, from [`ArmState::reached`](tithe_plugin::workload::ArmState::reached).
     states: Vec<Vec<i64>>,
 }
 
 impl<'a> CellRunner<'a> {
-    /// A runner over started and loaded `arms`. `slot_fixed`: the slot was asked for and is not to be adapted.
+    /// A runner over started and loaded `arms`. `slot_fixed`: the experiment sets the slot, so it is not adapted.
     pub fn new(
         database: &'a dyn Database,
         workload: &'a dyn Workload,
@@ -137,7 +136,7 @@ impl<'a> CellRunner<'a> {
         }
     }
 
-    /// The same, whose load the workload's program offers at `workspaces`, one an arm.
+    /// The same, whose load the workload's program offers at `workspaces`, one per arm.
     #[must_use]
     pub fn in_workspaces(mut self, workspaces: Vec<Workspace>) -> Self {
         if let Offer::Slices(slices) = &mut self.offer {
@@ -146,14 +145,14 @@ impl<'a> CellRunner<'a> {
         self
     }
 
-    /// The same, which binds threads of servers that Tithe did not start by way of `borrowed`.
+    /// The same, which pins threads of servers that Tithe did not start by way of `borrowed`.
     #[must_use]
     pub fn borrowing(mut self, borrowed: Option<&'a BorrowedThreads>) -> Self {
         self.context.borrowed_threads = borrowed;
         self
     }
 
-    /// The same, whose servers are paused while another arm is measured, where they are in the sandbox of this folder.
+    /// The same, whose servers are paused while another arm is measured, if they are in the sandbox of this folder.
     #[must_use]
     pub fn pausing_in(mut self, sandbox: Option<PathBuf>) -> Self {
         self.context.pauses_in = sandbox;
@@ -175,7 +174,7 @@ impl<'a> CellRunner<'a> {
         self
     }
 
-    /// The same, whose frames grow with their slots to `longest_ns` and no further, as far as one block allows it.
+    /// The same, whose frames grow with their slots, but not beyond `longest_ns` unless one block needs more.
     #[must_use]
     pub fn in_frames_of(mut self, longest_ns: u64) -> Self {
         if let Offer::Lanes(lanes) = &mut self.offer {
@@ -184,7 +183,7 @@ impl<'a> CellRunner<'a> {
         self
     }
 
-    /// What its frames have come to so far.
+    /// The state that its frames have left so far.
     pub fn runner_state(&self) -> RunnerState {
         let by_lanes = match &self.offer {
             Offer::Lanes(lanes) => Some(LanesState {
@@ -204,7 +203,7 @@ impl<'a> CellRunner<'a> {
         }
     }
 
-    /// Goes on after the frames of another runner of the same cell, which have come to `runner_state`.
+    /// Continues after the frames of another runner of the same cell, which left `runner_state`.
     pub fn go_on(&mut self, runner_state: RunnerState) {
         let RunnerState { done, extra_warmup_ns, slot_ns, settling_ns, blocks, by_lanes } = runner_state;
         self.done = done;
@@ -222,12 +221,12 @@ impl<'a> CellRunner<'a> {
         self.context.cell.frame_ns(self.context.arms.len())
     }
 
-    /// How long each arm's server has been paused, ns, as it grows.
+    /// How long each arm's server has been paused so far, ns; the values keep growing.
     pub fn paused_ns(&self) -> &[Arc<AtomicU64>] {
         &self.context.paused_ns
     }
 
-    /// What runs programs beside each arm's server, and is paused when it does; `None` where none is needed.
+    /// The sidecar that runs programs for each arm's server, and is paused with it; `None` if none is needed.
     pub fn sidecars(&self) -> &[Option<Sidecar>] {
         &self.context.sidecars
     }
@@ -237,7 +236,7 @@ impl<'a> CellRunner<'a> {
         &self.context.arms
     }
 
-    /// Time is invented, so that a clock of the machine says nothing of it.
+    /// Time is invented, so the machine's clock means nothing for it.
     pub fn time_is_virtual(&self) -> bool {
         self.context.time_is_virtual()
     }
@@ -247,7 +246,7 @@ impl<'a> CellRunner<'a> {
         &mut self.context.arms
     }
 
-    /// Says that the data of every arm are those that were loaded, again: clients know nothing that they wrote.
+    /// Tells the clients that the data of every arm are those that were loaded again: what they wrote is gone.
     pub fn data_put_back(&mut self) {
         if let Offer::Lanes(lanes) = &mut self.offer {
             lanes.states = lanes::states(lanes.clients, &self.context.arms);
@@ -256,33 +255,33 @@ impl<'a> CellRunner<'a> {
         self.done.fill(0);
     }
 
-    /// Has the next frame, and no other, begin with `length_ns` of further load on each arm: its servers have just
+    /// Starts the next frame, and no other, with `length_ns` of further load on each arm: its servers have just
     /// started.
     pub fn warm_up_next(&mut self, length_ns: u64) {
         self.extra_warmup_ns = length_ns;
     }
 
-    /// Has what the processors run be sampled in the next frame, and in no other.
+    /// Profiles the next frame, and no other.
     pub fn profile_next(&mut self) {
         self.profiles_next = true;
     }
 
-    /// True where the next frame is to be profiled; asked once.
+    /// True if the next frame is to be profiled; cleared by the call.
     pub fn take_profiles_next(&mut self) -> bool {
         std::mem::take(&mut self.profiles_next)
     }
 
-    /// What the last frame was profiled as, where it was; asked once.
+    /// The profile of the last frame, if there is one; removed by the call.
     pub fn take_profile(&mut self) -> Option<ProfiledFrame> {
         self.profile.take()
     }
 
-    /// Takes in what another runner profiled.
+    /// Sets the profile from another runner.
     pub fn set_profile(&mut self, profile: Option<ProfiledFrame>) {
         self.profile = profile;
     }
 
-    /// Runs frame `number`; `cancelled` ends it early, and it is then not returned. A `free` frame binds nothing to a
+    /// Runs frame `number`; `cancelled` ends it early, and it is then not returned. A `free` frame pins nothing to a
     /// processor.
     ///
     /// # Errors
@@ -304,7 +303,7 @@ impl<'a> CellRunner<'a> {
             .map(|(start_unix_ns, measured)| self.recorded((number, epoch, start, free), start_unix_ns, measured)))
     }
 
-    /// Measures one frame; when it began, ns since 1970 or of invented time, and what it came to.
+    /// Measures one frame: returns when it began, ns since 1970 or of invented time, and its result.
     fn measure(
         &self,
         number: u32,
@@ -354,13 +353,13 @@ impl<'a> CellRunner<'a> {
         if let Offer::Lanes(lanes) = &mut self.offer
             && !is_invalid
         {
-            // Here and not before the next frame, so that its length is known where the next one is decided.
+            // Here and not before the next frame, because its length is needed for the decision about the next one.
             lanes.growth.adapt(&mut self.context, &frame, slots.len());
         }
         (frame, slots)
     }
 
-    /// The records of the arms, in their place among all operations since the data was loaded.
+    /// The records of the arms, numbered among all operations since the data was loaded.
     fn arm_records(&mut self, arms: Vec<ArmMeasured>) -> Vec<ArmFrame> {
         let mut records = Vec::with_capacity(arms.len());
         for ((number, arm), done) in arms.into_iter().enumerate().zip(&mut self.done) {
@@ -375,7 +374,7 @@ impl<'a> CellRunner<'a> {
         records
     }
 
-    /// Invalidates a frame during which processors went or came, and goes on with those that are there now.
+    /// Invalidates a frame during which processors were added or removed, and continues with those that are there now.
     fn check_processors(&mut self, frame: &mut Frame) {
         let now = process::processors();
         if now != self.context.processors && !now.is_empty() {

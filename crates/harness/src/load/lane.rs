@@ -1,9 +1,9 @@
-//! One lane: the thread that offers operations and takes their answers, slot after slot.
+//! One lane: the thread that offers operations and receives their answers, slot after slot.
 //!
-//! A lane with one connection an arm sends and waits in the kernel (two system calls an operation); a lane
-//! with several drives them from one `epoll_wait`. Keys and values are made before the operation's clock starts, but
-//! within the slot: their processor time is part of the client's. What happens in a slot is [`slot_run`]'s; a lane
-//! reads before and after it what client and servers have used.
+//! A lane with one connection per arm sends and waits in the kernel (two system calls per operation); a lane with
+//! several drives them from one `epoll_wait`. Keys and values are made before the operation's clock starts, but within
+//! the slot: their processor time is part of the client's. [`slot_run`] does the work within a slot; a lane reads the
+//! usage of client and servers before and after it.
 
 mod arm;
 mod connection;
@@ -27,7 +27,7 @@ pub use self::{
 };
 use super::{Schedule, Turn, arrivals, pause_gate::PauseGate};
 
-/// The draw of the order in which arms are warmed; block numbers are smaller.
+/// The number of the draw for the order in which arms are warmed up; block numbers are smaller.
 const WARM_UP: u64 = u64::MAX - 1;
 
 /// When the operations of a slot ran.
@@ -39,7 +39,7 @@ pub struct Span {
     pub from_ns: u64,
     /// When the last ended, ns.
     pub to_ns: u64,
-    /// Not so for lead-in slots.
+    /// False for lead-in slots.
     pub counts: bool,
 }
 
@@ -47,7 +47,7 @@ pub struct Span {
 pub struct Lane<'a> {
     /// Its number.
     pub number: usize,
-    /// How many there are.
+    /// The number of lanes.
     pub lanes: usize,
     /// Its clock.
     pub clock: Clock,
@@ -57,11 +57,11 @@ pub struct Lane<'a> {
     pub arms: Vec<Arm<'a>>,
     /// Index of the cell, for the records.
     pub cell: u32,
-    /// When its slots of this frame were, lead-in slots included.
+    /// The times of its slots in this frame, including lead-in slots.
     pub spans: Vec<Span>,
     /// Operations that one request of a client stands for.
     operations_per_request: u64,
-    /// How it sees what other programs take of its slots.
+    /// How it sees the time that other programs take of its slots.
     stalls: StallWatch,
     intended: Vec<u64>,
 }
@@ -78,14 +78,14 @@ impl<'a> Lane<'a> {
         Self { number, lanes, clock, arrivals, arms, cell, spans, operations_per_request, stalls, intended }
     }
 
-    /// The same, which sees by `stalls` what other programs take of its slots.
+    /// The same, which sees by `stalls` the time that other programs take of its slots.
     #[must_use]
     pub fn stalled_as(mut self, stalls: StallWatch) -> Self {
         self.stalls = stalls;
         self
     }
 
-    /// The same, of whose clients one request stands for so many `operations`, as its rate does.
+    /// The same, in which one request of a client stands for this number of `operations`, as in its rate.
     #[must_use]
     pub fn of_requests(mut self, operations: u64) -> Self {
         self.operations_per_request = operations;
@@ -97,10 +97,10 @@ impl<'a> Lane<'a> {
         self
     }
 
-    /// Runs every arm for `length_ns` so that connections and caches are warm, and longer an arm that is `lag` behind
-    /// by so many operations; forgets what was recorded. Returns the operations done, by arm.
+    /// Runs every arm for `length_ns` so that connections and caches are warm, and longer if an arm is behind by `lag`
+    /// operations. Forgets what was recorded. Returns the operations done, by arm.
     ///
-    /// An arm does not catch up for longer than `timeout_ns`. Which arm is warmed last is drawn for each frame.
+    /// An arm does not catch up for longer than `timeout_ns`. The arm that is warmed up last is drawn for each frame.
     pub fn warm_up(&mut self, schedule: &Schedule, length_ns: u64, lag: &[u64], timeout_ns: u64) -> Vec<u64> {
         let watch = self.own_watch();
         let mut done = vec![0; self.arms.len()];
@@ -115,7 +115,7 @@ impl<'a> Lane<'a> {
                 done[arm] = recorder.lead_in;
                 // Clients that pause cannot go faster to catch up.
                 let enough = self.arms[arm].is_paced() || done[arm] >= lag.get(arm).copied().unwrap_or(0);
-                // Nor do those of a server that refuses nearly everything.
+                // Nor can those of a server that refuses nearly everything.
                 let fails = recorder.invalid.is_some() || recorder.failed > done[arm];
                 if enough || fails || self.clock.now() >= begun_ns + timeout_ns {
                     break;
@@ -128,8 +128,8 @@ impl<'a> Lane<'a> {
         done
     }
 
-    /// Runs all turns of a frame, each through `pause_gate`; stops early when `cancelled` says so. Returns the slots
-    /// that count.
+    /// Runs all turns of a frame, each through `pause_gate`; stops early when `cancelled` returns true. Returns the
+    /// slots that count.
     pub fn run(&mut self, schedule: &Schedule, pause_gate: &PauseGate, cancelled: &dyn Fn() -> bool) -> Vec<Slot> {
         let watch = self.own_watch();
         let mut slots = Vec::with_capacity(schedule.blocks as usize * schedule.arms);
@@ -215,7 +215,7 @@ impl<'a> Lane<'a> {
     }
 }
 
-/// What client and servers have used at one end of a slot.
+/// The usage of client and servers at one end of a slot.
 struct Usage {
     server: TaskUsage,
     client: TaskUsage,
@@ -227,7 +227,7 @@ impl Usage {
         before.cpu_times.zip(self.cpu_times).map(|(before, after)| after.since(before))
     }
 
-    /// Writes into `slot` what was used since `before`.
+    /// Writes the usage since `before` into `slot`.
     fn charge(&self, before: &Self, slot: &mut Slot) {
         slot.client_cpu_ns = self.client.cpu_ns - before.client.cpu_ns;
         slot.server_cpu_ns = self.server.cpu_ns.saturating_sub(before.server.cpu_ns);

@@ -1,9 +1,9 @@
-//! Offers load to all arms of a cell in small interleaved slots, and records what each slot cost.
+//! Offers load to all arms of a cell in small interleaved slots, and records the cost of each slot.
 //!
-//! A *lane* is one thread, bound to one processor, with connections to every arm. At any moment all lanes
-//! work on the same arm: which one follows from the clock and the seed alone ([`Schedule`]), so nothing is
-//! coordinated in the measured path. [`frame`] runs one frame; [`lane`] is the loop itself; [`arrivals`]
-//! says when operations start; [`pause_gate`] pauses servers in slices.
+//! A *lane* is one thread, pinned to one processor, with connections to every arm. At any moment all lanes work on the
+//! same arm. Which arm it is follows from the clock and the seed alone ([`Schedule`]), so the measured path needs no
+//! coordination. [`frame`] runs one frame; [`lane`] is the loop itself; [`arrivals`] sets when operations start;
+//! [`pause_gate`] pauses servers in slices.
 
 pub mod arrivals;
 mod barrier;
@@ -23,14 +23,14 @@ use tithe_model::{
     schedule::{Place, frame_order, side_of, stream_seed},
 };
 
-/// The operation under which connections that are opened while measuring are recorded: TCP, TLS and authentication, and
-/// whatever the client prepares on a new connection.
+/// The name of the operation that records connections which are opened during the measurement: TCP, TLS and
+/// authentication, and everything that the client prepares on a new connection.
 pub const CONNECT: &str = "CONNECT";
 
 /// Longest slot that only settles the machine, ns.
 const SETTLING_MAX_NS: u64 = 20_000_000;
 
-/// When which arm runs, within one frame.
+/// Which arm runs when, within one frame.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Schedule {
     /// Seed of the cell.
@@ -43,7 +43,7 @@ pub struct Schedule {
     pub arms: usize,
     /// How they share the machine.
     pub design: Design,
-    /// Frames of the cell: a sequential design gives each arm an equal part of them.
+    /// Frames of the cell: a sequential design gives each arm an equal share of them.
     pub frames: u32,
     /// Length of a slot, ns.
     pub slot_ns: u64,
@@ -56,7 +56,7 @@ pub struct Schedule {
 /// One turn of an arm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Turn {
-    /// Block within the frame; `None` where the turn only settles the machine and nothing of it counts.
+    /// Block within the frame; `None` if the turn only settles the machine and does not count.
     pub block: Option<u32>,
     /// Index of the arm.
     pub arm: usize,
@@ -67,7 +67,8 @@ pub struct Turn {
 }
 
 impl Turn {
-    /// What the operations of the turn are drawn with; those of turns that do not count are no block's.
+    /// The number of the random stream for the operations of the turn; turns that do not count have a stream apart from
+    /// all blocks.
     pub fn stream(&self) -> u64 {
         u64::from(self.block.unwrap_or(u32::MAX))
     }
@@ -82,8 +83,8 @@ impl Schedule {
 
     /// All turns of lane `lane`, in order.
     ///
-    /// In a duet the lanes go through the same order from different places, so that several arms run at any time and
-    /// every lane, with its processor, meets every arm in every block.
+    /// In a duet the lanes go through the same order from different starting points. So several arms run at any time,
+    /// and every lane, with its processor, has every arm in every block.
     pub fn turns(&self, lane: usize) -> impl Iterator<Item = Turn> + use<> {
         let places = match self.design {
             Design::Sequential | Design::Switched { .. } => self.places_of_one_arm(),
@@ -104,8 +105,8 @@ impl Schedule {
         (0..self.blocks).flat_map(block).collect()
     }
 
-    /// Each lane is some arms ahead of the lane before it. A slot that stands alone between two blocks is left out: the
-    /// lanes would not meet different arms in it.
+    /// Each lane is some arms ahead of the lane before it. A single slot between two blocks is left out: in it the
+    /// lanes would not be on different arms.
     fn shifted_places(&self, lane: usize) -> Vec<Place> {
         let order = frame_order(self.seed, self.frame, self.blocks, self.arms);
         let whole = order.chunk_by(|one, next| one.block == next.block).filter(|block| block.len() == self.arms);
@@ -122,7 +123,7 @@ impl Schedule {
         self.only().is_none_or(|only| arm == only)
     }
 
-    /// The arm of the whole frame, where it has one only.
+    /// The arm of the whole frame, if it has only one.
     fn only(&self) -> Option<usize> {
         match self.design {
             Design::Sequential => Some(self.sequential_arm()),
@@ -131,13 +132,13 @@ impl Schedule {
         }
     }
 
-    /// The only arm whose server can be asked for anything in this frame: the other one is the same server, as it is
-    /// not now. `None` where all are there.
+    /// The only arm whose server can be reached in this frame: the other arm is the same server in another state.
+    /// `None` if all can be reached.
     pub fn reached(&self) -> Option<usize> {
         self.only().filter(|_| self.design.is_switched())
     }
 
-    /// The arm of a whole sequential frame: each has its equal part of the frames, in the experiment's order.
+    /// The arm of a whole sequential frame: each has an equal share of the frames, in the experiment's order.
     fn sequential_arm(&self) -> usize {
         (self.frame as usize * self.arms / self.frames.max(1) as usize).min(self.arms - 1)
     }

@@ -1,5 +1,5 @@
-//! In slices an arm has the machine to itself: the servers of the others are paused while clients are at it. So they
-//! do where keys are rotated, which goes on in the background of an arm for longer than its slot.
+//! In slices an arm has the machine to itself: the servers of the others are paused while clients use it. The same
+//! holds if keys are rotated, because that continues in the background of an arm for longer than its slot.
 
 use std::{
     path::Path,
@@ -15,18 +15,18 @@ use tithe_machine::{
     sandbox::{paused::PausedServers, sidecar::Sidecar},
 };
 
-/// Who is at which arm, from the first slot of a frame to the last. When it is dropped all workers run.
+/// Which lanes are on which arm, from the first slot of a frame to the last. When it is dropped, all workers run.
 pub struct PauseGate {
     arms: Vec<Workers>,
     inside: Mutex<Inside>,
 }
 
-/// Who works for an arm and is to be paused while another is measured.
+/// The processes that work for an arm and are paused while another is measured.
 #[derive(Debug, Clone, Default)]
 pub struct Workers {
-    /// The main process of its server; `None` where there is none that Tithe started.
+    /// The main process of its server; `None` if Tithe started none.
     pub server: Option<i32>,
-    /// What runs programs beside it.
+    /// The sidecar that runs programs for it.
     pub sidecar: Option<Sidecar>,
 }
 
@@ -37,11 +37,11 @@ impl Workers {
 }
 
 struct Inside {
-    /// `None` where there is no server to pause.
+    /// `None` if there is no server to pause.
     paused: Option<PausedServers>,
-    /// Lanes at each arm.
+    /// Number of lanes on each arm.
     lanes: Vec<u32>,
-    /// Since when the workers of each arm are paused; `None` while they run.
+    /// When the workers of each arm were paused; `None` while they run.
     since: Vec<Option<Instant>>,
     /// How long they have been paused before, ns.
     paused_ns: Vec<Arc<AtomicU64>>,
@@ -49,31 +49,31 @@ struct Inside {
     failed: Option<String>,
 }
 
-/// One lane's stay at an arm, whose workers run meanwhile.
+/// A lane's visit to an arm, whose workers run meanwhile.
 pub struct Resumed<'a> {
     pause_gate: &'a PauseGate,
     arm: usize,
 }
 
 impl PauseGate {
-    /// For so many `arms`, whose workers always run.
+    /// For this number of `arms`, whose workers always run.
     pub fn open_to(arms: usize) -> Self {
         let paused_ns = (0..arms).map(|_| Arc::default()).collect();
         Self { arms: vec![Workers::default(); arms], inside: Mutex::new(Inside::new(None, paused_ns)) }
     }
 
-    /// For the workers of `arms`, whose servers are in the sandbox in `folder`. All run until it is closed. How long
-    /// those of each arm have been paused is added to `paused_ns`, ns, when they go on.
+    /// For the workers of `arms`, whose servers are in the sandbox in `folder`. All run until it is closed. When the
+    /// workers of an arm continue, the length of their pause is added to `paused_ns`, ns.
     ///
     /// # Errors
-    /// When it cannot be written down there who is paused.
+    /// When the list of paused processes cannot be written there.
     pub fn new(folder: &Path, arms: Vec<Workers>, paused_ns: Vec<Arc<AtomicU64>>) -> Result<Self, Fault> {
         let any = arms.iter().any(|workers| workers.server.is_some());
         let paused = any.then(|| PausedServers::new(folder)).transpose()?;
         Ok(Self { arms, inside: Mutex::new(Inside::new(paused, paused_ns)) })
     }
 
-    /// Pauses the workers of every arm at which nobody is.
+    /// Pauses the workers of every arm that no lane is on.
     pub fn close(&self) {
         let mut inside = self.inside();
         for (arm, workers) in self.arms.iter().enumerate() {
@@ -83,7 +83,7 @@ impl PauseGate {
         }
     }
 
-    /// Lets the workers of `arm` run for as long as the stay lasts.
+    /// Lets the workers of `arm` run until the returned value is dropped.
     pub fn enter(&self, arm: usize) -> Resumed<'_> {
         let workers = &self.arms[arm];
         if workers.any() {
@@ -98,7 +98,7 @@ impl PauseGate {
         Resumed { pause_gate: self, arm }
     }
 
-    /// Lets all workers run; returns why a server was not paused, if so.
+    /// Lets all workers run; returns why a server was not paused, if there was one.
     pub fn open(self) -> Option<String> {
         self.inside().failed.take()
     }
@@ -115,7 +115,7 @@ impl PauseGate {
         }
     }
 
-    /// A lane that panicked has left: stays end in any case.
+    /// A lane that panicked has left: visits end in any case.
     fn inside(&self) -> std::sync::MutexGuard<'_, Inside> {
         self.inside.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -175,7 +175,7 @@ mod tests {
         stat_fields(&stat).next() == Some("T")
     }
 
-    /// Waits until it is so: a signal takes effect when its receiver runs.
+    /// Waits until this is the state: a signal takes effect when its receiver runs.
     fn await_paused(processes: &[i32], expected: [bool; 2]) {
         let begun = Instant::now();
         while processes.iter().map(|process| is_paused(*process)).collect::<Vec<bool>>() != expected {

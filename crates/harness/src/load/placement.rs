@@ -1,21 +1,22 @@
 //! Where the stack and the heap of a lane begin.
 //!
-//! The kernel draws where the stack of a thread lies, but in whole pages, and an allocator gives the same places for
-//! the same requests. What tells addresses apart by their last twelve bits (lines of the first cache, loads that wait
-//! for an earlier store) would find the same in every frame of every start, and that chance would pass for a cost
-//! (Mytkowicz et al. 2009, "Producing wrong data without doing anything obviously wrong").
+//! The kernel randomises the address of a thread's stack, but only in whole pages, and an allocator gives the same
+//! addresses for the same requests. Some processor features depend on the last twelve bits of addresses (lines of the
+//! first-level cache, loads that wait for an earlier store). They would find the same bits in every frame of every
+//! start, and that accident would look like a cost (Mytkowicz et al. 2009, "Producing wrong data without doing anything
+//! obviously wrong").
 
 use std::hint::black_box;
 
 use tithe_model::schedule::SplitMix64;
 
-/// Steps of the stack that are drawn from: together they are longer than a page.
+/// Number of stack steps to draw from: together they are longer than a page.
 const STEPS: u64 = 64;
 
-/// Length of a step at least, bytes.
+/// Minimum length of a step, bytes.
 const STEP: usize = 64;
 
-/// Places of the heap that are drawn from: 16 bytes apart, as an allocator aligns, within a page.
+/// Number of heap places to draw from: 16 bytes apart, as an allocator aligns, within a page.
 const PLACES: u64 = 256;
 
 /// How far the stack and the heap of one thread are moved.
@@ -26,7 +27,7 @@ pub struct Placement {
 }
 
 impl Placement {
-    /// That of `lane` in frame `frame` of a cell with this seed.
+    /// The placement of `lane` in frame `frame` of a cell with this seed.
     pub fn drawn(seed: u64, frame: u32, lane: usize) -> Self {
         let mix =
             u64::from(frame).wrapping_mul(0xD6E8_FEB8_6659_FD93) ^ (lane as u64).wrapping_mul(0xA076_1D64_78BD_642F);
@@ -34,9 +35,9 @@ impl Placement {
         Self { steps: random.below(STEPS), heap_bytes: 16 * random.below(PLACES) as usize }
     }
 
-    /// Has the calling thread, which has just begun, do `work` with its stack and its heap moved.
+    /// Moves the stack and the heap of the calling thread, which has just begun, and does `work`.
     pub fn within<T>(self, work: impl FnOnce() -> T) -> T {
-        // Never touched; what is asked for next lies behind it.
+        // Never touched; the next allocation lies behind it.
         let before = black_box(Vec::<u8>::with_capacity(self.heap_bytes));
         let done = below(self.steps, work);
         drop(before);
@@ -44,12 +45,12 @@ impl Placement {
     }
 }
 
-/// Does `work` so many steps further down the stack.
+/// Does `work` this number of steps further down the stack.
 #[inline(never)]
 fn below<T, W: FnOnce() -> T>(steps: u64, work: W) -> T {
     let step = black_box([0_u8; STEP]);
     let done = if steps == 0 { work() } else { below(steps - 1, work) };
-    // Until here the step is part of the stack.
+    // Keeps the step on the stack until here.
     black_box(&step);
     done
 }

@@ -1,4 +1,4 @@
-//! What an arm's counters say at one moment, and what has grown between two.
+//! An arm's counters at one moment, and their growth between two.
 
 use std::path::PathBuf;
 
@@ -17,8 +17,8 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    /// What has grown until `later`; levels are those of `later`. Of what has become less, as a log that was written
-    /// again meanwhile, it is not known how much was added.
+    /// The growth until `later`; levels are those of `later`. If a value has fallen, as with a log that was rewritten
+    /// meanwhile, the growth is unknown.
     pub fn grown(&self, later: &Self) -> Counters {
         let grown = |before: Option<u64>, after: Option<u64>| after?.checked_sub(before?);
         let tree = |field: fn(&TreeUsage) -> Option<u64>| {
@@ -44,7 +44,7 @@ impl Reading {
     }
 }
 
-/// Files that Chronicle Queue makes large at once and then fills: they hold what has blocks.
+/// Files that Chronicle Queue creates large and then fills: only their allocated blocks hold data.
 const QUEUE: &str = "cq4";
 
 /// Length and allocated size of all files at and below `paths`, bytes. Files that vanish meanwhile do not count.
@@ -57,7 +57,7 @@ pub(crate) fn sizes(paths: &[PathBuf]) -> (u64, u64) {
         if metadata.is_dir() {
             waiting.extend(std::fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         } else {
-            // Blocks of 512 bytes whatever the file system's own (stat(2)).
+            // Blocks of 512 bytes, independent of the file system's block size (stat(2)).
             let allocated = metadata.blocks() * 512;
             let is_queue = path.extension().is_some_and(|extension| extension == QUEUE);
             let filled = if is_queue { metadata.len().min(allocated) } else { metadata.len() };

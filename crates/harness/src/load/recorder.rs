@@ -1,4 +1,4 @@
-//! What one lane saw of one arm during a frame: counts and latencies by operation.
+//! The results of one lane for one arm during a frame: counts and latencies by operation.
 
 use std::collections::BTreeMap;
 
@@ -13,24 +13,23 @@ pub struct Recorder {
     phases: Vec<PhaseTimes>,
     /// Operations that succeeded in slots that count, settling time included.
     pub operations: u64,
-    /// Operations that succeeded while connections and caches were warmed, or in lead-in slots, which count for
-    /// nothing.
+    /// Operations that succeeded during warm-up or in lead-in slots, which do not count.
     pub lead_in: u64,
     /// Operations that failed.
     pub failed: u64,
-    /// What the first of them failed with.
+    /// The error of the first one.
     pub first_failure: Option<String>,
     /// Operations intended but not started or not finished in their slot.
     pub unfinished: u64,
-    /// Processor time of the client by mode; `None` where it is unknown.
+    /// Processor time of the client by mode; `None` if it is unknown.
     pub cpu_times: Option<CpuTimes>,
     /// Why the frame must not be used.
     pub invalid: Option<String>,
 }
 
 impl Recorder {
-    /// A recorder for `operations` kinds of operation. `reconnects`: connections are opened while measuring, and are a
-    /// kind of their own after the others.
+    /// A recorder for this number of kinds of operation. `reconnects`: connections are opened during the measurement,
+    /// and are one more kind after the others.
     pub fn new(operations: usize, reconnects: bool, open: bool) -> Self {
         let operations = operations + usize::from(reconnects);
         Self {
@@ -47,7 +46,7 @@ impl Recorder {
         }
     }
 
-    /// Forgets everything, keeps the room.
+    /// Forgets everything, keeps the memory.
     pub fn clear(&mut self) {
         self.latency.iter_mut().chain(&mut self.intended).for_each(Histogram::clear);
         self.phases.fill(PhaseTimes::default());
@@ -61,7 +60,7 @@ impl Recorder {
         self.first_failure.get_or_insert(message);
     }
 
-    /// Adds processor time of the client, where it could be told by mode.
+    /// Adds processor time of the client, if it is known by mode.
     pub fn spent(&mut self, cpu_times: Option<CpuTimes>) {
         if let Some(cpu_times) = cpu_times {
             *self.cpu_times.get_or_insert_default() += cpu_times;
@@ -74,8 +73,8 @@ impl Recorder {
         self.latency[operation].record(latency_ns);
     }
 
-    /// Records how long a connection took to open, ns. None is due at a planned time: it counts from its start in an
-    /// open loop, too.
+    /// Records how long a connection took to open, ns. No connection has a planned time, so this counts from its start
+    /// in an open loop, too.
     pub fn connection(&mut self, latency_ns: u64) {
         for kinds in [&mut self.latency, &mut self.intended] {
             if let Some(histogram) = kinds.last_mut() {
@@ -90,14 +89,14 @@ impl Recorder {
         self.intended[operation].record(latency_ns);
     }
 
-    /// Records the latency of an operation that began `since_ns` after its slot did: for the profile of the carry-over.
+    /// Records the latency of an operation that began `since_ns` after its slot, for the carry-over profile.
     #[inline]
     pub fn phase(&mut self, since_ns: u64, latency_ns: u64) {
         let phase = PHASES_NS.iter().position(|end| since_ns < *end).unwrap_or(PHASES_NS.len());
         self.phases[phase].record(latency_ns);
     }
 
-    /// Operations, and as often ln(median latency in ns), by phase of the slot.
+    /// By phase of the slot: the number of operations, and that number times ln(median latency in ns).
     pub fn phases(&self) -> impl Iterator<Item = (u64, f64)> {
         self.phases.iter().map(PhaseTimes::weighted_median)
     }
@@ -107,12 +106,12 @@ impl Recorder {
         self.invalid.get_or_insert_with(|| reason.into());
     }
 
-    /// Latencies from the actual start by the operations' names; kinds that did not occur are left out.
+    /// Latencies from the actual start, by the operations' names; kinds that did not occur are left out.
     pub fn latencies(&self, names: &[&str]) -> BTreeMap<String, Histogram> {
         named(names, &self.latency)
     }
 
-    /// Latencies from the intended start by the operations' names.
+    /// Latencies from the intended start, by the operations' names.
     pub fn intended(&self, names: &[&str]) -> BTreeMap<String, Histogram> {
         named(names, &self.intended)
     }
@@ -123,8 +122,8 @@ fn named(names: &[&str], histograms: &[Histogram]) -> BTreeMap<String, Histogram
     seen.map(|(name, histogram)| ((*name).to_owned(), histogram.clone())).collect()
 }
 
-/// Latencies of one phase of the slots: a small histogram with 16 buckets to a power of two, for a median that stalls
-/// do not move.
+/// Latencies of one phase of the slots: a small histogram with 16 buckets per power of two, whose median is not
+/// affected by stalls.
 #[derive(Debug, Clone, Copy)]
 struct PhaseTimes {
     buckets: [u32; Self::BUCKETS],
@@ -176,12 +175,12 @@ pub struct PartTimes<'a> {
 }
 
 impl<'a> PartTimes<'a> {
-    /// Parts of an operation whose present part began at `since_ns`.
+    /// Parts of an operation whose current part began at `since_ns`.
     pub fn new(recorder: &'a mut Recorder, now: &'a dyn Fn() -> u64, since_ns: u64, counts: bool) -> Self {
         Self { recorder, now, since_ns, counts }
     }
 
-    /// When the present part began, ns.
+    /// When the current part began, ns.
     pub fn since_ns(&self) -> u64 {
         self.since_ns
     }

@@ -1,14 +1,16 @@
-//! How long a server may say nothing to a measured client before it counts as dead.
+//! How long a server may give a measured client no answer before it counts as dead.
 //!
-//! A server that Tithe started is seen to end, and is waited for as long as any: [`TIMEOUT_S`]. An attached one behind
-//! a network that swallows everything is not; nobody is to look at a frame that stands still for a minute.
+//! Tithe notices when a server that it started ends, so that one gets the usual limit: [`TIMEOUT_S`]. An attached
+//! server may be behind a network that drops packets silently, so its limit is shorter: a frame must not hang for a
+//! minute.
 
 use std::time::Duration;
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::session::{TIMEOUT_S, answered_within};
 
-/// What an operation on an attached server may take beyond the length of its frame: a failover or somebody's lock.
+/// How long an operation on an attached server may take beyond the length of its frame: for a failover or another
+/// client's lock.
 const BEYOND_FRAME: Duration = Duration::from_secs(10);
 
 /// How long the first answer of an attached server to a connection is waited for, s.
@@ -19,7 +21,7 @@ pub const FIRST_ANSWER_S: u16 = 15;
 pub struct Timeout(u16);
 
 impl Timeout {
-    /// As long as any answer is waited for.
+    /// The limit of any answer.
     pub const LONGEST: Self = Self(TIMEOUT_S);
 
     /// For frames of `frame_ns` on a server that is `attached` or not.
@@ -34,12 +36,12 @@ impl Timeout {
         u64::from(self.0) * 1_000_000_000
     }
 
-    /// Says that it has come to its end.
+    /// The error when it has passed.
     pub fn spent(self) -> Fault {
         Fault::Connection(format!("the server did not answer for {} s", self.0))
     }
 
-    /// Does `work`: none of its answers is waited for longer, nor are those on connections that it opens.
+    /// Does `work` with this limit for each of its answers, also on connections that it opens.
     pub fn bound<T>(self, work: impl FnOnce() -> T) -> T {
         answered_within(self.0, work)
     }

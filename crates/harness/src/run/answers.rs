@@ -1,4 +1,5 @@
-//! The same work on every arm: with the same seed transactions answer the same, whatever protects the server.
+//! Checks that every arm does the same work: with the same seed, transactions get the same answers, whatever protects
+//! the server.
 
 use std::collections::BTreeSet;
 
@@ -9,15 +10,15 @@ use tithe_plugin::workload::{Answered, Load, Workload};
 use super::{EpochPlan, EventLog, Run};
 use crate::load::frame::StartedArm;
 
-/// What a pass answered, transaction by transaction.
+/// The answers of one pass, by transaction.
 type Pass = Vec<Vec<Answered>>;
 
 impl Run<'_> {
-    /// Runs the first transactions twice on the plain arm and once on every other, outside of the load, and compares
-    /// their answers. Those that the plain arm itself answers differently are left out.
+    /// Runs the first transactions twice on the plain arm and once on every other arm, outside of the load, and
+    /// compares their answers. Those that differ on the plain arm itself are left out.
     ///
     /// # Errors
-    /// [`Fault::Wrong`] with the statement and both answers where an arm answers something else.
+    /// [`Fault::Wrong`] with the statement and both answers if an arm answers differently.
     pub(super) fn check_answers(
         &self,
         part: &EpochPlan<'_>,
@@ -26,7 +27,7 @@ impl Run<'_> {
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         let workload = self.workloads[part.cell.workload].as_ref();
-        // After the load the data of each arm have seen as many transactions as it did.
+        // After the load, each arm's data have had as many transactions as that arm did.
         if workload.texts().is_empty() || (phase == Phase::After && workload.writes()) {
             return Ok(());
         }
@@ -69,7 +70,7 @@ impl Run<'_> {
     }
 }
 
-/// The statements to which two passes on one arm answer differently, and those behind one that decided otherwise.
+/// The statements to which two passes on one arm get different answers, and those after one that took another branch.
 fn by_nature(one: &[Vec<Answered>], other: &[Vec<Answered>]) -> BTreeSet<usize> {
     let mut differing = BTreeSet::new();
     for (one, other) in one.iter().zip(other) {
@@ -81,8 +82,8 @@ fn by_nature(one: &[Vec<Answered>], other: &[Vec<Answered>]) -> BTreeSet<usize> 
     differing
 }
 
-/// The first statement that answered something else on an arm than on the plain one, with both answers, but for those
-/// that differ by nature.
+/// The first statement with a different answer on an arm than on the plain one, with both answers. Statements that
+/// differ by nature are left out.
 fn difference<'a>(
     plain: &'a [Vec<Answered>],
     seen: &'a [Vec<Answered>],

@@ -12,21 +12,21 @@ use tithe_plugin::{database::Database, setup::Setup};
 use super::draw::pad;
 use crate::serve;
 
-/// What an arm stands on.
+/// The server that an arm uses.
 pub(super) struct ArmServer {
     pub server: Server,
-    /// None for an embedded or attached database, and for one that is stopped.
+    /// `None` for an embedded or attached database, and for one that is stopped.
     process: Option<(Running, Launch)>,
 }
 
 impl ArmServer {
-    /// One that Tithe did not start.
+    /// A server that Tithe did not start.
     pub fn attached(server: Server) -> Self {
         Self { server, process: None }
     }
 
-    /// Starts what `launch` says in `folder`, without waiting for it, its environment larger by `padding` bytes. An
-    /// embedded database has no process.
+    /// Starts `launch` in `folder`, without waiting for it, with `padding` bytes added to its environment. An embedded
+    /// database has no process.
     ///
     /// # Errors
     /// When the program cannot be started.
@@ -53,7 +53,7 @@ impl ArmServer {
         }
     }
 
-    /// Tells it to stop, without waiting for it: cleanly, or at once where it is to `discard` what it has not written.
+    /// Asks it to stop, without waiting for it: cleanly, or at once if it is to `discard` what it has not written.
     pub fn ask_to_stop(&mut self, discard: bool) {
         match &mut self.process {
             Some((running, launch)) if discard => running.discard(launch.discard_signal),
@@ -62,7 +62,8 @@ impl ArmServer {
         }
     }
 
-    /// Waits until one that was asked to stop has; what starts it again, `None` where Tithe did not start it.
+    /// Waits until a server that was asked to stop has stopped. Returns the launch to start it again, `None` if Tithe
+    /// did not start it.
     pub fn stopped(&mut self) -> Option<Launch> {
         self.process.take().map(|(_, launch)| launch)
     }
@@ -75,14 +76,14 @@ impl ArmServer {
         self.process.take().map_or(Ok(()), |(running, _)| running.stop_cleanly())
     }
 
-    /// How it ended by itself, if it has.
+    /// How it ended by itself, if it did.
     pub fn ended(&mut self) -> Option<String> {
         self.process.as_mut().and_then(|(running, _)| running.ended())
     }
 }
 
-/// `launch` with an environment that is larger by `padding` bytes. What is shown of the arm's configuration is the
-/// launch without.
+/// `launch` with `padding` bytes added to its environment. The arm's configuration in reports is the launch without
+/// them.
 fn padded(launch: &Launch, padding: usize) -> Launch {
     let mut launch = launch.clone();
     if let Some(command) = &mut launch.server {

@@ -1,23 +1,23 @@
-//! What the caches of servers did while measuring.
+//! Cache use of servers during the measurement.
 
 use tithe_model::fact::Fact;
 use tithe_plugin::database::CacheUse;
 
-/// What the cache of each arm's server did while measuring, over all its starts: whether data fit in memory is seen and
-/// not assumed.
+/// Cache use of each arm's server during the measurement, over all its starts: whether data fit in memory is measured
+/// and not assumed.
 pub(super) struct Caches {
-    /// What stood there when the server of this moment was started.
+    /// The counters when the current server was started.
     pub begun: Vec<Option<CacheUse>>,
     used: Vec<CacheUse>,
 }
 
 impl Caches {
-    /// Of servers that have just been started, where `begun` is there.
+    /// For servers that have just been started, with their counters in `begun`.
     pub fn of(begun: Vec<Option<CacheUse>>) -> Self {
         Self { used: vec![CacheUse::default(); begun.len()], begun }
     }
 
-    /// Adds what was done since the server's start; `now` is what stands there before it is stopped.
+    /// Adds the use since the server's start; `now` has the counters before it is stopped.
     pub fn stop(&mut self, now: &[Option<CacheUse>]) {
         for ((used, begun), now) in self.used.iter_mut().zip(&self.begun).zip(now) {
             let (Some(begun), Some(now)) = (begun, now) else { continue };
@@ -26,7 +26,7 @@ impl Caches {
         }
     }
 
-    /// The fact on one arm; `None` where its server does not say.
+    /// The fact about one arm; `None` if its server does not report it.
     pub fn hits(&self, arm: usize) -> Option<(Fact, String)> {
         let CacheUse { asked, missed } = self.used[arm];
         let share = 100.0 * (1.0 - missed as f64 / asked as f64);

@@ -1,20 +1,20 @@
 //! Measures an embedded database in a process of its own for every start.
 //!
-//! Where code, heap and stack of a process lie is settled when it starts, stays as long as it does, and looks like a
-//! cost (Mytkowicz et al. 2009, "Producing wrong data without doing anything obviously wrong"; Curtsinger and Berger
-//! 2013, "Stabilizer"). A server is restarted for that reason; of a database that works in the threads of its
-//! clients it is the clients' process. So Tithe starts itself once more for every start: the *child* opens the database
-//! of all arms and measures the frames that it is asked for. The length of its environment, and with it the place of
-//! its stack, is drawn from the cell's seed and the number of the start; the kernel draws the rest.
+//! The addresses of a process's code, heap and stack are chosen when it starts and stay the same until it ends, which
+//! looks like a cost (Mytkowicz et al. 2009, "Producing wrong data without doing anything obviously wrong"; Curtsinger
+//! and Berger 2013, "Stabilizer"). Servers are restarted for that reason. For a database that works in the threads of
+//! its clients, the clients' process must be restarted. So Tithe starts itself again for every start: the *child* opens
+//! the database of all arms and measures the frames that it is asked for. The length of its environment, which sets the
+//! address of its stack, is drawn from the cell's seed and the number of the start; the kernel draws the rest.
 //!
-//! Loading, evidence, records and decisions stay with the parent, which lets go of the database before. What frames
-//! leave behind for the next ones goes back and forth with each of them ([`RunnerState`]). Three things stay in Tithe's
-//! own process, and the database with them: a key that is rotated while it is measured, because what rotates it works
-//! on the engine that the clients use; data that are in the memory of a process and not in files; and invented time.
+//! Loading, evidence, records and decisions stay with the parent, which closes the database before. The state that
+//! frames leave for later ones is sent with each frame in both directions ([`RunnerState`]). In three cases the
+//! database stays in Tithe's own process. A key is rotated during the measurement, because the rotator works on the
+//! engine that the clients use; the data are in the memory of a process and not in files; time is invented.
 //!
-//! Both sides talk in lines of JSON over the child's standard input and output: once a [`ChildSetup`], then an
-//! [`FrameRequest`] and an [`FrameReply`] for each frame. Keys and passwords go that way alone. While a frame is
-//! measured nobody reads or writes there.
+//! Both sides exchange lines of JSON over the child's standard input and output: once a [`ChildSetup`], then a
+//! [`FrameRequest`] and a [`FrameReply`] for each frame. Keys and passwords are sent only this way. While a frame is
+//! measured, neither side reads or writes there.
 
 mod child;
 
@@ -40,26 +40,26 @@ use crate::{
     load::frame::{CellRunner, RunnerState, StartedArm},
 };
 
-/// What a child is told before its first frame.
+/// The data that a child gets before its first frame.
 #[derive(Serialize, Deserialize)]
 struct ChildSetup {
     plan: Plan,
     /// Index of the cell.
     number: u32,
-    /// The cell, with a rate of its own where the plan names a share of what was served before.
+    /// The cell, with a rate of its own if the plan names a share of an earlier throughput.
     cell: Cell,
     /// The folder of each arm.
     folders: Vec<PathBuf>,
     keys: Keys,
 }
 
-/// What must not be printed, in hexadecimal: the messages have no `Debug`.
+/// Secrets, in hexadecimal, which must not be printed: the messages have no `Debug`.
 #[derive(Serialize, Deserialize)]
 struct Keys {
     password: String,
     key: String,
     second_key: String,
-    /// What each arm's clients encrypt columns with; `None` where they do not.
+    /// The key with which each arm's clients encrypt columns; `None` if they do not.
     columns: Vec<Option<String>>,
 }
 
@@ -74,7 +74,7 @@ struct FrameRequest {
     runner_state: RunnerState,
 }
 
-/// What is answered to it.
+/// The answer to it.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 enum FrameReply {
@@ -91,35 +91,35 @@ struct MeasuredFrame {
     frame: Frame,
     slots: Vec<Slot>,
     runner_state: RunnerState,
-    /// Pages that each arm's engine was asked for since the child began, and those that it had to read; `None` where it
-    /// does not say.
+    /// Pages that each arm's engine was asked for since the child began, and those that it had to read; `None` if it
+    /// does not report them.
     cache_use: Vec<Option<(u64, u64)>>,
-    /// What the processors ran, where that was asked for.
+    /// What the processors ran, if that was asked for.
     profile: Option<ProfiledFrame>,
 }
 
-/// The processes that the frames of one epoch are measured in.
+/// The processes in which the frames of one epoch are measured.
 pub(super) struct ChildProcesses<'a> {
     run: &'a Run<'a>,
     program: &'a Command,
     part: &'a EpochPlan<'a>,
-    /// The one of this moment.
+    /// The current one.
     coprocess: Option<Coprocess>,
     cache_use: Vec<Option<CacheUse>>,
 }
 
 impl<'a> ChildProcesses<'a> {
-    /// For the epoch `part` of so many `arms`; `None` where they are measured in Tithe's own process.
+    /// For the epoch `part` of this number of `arms`; `None` if they are measured in Tithe's own process.
     pub(super) fn new(run: &'a Run<'a>, part: &'a EpochPlan<'a>, arms: usize) -> Option<Self> {
         let program = run.child_process.as_ref().filter(|_| run.uses_child_processes())?;
         Some(Self { run, program, part, coprocess: None, cache_use: unused(arms) })
     }
 
-    /// As [`CellRunner::frame`], in the process of this start, which is begun where there is none; `runner` goes on
-    /// with what came of it.
+    /// As [`CellRunner::frame`], in the process of this start, which is started if there is none; `runner` continues
+    /// with its result.
     ///
     /// # Errors
-    /// As [`CellRunner::frame`]; when the process cannot be started, ends, or answers what was not asked.
+    /// As [`CellRunner::frame`]; when the process cannot be started, ends, or gives an answer that does not fit.
     pub(super) fn frame(
         &mut self,
         runner: &mut CellRunner<'_>,
@@ -145,7 +145,7 @@ impl<'a> ChildProcesses<'a> {
         measured.map(|measured| self.taken(runner, &asked, measured)).transpose()
     }
 
-    /// Takes in the frame that was `asked` for.
+    /// Takes the frame that was `asked` for from the answer.
     fn taken(
         &mut self,
         runner: &mut CellRunner<'_>,
@@ -167,23 +167,23 @@ impl<'a> ChildProcesses<'a> {
         Ok((frame, slots))
     }
 
-    /// How much the cache of each arm's engine has been used since the process of this start began.
+    /// Cache use of each arm's engine since the process of this start began.
     pub(super) fn cache_use(&self) -> &[Option<CacheUse>] {
         &self.cache_use
     }
 
-    /// Has the process of this start end, if there is one, which closes the database; what it said on its standard
-    /// error, `None` where that is nothing.
+    /// Ends the process of this start, if there is one, which closes the database; returns its standard error, `None`
+    /// if that is empty.
     ///
     /// # Errors
-    /// When it does not end well.
+    /// When it ends with an error.
     pub(super) fn end(&mut self) -> Result<Option<String>, Fault> {
         self.cache_use = unused(self.cache_use.len());
         let said = self.coprocess.take().map(Coprocess::end).transpose()?.unwrap_or_default();
         Ok((!said.trim().is_empty()).then(|| format!("{} said: {}", self.name(), said.trim())))
     }
 
-    /// Starts the process of start `start` and tells it what it needs.
+    /// Starts the process of start `start` and sends it its set-up.
     fn begin(&self, arms: &[StartedArm], start: u32) -> Result<Coprocess, Fault> {
         // A storage engine opens its files in one process at a time.
         arms.iter().for_each(|arm| self.run.product.close(&arm.server));
@@ -205,7 +205,7 @@ impl<'a> ChildProcesses<'a> {
         }
     }
 
-    /// What the process is called in messages.
+    /// The name of the process in messages.
     fn name(&self) -> String {
         format!("the process that {} is measured in", self.run.product.title())
     }
@@ -226,7 +226,7 @@ impl Keys {
     }
 }
 
-/// What so many engines say before they are opened.
+/// The cache use of this number of engines before they are opened.
 fn unused(arms: usize) -> Vec<Option<CacheUse>> {
     vec![Some(CacheUse::default()); arms]
 }

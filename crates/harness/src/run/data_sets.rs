@@ -1,15 +1,15 @@
 //! Loaded data sets, kept so that the next server which stores the same in the same way starts on a copy of them.
 //!
-//! As soon as one data set of an epoch will be needed twice, by another arm, epoch or cell, or by a further start of
-//! the same servers, every arm of it starts on a copy of a kept one, also the arm that has just loaded it: no arm has
-//! another history on the disk than the others.
+//! If one data set of an epoch will be needed twice, by another arm, epoch or cell, or by a further start of the same
+//! servers, every arm of the epoch starts on a copy. That includes the arm that has just loaded the set, so that all
+//! arms have the same history on the disk.
 //!
-//! A kept set is complete or not there: it is gathered under another name, and gets its own when all of it is on the
-//! disk. It lies in a sandbox, which vanishes with Tithe, however that ends. It is not used by a run that is taken up
-//! again: the keys and passwords that go with it were in memory alone.
+//! A kept set is complete or does not exist: it is collected under another name, and renamed when all of it is on the
+//! disk. It lies in a sandbox, which vanishes with Tithe, however that ends. A run that continues an earlier one does
+//! not use it: its keys and passwords were in memory alone.
 //!
-//! A set of an arm on a volume lies on that volume, under the same protection, and goes with it: it is kept for further
-//! starts of this arm within its epoch, and for nobody else.
+//! A set of an arm on a volume lies on that volume, under the same protection, and vanishes with it. It is kept only
+//! for further starts of this arm within its epoch.
 
 use std::{
     collections::BTreeSet,
@@ -44,18 +44,18 @@ use crate::load::reading::sizes;
 mod exchange;
 mod renew;
 
-/// File of a kept set that says what it holds.
+/// File of a kept set that describes its content.
 const MARKER: &str = "holds";
 
-/// Folder of a set that is kept on the volume of its arm, below the server's.
+/// Folder of a set that is kept on the volume of its arm, below the server's folder.
 const ON_VOLUME: &str = "kept-set";
 
-/// Room that a volume must have for each byte of a set that is to be kept on it: its copy, and what that grows by.
+/// Space that a volume must have for each byte of a set that is to be kept on it: for the copy and its growth.
 const ROOM: u64 = 2;
 
 /// The data sets that are kept.
 pub(super) struct DataSets {
-    /// Where the sandbox is made.
+    /// The folder in which the sandbox is made.
     folder: PathBuf,
     sandbox: Option<Sandbox>,
     sets: Vec<Set>,
@@ -71,7 +71,7 @@ struct Set {
     folder: PathBuf,
 }
 
-/// What the files of an arm hold, and how.
+/// The content and the format of an arm's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Fingerprint {
     workload: usize,
@@ -79,17 +79,17 @@ pub(super) struct Fingerprint {
     /// For the marker: everything but the keys.
     words: String,
     keys: Vec<Secret>,
-    /// The arm whose volume it lies on, and the epoch; `None` where it lies on none.
+    /// The arm whose volume it lies on, and the epoch; `None` if it lies on none.
     on_volume: Option<(usize, u32)>,
 }
 
 impl Fingerprint {
-    /// What the files of arm `arm` with `setup` hold in epoch and cell of `part` when the workload has been loaded;
-    /// `None` where no copy of them is to be started on.
+    /// The content of the files of arm `arm` with `setup`, in epoch and cell of `part`, when the workload has been
+    /// loaded; `None` if no server may start on a copy of them.
     fn of(run: &Run<'_>, part: &EpochPlan<'_>, arm: usize, setup: &Setup) -> Option<Self> {
         let workload = part.cell.workload;
-        // All of a set-up is named, here and below: what is forgotten would be shared silently. If you add something
-        // says what of it is in the files.
+        // Every field of a set-up is named, here and below: a forgotten field would be shared silently. If you add a
+        // field, decide which part of it affects the files.
         let Setup {
             create_arguments,
             table_statements,
@@ -98,35 +98,34 @@ impl Fingerprint {
             columns,
             volume,
             key_server,
-            // Of these the product says what is in its files: `stored`.
+            // The product decides which of these affect its files: `stored`.
             settings: _,
             transport: _,
             authentication: _,
-            // Run when the data have been kept, and on every server that is started on a copy.
+            // Run after the data were kept, and on every server that is started on a copy.
             statements: _,
-            // Said when the data have been kept, and on every server that is started on a copy.
+            // Run after the data were kept, and on every server that is started on a copy.
             after_loading: _,
-            // Beside the data, for the arm's server alone.
+            // Stored next to the data, for the arm's server alone.
             files: _,
-            // Of evidence.
+            // Used by evidence checks only.
             account: _,
-            // What happens while measuring, and is kept by nobody.
+            // It happens during the measurement, and is not kept.
             rotates: _,
             compute: _,
             clients: _,
-            // The workload and its records are named apart.
+            // The workload and its number of records are compared separately.
             data_bytes: _,
-            // Those of attached servers, of which nothing is kept.
+            // Used by attached servers only, of which nothing is kept.
             space: _,
             tables: _,
-            // Certificates are in no data, passwords are those of all epochs, and keys are compared where they are
-            // used.
+            // Certificates are in no data, all epochs share the passwords, and keys are compared where they are used.
             credentials: _,
         } = setup;
         if key_server.is_some() {
             return None;
         }
-        // A copy elsewhere would leave the protection of the volume.
+        // A copy elsewhere would not be protected by the volume.
         let on_volume = volume.as_ref().map(|_| (arm, part.epoch));
         let stored = run.product.stored(setup)?;
         let Install { programs, version, .. } = run.install(part.cell, arm);
@@ -141,7 +140,7 @@ impl Fingerprint {
             keys.push(key.clone());
         }
         if let Some(columns) = columns.as_ref().filter(|columns| columns.encrypts()) {
-            // The key counts, and not where it comes from.
+            // The key counts, not its place.
             let Columns { share, names, own, deterministic, cipher, key, key_place: _ } = columns;
             let mode = if *deterministic { "deterministically " } else { "" };
             lines.push(format!("columns {share} {} encrypted {mode}with {}", names.join(","), cipher.name()));
@@ -153,7 +152,7 @@ impl Fingerprint {
         Some(Self { workload, paths: stored.paths, words: lines.join("\n") + "\n", keys, on_volume })
     }
 
-    /// The folder of `server`, which stores what this is, with the names of the entries that hold data.
+    /// The folder of `server`, whose files have this content, with the names of the entries that hold data.
     fn data_folder<'s>(&self, server: &'s Server) -> DataFolder<'s> {
         let Server { folder, paths, .. } = server;
         let below = paths.data.iter().chain(&paths.journal).filter_map(|path| path.strip_prefix(folder).ok());
@@ -164,20 +163,20 @@ impl Fingerprint {
 }
 
 impl DataSets {
-    /// Nothing yet; what comes is kept beside the servers' own sandboxes, below `folder` where their account can reach
+    /// An empty collection. Sets are kept next to the servers' own sandboxes, below `folder` if their account can reach
     /// it.
     pub(super) fn new(folder: &Path) -> Self {
         Self { folder: folder.to_owned(), sandbox: None, sets: Vec::new(), made: 0, secrets: None }
     }
 
-    /// Puts the password and the data key of the first epoch into `credentials`: data that were encrypted with a key
-    /// are worth nothing without it.
+    /// Puts the password and the data key of the first epoch into `credentials`: encrypted data are useless without
+    /// their key.
     pub(super) fn share_secrets(&mut self, credentials: &mut Credentials) {
         let own = || (credentials.password.clone(), credentials.key.clone());
         (credentials.password, credentials.key) = self.secrets.get_or_insert_with(own).clone();
     }
 
-    /// What each arm of an epoch holds; nothing where no data set will be needed twice. `again`: further starts of the
+    /// The content of each arm of an epoch; nothing if no data set will be needed twice. `again`: further starts of the
     /// epoch's servers will need them.
     pub(super) fn plan(
         &mut self,
@@ -186,7 +185,7 @@ impl DataSets {
         setups: &[Setup],
         again: bool,
     ) -> Vec<Option<Fingerprint>> {
-        // What lay on the volumes of an earlier epoch has gone with them.
+        // Sets on the volumes of an earlier epoch have vanished with them.
         self.sets.retain(|set| set.fingerprint.on_volume.is_none());
         let arms = setups.iter().zip(&run.plan.experiment.arms).enumerate();
         let of = |(number, (setup, arm)): (usize, (&Setup, &Arm))| {
@@ -203,7 +202,7 @@ impl DataSets {
         if again || all.iter().flatten().any(shared) { all } else { vec![None; setups.len()] }
     }
 
-    /// True when a set is kept that is what `fingerprint` says.
+    /// True when a set with this `fingerprint` is kept.
     pub(super) fn has(&self, fingerprint: &Fingerprint) -> bool {
         self.find(fingerprint).is_some()
     }
@@ -212,8 +211,8 @@ impl DataSets {
         self.sets.iter().find(|set| set.fingerprint == *fingerprint)
     }
 
-    /// Keeps what a stopped server in the folder `from` has left, by moving it: the server goes on with a copy. Keeps
-    /// nothing, and moves nothing, where a volume has no room for that copy.
+    /// Keeps the data that a stopped server in the folder `from` has left, by moving them: the server goes on with a
+    /// copy. If a volume has no space for that copy, nothing is moved or kept.
     ///
     /// # Errors
     /// When the disk refuses. Nothing is kept then.
@@ -235,7 +234,7 @@ impl DataSets {
         Ok(())
     }
 
-    /// Where sets are kept that lie on no volume.
+    /// The sandbox of sets that lie on no volume.
     fn sandbox(&mut self) -> Result<&Sandbox, Fault> {
         Ok(match &mut self.sandbox {
             Some(sandbox) => sandbox,
@@ -243,12 +242,12 @@ impl DataSets {
         })
     }
 
-    /// Copies the kept set that is what `fingerprint` says into the folder `to` of a stopped server, in place of all
-    /// data that it has at `paths`; returns where it came from in words, `None` where no such set is kept. Several may
-    /// be copied at the same time, and are to be brought to the disk afterwards: [`sync`].
+    /// Copies the kept set with this `fingerprint` into the folder `to` of a stopped server, in place of all data that
+    /// it has at `paths`. Returns as text where it came from, `None` if no such set is kept. Several sets may be copied
+    /// at the same time; write them to the disk afterwards with [`sync`].
     ///
     /// # Errors
-    /// When the disk refuses, or what is kept is not what it was.
+    /// When the disk refuses, or the kept set has changed.
     pub(super) fn restore(&self, fingerprint: &Fingerprint, to: &Path, paths: &Paths) -> Result<Option<String>, Fault> {
         let Some(set) = self.find(fingerprint) else { return Ok(None) };
         let failed = |error| Fault::machine(format!("cannot copy the data set of arm {}", set.by), error);
@@ -269,9 +268,8 @@ impl DataSets {
         Ok(Some(format!("loaded by {}, copied ({})", set.by, how.name())))
     }
 
-    /// Gives the data of each of the stopped servers of `arms` the place on the disk that those of another arm had: of
-    /// the one that `places` names. What lies on a volume stays there. The data are to be [restored](Self::restore)
-    /// afterwards.
+    /// Gives the data of each of the stopped servers of `arms` the place on the disk that the data of another arm had:
+    /// the arm that `places` names. Data on a volume stay there. [Restore](Self::restore) the data afterwards.
     ///
     /// # Errors
     /// When the disk refuses.
@@ -284,16 +282,16 @@ impl DataSets {
         exchange(&folders, places).map_err(failed)
     }
 
-    /// Lets go of the sets that are not of a workload for which `needed` holds.
+    /// Removes the sets of workloads for which `needed` is false.
     pub(super) fn discard(&mut self, needed: impl Fn(usize) -> bool) {
         for set in self.sets.extract_if(.., |set| !needed(set.fingerprint.workload)) {
-            // What cannot be removed goes with the sandbox.
+            // A set that cannot be removed vanishes with the sandbox.
             let _ = fs::remove_dir_all(&set.folder);
         }
     }
 }
 
-/// Brings what was copied into the folders `to` to the disk, each file system once.
+/// Writes the copies in the folders `to` to the disk, each file system once.
 ///
 /// # Errors
 /// When the disk refuses.
@@ -308,8 +306,7 @@ pub(super) fn sync<'p>(to: impl Iterator<Item = &'p Path>) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Removes what the stopped server in `folder` has written at `paths` beside its logs and what is kept of such a
-/// server.
+/// Removes the files that the stopped server in `folder` has written at `paths`, except its logs and the kept set.
 fn clear(fingerprint: &Fingerprint, folder: &Path, paths: &Paths) -> io::Result<()> {
     let is_kept = |path: &Path| fingerprint.paths.iter().any(|kept| path.starts_with(folder.join(kept)));
     let written = paths.data.iter().chain(&paths.journal);
@@ -331,14 +328,15 @@ fn make_parents(folder: &Path, path: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// True when the file system of `from` has room for another copy of what is kept of the server there.
+/// True when the file system of `from` has space for another copy of the server's kept data.
 fn has_room(fingerprint: &Fingerprint, from: &Path) -> bool {
     let paths: Vec<PathBuf> = fingerprint.paths.iter().map(|path| from.join(path)).collect();
     let (_, bytes) = sizes(&paths);
     host::free_bytes(from).is_some_and(|free| free >= ROOM.saturating_mul(bytes))
 }
 
-/// Moves the files of `fingerprint` from the folder `from` into the new folder `to`, and says there what they are.
+/// Moves the files of `fingerprint` from the folder `from` into the new folder `to`, and writes a description of them
+/// there.
 fn gather(fingerprint: &Fingerprint, from: &Path, to: &Path) -> io::Result<()> {
     fs::create_dir(to)?;
     fs::set_permissions(to, Permissions::from_mode(0o700))?;

@@ -1,10 +1,10 @@
-//! What is drawn again for each start of the servers, so that nothing is equal in all of them by accident.
+//! Random choices for each start of the servers, so that nothing is the same in all of them by accident.
 //!
-//! A server's speed depends on what nobody asked for: who was started before it, where its stack begins, which follows
-//! from the size of its environment (Mytkowicz et al., "Producing wrong data without doing anything obviously wrong",
-//! ASPLOS 2009), where on the disk its data are. Drawn, they vary from start to start and average out over several.
-//! Where the kernel puts the memory of a process is its own draw (address-space randomisation stays on), and so is the
-//! port that a server is given: a port that a seed names may be in use.
+//! A server's speed depends on accidental conditions: which server was started before it; where its stack begins, which
+//! follows from the size of its environment (Mytkowicz et al., "Producing wrong data without doing anything obviously
+//! wrong", ASPLOS 2009); where on the disk its data are. Drawn, they vary from start to start and average out over
+//! several. The kernel itself draws where it puts the memory of a process (address-space randomisation stays on) and
+//! the port of a server: a port that a seed names may be in use.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use tithe_model::schedule::{SplitMix64, block_order};
 /// The variable that makes an environment as large as was drawn.
 const PADDING: &str = "TITHE_PADDING";
 
-/// Longest text that an environment is made larger by, bytes: a page of memory, within which places differ for what is
-/// told apart by their last bits.
+/// Longest text that is added to an environment, bytes: a page of memory, because only the last bits of addresses
+/// matter.
 const PADDING_MAX: u64 = 4096;
 
-/// Tells this draw from the others that a cell's seed decides.
+/// Number of this draw among all draws from a cell's seed.
 const START: u64 = u64::MAX - 1;
 
 /// The same of places.
@@ -28,7 +28,7 @@ const PLACES: u64 = u64::MAX - 3;
 pub(super) struct Draw {
     /// The arms in the order in which their servers are started.
     pub order: Vec<usize>,
-    /// By how much the environment of each arm's server is made larger, bytes.
+    /// The bytes to add to the environment of each arm's server.
     pub paddings: Vec<usize>,
     /// The arm whose place on the disk each arm's data get.
     pub places: Vec<usize>,
@@ -50,7 +50,7 @@ pub(super) fn in_order<'v, V>(order: &[usize], values: &'v mut BTreeMap<usize, V
     order.iter().filter_map(|number| Some((*number, by_number.remove(number)?))).collect()
 }
 
-/// Makes an `environment` larger by `padding` bytes.
+/// Adds `padding` bytes to an `environment`.
 pub(super) fn pad(environment: &mut BTreeMap<String, String>, padding: usize) {
     environment.insert(PADDING.to_owned(), "x".repeat(padding));
 }
@@ -84,7 +84,7 @@ mod tests {
         }
         let different: BTreeSet<Vec<usize>> = draws.iter().map(|draw| draw.paddings.clone()).collect();
         assert_eq!(different.len(), 100);
-        // Each arm is each number in the order about as often: 25 times in 100, give or take.
+        // Each arm has each place in the order about equally often: 25 times in 100, give or take.
         for arm in 0..4 {
             let first = draws.iter().filter(|draw| draw.order[0] == arm).count();
             assert!((10..=40).contains(&first), "arm {arm} is the first of {first} starts");

@@ -1,7 +1,7 @@
 //! The arms of one epoch: started, loaded, restarted, and stopped.
 //!
-//! Servers are started from the thread that runs the epoch, because they die with the thread that starts them; what can
-//! go on at the same time (copying, waiting, filling caches) does so in threads of its own.
+//! Servers are started from the thread that runs the epoch, because they die with the thread that starts them. Work
+//! that can be done at the same time (copying, waiting, filling caches) has threads of its own.
 
 pub(super) mod again;
 mod fill;
@@ -65,47 +65,47 @@ use crate::{
     },
 };
 
-/// How long a server whose connections have broken may take to be gone.
+/// How long a server may take to end after its connections have broken.
 const ENDING_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The servers of one epoch; they stop when it is dropped.
 pub(super) struct EpochSetup<'a> {
     database: &'a dyn Database,
-    /// By the arm's number, as all that follow.
+    /// By the arm's number, like all that follow.
     started_arms: BTreeMap<usize, StartedArm>,
-    /// Where another program works; empty where Tithe's own clients do.
+    /// The places where another program works; empty if Tithe's own clients offer the load.
     workspaces: BTreeMap<usize, Workspace>,
     servers: BTreeMap<usize, ArmServer>,
-    /// What the data of each arm are a copy of, where all arms have one and it is put back with every start.
+    /// The data set of each arm that is put back with every start, if all arms have one.
     put_back: BTreeMap<usize, Fingerprint>,
-    /// All servers stand on copies, and nothing was written since they were started.
+    /// All servers run on copies, and nothing was written since they were started.
     quiet: bool,
     /// All arms are on one server at the same time.
     shares_server: bool,
     /// Servers that Tithe does not stop, once they hold its data.
     attached: Vec<(Server, Setup)>,
-    /// What each launched server says, by the arm's name in file names.
+    /// The log of each launched server, by the arm's name in file names.
     logs: Vec<(String, PathBuf)>,
-    // After the servers that stand on them.
+    // Dropped after the servers that use them.
     volumes: Vec<Mounted>,
-    // After the servers that may have been swapped out.
+    // Dropped after the servers that may have been swapped out.
     _swap: Option<OwnSwap>,
-    // Last: the servers end before their folder goes.
+    // Last: the servers end before their folder is removed.
     sandbox: Sandbox,
 }
 
-/// An arm that is being started: where, as what, and what is to be told of it.
+/// An arm that is being started: its place, its set-up, and facts to report about it.
 struct StartingArm<'s> {
     number: usize,
     setup: Cow<'s, Setup>,
-    /// What its data are to be a copy of.
+    /// The data set that its data are to be a copy of.
     fingerprint: Option<&'s Fingerprint>,
     place: Place,
-    /// None for an attached server.
+    /// `None` for an attached server.
     launch: Option<Launch>,
-    /// By how much the environment of its server is made larger, bytes.
+    /// The bytes to add to the environment of its server.
     padding: usize,
-    /// Everything beside its data was made here already.
+    /// Everything except its data already exists here.
     prepared: bool,
     configuration: Vec<String>,
     /// Facts that the server itself does not know.
@@ -114,7 +114,7 @@ struct StartingArm<'s> {
 
 impl Drop for EpochSetup<'_> {
     fn drop(&mut self) {
-        // Their data go with the sandbox: none of them writes them out, and all end at once.
+        // Their data are removed with the sandbox, so they need not be written: all end at once.
         self.servers.values_mut().for_each(|standing| standing.ask_to_stop(true));
         self.servers.values().for_each(|standing| self.database.close(&standing.server));
     }
@@ -141,7 +141,8 @@ impl<'a> EpochSetup<'a> {
         })
     }
 
-    /// Starts every arm on loaded data; `switched` has the server be each arm in turn, where it is one after the other.
+    /// Starts every arm on loaded data; `switched` switches the server to each arm, if one server is all of them in
+    /// turn.
     pub(super) fn set(
         &mut self,
         run: &Run<'_>,
@@ -164,7 +165,7 @@ impl<'a> EpochSetup<'a> {
             None => Sharing::find(run, &mut setups, changes)?,
         };
         self.shares_server = switched.is_none() && sharing.is_one_server();
-        // What a start does to data that change is not known to be the same for all arms.
+        // If data change, the effect of a start on them may differ between arms.
         let shares_starts = sharing.is_one_server() && !workload.writes();
         event_log.folder.cell(number, |facts| {
             facts.shares_starts = shares_starts;
@@ -198,7 +199,7 @@ impl<'a> EpochSetup<'a> {
         }
         let again = workload.writes() && cell.starts_per_epoch() > 1;
         let fingerprints = match workload.offered_by() {
-            // What another program loads is loaded again: its data are not known to be the same in every start.
+            // Data of another program are loaded again: they may differ from start to start.
             Load::Program(_) if workload.restore().is_none() => vec![None; setups.len()],
             _ => data_sets.plan(run, part, &setups, again),
         };
@@ -209,7 +210,7 @@ impl<'a> EpochSetup<'a> {
         let numbered = fingerprints.into_iter().enumerate();
         let kept: BTreeMap<usize, Fingerprint> =
             numbered.filter_map(|(number, fingerprint)| Some((number, fingerprint.filter(is_kept)?))).collect();
-        // All arms or none: like is compared with like.
+        // All arms or none, so that the comparison is fair.
         if again && kept.len() == setups.len() {
             self.put_back = kept;
         }
@@ -220,7 +221,7 @@ impl<'a> EpochSetup<'a> {
         Ok(())
     }
 
-    /// Has the work of attached servers counted, where they are seen on this machine, and tells how or why not.
+    /// Counts the work of attached servers if they are seen on this machine, and reports how or why not.
     fn see_attached(
         &mut self,
         run: &Run<'_>,
@@ -264,8 +265,8 @@ impl<'a> EpochSetup<'a> {
         .to_owned()
     }
 
-    /// A place for each arm, in the order in which they are to be started: drawn, so that who comes first is no
-    /// property of an arm. An arm that works on another one's data comes after it.
+    /// A place for each arm, in the order in which they are to be started. The order is drawn, so that the position in
+    /// it is no property of an arm. An arm that works on another one's data comes after it.
     fn places<'s>(
         &mut self,
         run: &Run<'_>,
@@ -282,7 +283,7 @@ impl<'a> EpochSetup<'a> {
         Ok(starting)
     }
 
-    /// The place of one arm, with its volume and within its limits, and what is to be started there.
+    /// The place of one arm, with its volume and within its limits, and the launch there.
     fn place<'s>(
         &mut self,
         run: &Run<'_>,
@@ -331,8 +332,8 @@ impl<'a> EpochSetup<'a> {
         Ok(StartingArm { number, setup, fingerprint, place, launch, padding, prepared: false, configuration, notes })
     }
 
-    /// Starts the arms that are `starting`: those whose data sets are kept all at once, when each set was loaded that
-    /// is not kept yet, then the others. Loading takes all processors, so it is done for one arm after the other.
+    /// Starts the arms that are `starting`. First each data set that is not kept yet is loaded; then arms with kept
+    /// sets start all at once, then the others. Loading needs all processors, so one arm loads after the other.
     fn start_all(
         &mut self,
         run: &Run<'_>,
@@ -341,7 +342,7 @@ impl<'a> EpochSetup<'a> {
         (mut switched, data_sets): (Option<&mut SwitchedServer<'_>>, &mut DataSets),
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
-        // In the experiment's order: which arm loads a set must not depend on chance.
+        // In the experiment's order: the arm that loads a set must not depend on chance.
         let mut to_load: Vec<&mut StartingArm<'_>> =
             starting.iter_mut().filter(|arm| arm.fingerprint.is_some()).collect();
         to_load.sort_by_key(|arm| arm.number);
@@ -368,7 +369,7 @@ impl<'a> EpochSetup<'a> {
         Ok(())
     }
 
-    /// Has one arm load what it holds, unless that is kept, and keeps it.
+    /// Lets one arm load its data set and keeps it, unless it is kept already.
     fn load_set(
         &mut self,
         run: &Run<'_>,
@@ -395,7 +396,7 @@ impl<'a> EpochSetup<'a> {
         data_sets.keep(fingerprint, &run.plan.experiment.arms[starting.number].name, &server.folder)
     }
 
-    /// Starts the arms `starting` on copies of what is kept for them, all at once.
+    /// Starts the arms `starting` on copies of their kept sets, all at once.
     fn start_on_copies(
         &mut self,
         run: &Run<'_>,
@@ -440,8 +441,8 @@ impl<'a> EpochSetup<'a> {
         Ok(())
     }
 
-    /// Starts the arm that is `starting`, or finds the running server, and has its data loaded, unless they are those
-    /// of the arm `owner`, which has loaded them.
+    /// Starts the arm that is `starting`, or finds the running server. Loads its data, unless they are those of the arm
+    /// `owner`, which has loaded them.
     fn start_and_load(
         &mut self,
         run: &Run<'_>,
@@ -465,7 +466,7 @@ impl<'a> EpochSetup<'a> {
         };
         let loads = owner == starting.number;
         if starting.launch.is_none() {
-            // Before the tables are made again: what a killed run has left may be about them.
+            // Before the tables are made again: what a killed run has left may refer to them.
             Administered { database: run.product, server: &server, setup, workload }.undo()?;
         }
         if loads {
@@ -508,7 +509,7 @@ impl<'a> EpochSetup<'a> {
         Ok(standing.server.clone())
     }
 
-    /// The arm that was `starting` is there, and can be measured, on the data of the arm `data`.
+    /// Adds the arm that was `starting`, ready to be measured, on the data of the arm `data`.
     fn has_started(&mut self, run: &Run<'_>, starting: &StartingArm<'_>, data: usize) {
         let Some(standing) = self.servers.get(&starting.number) else { return };
         let (server, arm) = (standing.server.clone(), &run.plan.experiment.arms[starting.number]);
@@ -517,13 +518,13 @@ impl<'a> EpochSetup<'a> {
         self.started_arms.insert(starting.number, started);
     }
 
-    /// True when nothing has to be brought to where it ends up: all servers stand on copies of what was.
+    /// True when no work has to be settled: all servers run on copies of data that were settled.
     pub(super) fn is_quiet(&self) -> bool {
         self.quiet
     }
 
-    /// Loads the data of arm `number`: those of Tithe's own clients where it `loads` them, those of another program in
-    /// any case.
+    /// Loads the data of arm `number`: those of Tithe's own clients if it `loads` them, those of another program in any
+    /// case.
     fn load(
         &mut self,
         run: &Run<'_>,
@@ -563,8 +564,8 @@ impl<'a> EpochSetup<'a> {
         std::mem::take(&mut self.started_arms).into_values().collect()
     }
 
-    /// Where servers are paused while another arm is measured: in slices and where keys are rotated (`rotates`), and
-    /// only those that Tithe started.
+    /// The folder in which servers are paused while another arm is measured: in slices, and if keys are rotated
+    /// (`rotates`). Only servers that Tithe started are paused.
     pub(super) fn pauses_in(&self, cell: &Cell, rotates: bool) -> Option<PathBuf> {
         (cell.design == Design::Slices || rotates).then(|| self.sandbox.folder().to_owned())
     }
@@ -574,8 +575,8 @@ impl<'a> EpochSetup<'a> {
         !self.database.embedded() && !self.database.simulated() && arms.iter().any(|arm| arm.url.is_none())
     }
 
-    /// Makes the place where `program` works on the server of one arm, and has it load its data, unless they are the
-    /// user's own.
+    /// Makes the place where `program` works on the server of one arm. The program loads its data there, unless they
+    /// are the user's own.
     fn prepare_program(
         &mut self,
         run: &Run<'_>,
@@ -595,7 +596,7 @@ impl<'a> EpochSetup<'a> {
         Ok(())
     }
 
-    /// Where another program works, by arm; empty where Tithe's own clients do.
+    /// The places where another program works, by arm; empty if Tithe's own clients offer the load.
     pub(super) fn take_workspaces(&mut self) -> Vec<Workspace> {
         std::mem::take(&mut self.workspaces).into_values().collect()
     }
@@ -606,16 +607,16 @@ impl<'a> EpochSetup<'a> {
         cache::empty(files.map(|file| file.path))
     }
 
-    /// True where there are data of Tithe's on a server that it does not stop.
+    /// True if a server that Tithe does not stop holds data of Tithe's.
     pub(super) fn has_remote_data(&self) -> bool {
         !self.attached.is_empty()
     }
 
-    /// Removes the data of `workload` from servers that Tithe does not stop, from each also where another cannot be
+    /// Removes the data of `workload` from servers that Tithe does not stop, from each even if another one cannot be
     /// reached.
     ///
     /// # Errors
-    /// The first, once all were tried.
+    /// The first error, once all were tried.
     pub(super) fn clear(&self, workload: &dyn Workload) -> Result<(), Fault> {
         let remove = |(server, setup): &(Server, Setup)| {
             let undone = Administered { database: self.database, server, setup, workload }.undo();
@@ -628,14 +629,14 @@ impl<'a> EpochSetup<'a> {
         self.attached.iter().map(remove).fold(Ok(()), Result::and)
     }
 
-    /// How the first server that ended by itself did so; that its memory was too little explains more than how it
-    /// ended.
+    /// How the first server that ended by itself did so. Too little memory is a better explanation than its exit
+    /// status.
     pub(super) fn ended(&mut self) -> Option<String> {
         let ended = self.servers.values_mut().find_map(ArmServer::ended);
         self.sandbox.short_of_memory().or(ended)
     }
 
-    /// The same, once its connections have broken: a process closes them before the kernel says that it is gone.
+    /// The same, once its connections have broken: a process closes them before the kernel reports its end.
     pub(super) fn ended_soon(&mut self) -> Option<String> {
         let deadline = Instant::now() + ENDING_TIMEOUT;
         loop {
@@ -647,7 +648,7 @@ impl<'a> EpochSetup<'a> {
         }
     }
 
-    /// Keeps what the servers said, as files that begin with `prefix`.
+    /// Keeps the servers' logs, as files that begin with `prefix`.
     pub(super) fn keep_logs(&self, folder: &RunFolder, prefix: &str) {
         for (arm, log) in &self.logs {
             folder.keep_log(&format!("{prefix}--{arm}.log"), log);
@@ -655,13 +656,13 @@ impl<'a> EpochSetup<'a> {
     }
 }
 
-/// The steps that put the files of the user's own into their folder in `place`.
+/// The steps that put the user's own files into their folder in `place`.
 fn put_files(setup: &Setup, place: &Place) -> Vec<Step> {
     let folder = place.folder.join(FILES);
     let mut steps: Vec<Step> = Vec::new();
     for (name, from) in &setup.files {
         let path = folder.join(name);
-        // Those above first, each once.
+        // Parent folders first, each once.
         let mut above: Vec<PathBuf> = path.ancestors().skip(1).map(PathBuf::from).collect();
         above.retain(|parent| parent.starts_with(&folder) && !steps.contains(&Step::Folder(parent.clone())));
         steps.extend(above.into_iter().rev().map(Step::Folder));
@@ -670,16 +671,16 @@ fn put_files(setup: &Setup, place: &Place) -> Vec<Step> {
     steps
 }
 
-/// True where the end of the epoch must remove data of Tithe's from an attached server, on which they were `created` or
-/// that has failed. What was made before a refusal, `remove` removes now. Where that is refused in the same words,
-/// something else stands there, and nothing was made.
+/// True if the end of the epoch must remove data of Tithe's from an attached server, on which they were `created` or
+/// creation failed. Parts that were made before a refusal are removed now by `remove`. If that is refused with the same
+/// text, there is something else in that place, and nothing was made.
 fn leaves_data(created: &Result<(), Fault>, remove: impl FnOnce() -> Result<(), Fault>) -> bool {
     let Err(Fault::Refused(_)) = created else { return true };
     let removed = remove();
     removed.is_err() && removed != *created
 }
 
-/// Keeps and tells what is known of an arm that was `starting` and is there.
+/// Records and reports the facts about an arm that was `starting` and is ready.
 fn keep(
     part: &EpochPlan<'_>,
     starting: &StartingArm<'_>,
@@ -694,8 +695,8 @@ fn keep(
     event_log.folder.cell(part.number, |known| known.arms[starting.number] = facts)
 }
 
-/// Where other machines reach the servers of `experiment` and how all their clients log in, in the words of the report;
-/// `None` where it names no address.
+/// The report's text about where other machines reach the servers of `experiment` and how all their clients log in;
+/// `None` if it names no address.
 fn listening(experiment: &Experiment, setups: &[Setup]) -> Option<String> {
     let address = experiment.load.listen?;
     Some(match setups.first().map(|setup| &setup.authentication) {
@@ -706,7 +707,7 @@ fn listening(experiment: &Experiment, setups: &[Setup]) -> Option<String> {
     })
 }
 
-/// How the arms of `cell` are kept side by side, in the words of the report.
+/// The report's text about how the arms of `cell` share the machine.
 fn mode(cell: &Cell, shared: bool, launched: bool) -> String {
     let servers = if shared { "session" } else { "twin" };
     let mode = match cell.design {

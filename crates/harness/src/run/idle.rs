@@ -9,8 +9,8 @@ use super::{EpochPlan, EventLog, Run};
 use crate::load::frame::CellRunner;
 
 impl Run<'_> {
-    /// Watches the servers over an idle stretch, once in a cell whose plan has one: after its frames, when what the
-    /// load has left to do is done.
+    /// Watches the servers over an idle period, once in a cell whose plan has one. This is after its frames, when the
+    /// work that the load has left is done.
     pub(super) fn watch_idle(
         &self,
         part: &EpochPlan<'_>,

@@ -1,4 +1,4 @@
-//! When a cell is not worth the rest of its budget: its frames are invalid, one after the other.
+//! When to stop spending the budget of a cell: its frames are invalid, one after the other.
 
 use tithe_machine::fault::Fault;
 use tithe_model::invalid::Invalid;
@@ -8,22 +8,22 @@ const MOST: u32 = 3;
 /// Invalid frames in a row, for whatever reasons, after which a cell is given up.
 const MOST_OF_ANY: u32 = 8;
 
-/// The invalid frames at the end of those that were measured, as far as they say the same.
+/// The invalid frames at the end of the measured ones, as far as their reasons are the same.
 #[derive(Debug, Default)]
 pub(super) struct InvalidInARow {
     reason: String,
     count: u32,
-    /// For whatever reasons.
+    /// With any reasons.
     in_all: u32,
 }
 
 impl InvalidInARow {
-    /// Takes in the next frame, and why it is invalid.
+    /// Adds the next frame, and why it is invalid.
     ///
     /// # Errors
-    /// The reason, once three frames in a row have had it, or eight some reason. A disk that stands still for some
-    /// seconds passes, and so does a machine that is too busy to be watched or for its agents: what
-    /// [is of a busy machine](Invalid::is_of_a_busy_machine) counts among the eight alone.
+    /// The reason, once three frames in a row have had it, or eight any reason. A disk that hangs for some seconds
+    /// passes, and so does a machine that is too busy to be watched or to run its agents: what [is of a busy
+    /// machine](Invalid::is_of_a_busy_machine) counts only among the eight.
     pub(super) fn add(&mut self, invalid: Option<&Invalid>) -> Result<(), Fault> {
         let reason = invalid.map_or(String::new(), |why| without_numbers(&why.to_string()));
         self.count = match invalid {
@@ -45,7 +45,7 @@ impl InvalidInARow {
     }
 }
 
-/// `text` with every number in it made the same: counts, ports and times differ where the reason does not.
+/// `text` with all numbers made equal: the same reason may have other counts, ports and times.
 fn without_numbers(text: &str) -> String {
     let mut same = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -62,7 +62,7 @@ fn without_numbers(text: &str) -> String {
 mod tests {
     use super::*;
 
-    /// How many of `frames` are measured, and why the cell is given up then.
+    /// How many of `frames` are measured, and the reason for which the cell then ends.
     fn check(frames: &[Option<&str>]) -> (usize, Option<String>) {
         let mut invalid = InvalidInARow::default();
         for (number, frame) in frames.iter().enumerate() {

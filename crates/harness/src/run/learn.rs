@@ -1,4 +1,4 @@
-//! Workloads that learn from a running server what they do, before anything is planned or started.
+//! Workloads that learn their operations from a running server, before anything is planned or started.
 
 use tithe_machine::fault::Fault;
 use tithe_model::experiment::Experiment;
@@ -7,10 +7,10 @@ use tithe_plugin::{database::sql_of, product::Product, workload::Workload};
 use super::sharing;
 use crate::arms;
 
-/// Has those of `workloads` that learn from a server learn from that of the first arm of `experiment`.
+/// Lets those of `workloads` that learn from a server learn from that of the first arm of `experiment`.
 ///
 /// # Errors
-/// The workload's name, and everything that stands in the way.
+/// The workload's name, and all obstacles.
 pub fn learn(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dyn Workload>]) -> Result<(), String> {
     for (workload, described) in workloads.iter().zip(&experiment.workloads) {
         let Some(learns) = workload.learns() else { continue };

@@ -1,5 +1,5 @@
-//! Attached servers on this machine, or on one with an observer: which processes they are, so that their work is
-//! counted like that of servers that Tithe starts.
+//! Attached servers on this machine, or on one with an observer: finds their processes, so that their work is counted
+//! like that of servers that Tithe starts.
 //!
 //! All arms or none: an operation that is counted with its server costs more than one that is counted without.
 
@@ -30,23 +30,23 @@ use tithe_plugin::{data, database::Connect, session::Session};
 use super::{EpochPlan, Run};
 use crate::{agents::query::FileFingerprint, load::frame::StartedArm};
 
-/// How long a server is checked while nobody of Tithe's asks anything of it.
+/// How long a server is checked while Tithe sends it no requests.
 const IDLE_POLL: Duration = Duration::from_millis(300);
-/// Part of a processor that it may use then, for what servers do by themselves.
+/// Share of a processor that it may use then, for a server's own background work.
 const IDLE_SHARE: f64 = 0.05;
 
 /// What is known of the processes of attached servers.
 #[derive(Debug, Default)]
 pub(super) struct Located {
-    /// Servers by the arm's number; empty where some server is not seen.
+    /// Servers by the arm's number; empty if some server is not seen.
     pub servers: BTreeMap<usize, ServerLocation>,
-    /// What is to be told of each arm's server.
+    /// The text to report about each arm's server.
     pub words: BTreeMap<usize, String>,
-    /// What the reader should know of their counting.
+    /// Warnings for the reader about how they are counted.
     pub warnings: Vec<String>,
 }
 
-/// The server of an arm, where it is seen.
+/// The server of an arm, if it is seen.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ServerLocation {
     /// By its main process on this machine.
@@ -56,7 +56,7 @@ pub(super) enum ServerLocation {
 }
 
 impl ServerLocation {
-    /// The set-up of `server`, seen.
+    /// Stores this location in the set-up of `server`.
     pub fn put_into(self, server: &mut Server) {
         match self {
             Self::Here(process) => server.process = Some(process),
@@ -73,7 +73,7 @@ impl ServerLocation {
         }
     }
 
-    /// What the server has used so far, ns; `None` where that is not said.
+    /// Processor time of the server so far, ns; `None` if it is not reported.
     fn cpu_ns(&self) -> Option<u64> {
         match self {
             Self::Here(process) => Some(TaskWatch::whole(*process, 1)?.read().cpu_ns),
@@ -84,8 +84,7 @@ impl ServerLocation {
     }
 }
 
-/// Looks for the servers of `arms`, which are all attached, where they are; `shared` says that several arms stand on
-/// one.
+/// Searches for the servers of `arms`, which are all attached; `shared` means that several arms use one server.
 ///
 /// # Errors
 /// When a connection cannot be opened.
@@ -98,7 +97,7 @@ pub(super) fn locate(
     let mut found = BTreeMap::new();
     for (number, arm) in arms {
         let seen = match seen(run, part, *number, arm)? {
-            // Each would be charged with what the other one asks for.
+            // Each would be charged with the requests of the other one.
             Ok(_) if shared && part.cell.design == Design::Duet => Err("two arms of a duet use it at once".to_owned()),
             Ok(server) => counted(run, part, arm, server)?,
             Err(why) => Err(why),
@@ -129,7 +128,7 @@ pub(super) fn locate(
     Ok(located)
 }
 
-/// Each arm's server and how it is counted by the arm's number, where all are seen and counted in the same way.
+/// Each arm's server and how it is counted, by the arm's number, if all are seen and counted in the same way.
 fn all_alike(
     found: &BTreeMap<usize, Result<(ServerLocation, Counting), String>>,
 ) -> Option<Vec<(usize, ServerLocation, Counting)>> {
@@ -168,8 +167,8 @@ fn seen(
     Ok(observer.server_at(ends, known)?.map(remote))
 }
 
-/// What the observer of arm `number` says of its machine, and of the files of settings that it is to look at; nothing
-/// where it has none.
+/// What the observer of arm `number` reports about its machine and about its settings files; nothing if there is no
+/// observer.
 ///
 /// # Errors
 /// When it does not answer.
@@ -194,14 +193,14 @@ pub(super) fn machine(run: &Run<'_>, number: usize) -> Result<Vec<(Fact, String)
     Ok(facts)
 }
 
-/// A session to `server`, that of `arm`, as its clients have it.
+/// A session to `server`, that of `arm`, as its clients open it.
 fn open(run: &Run<'_>, part: &EpochPlan<'_>, arm: &StartedArm, server: &Server) -> Result<Session, Fault> {
     let workload = run.workloads[part.cell.workload].as_ref();
     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
     data::connect(run.product, server, &arm.setup, &how, workload)
 }
 
-/// What of a server is charged to an operation.
+/// The part of a server that is charged to an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Counting {
     /// The process of its connection.
@@ -222,7 +221,7 @@ impl Counting {
     }
 }
 
-/// The server of `arm`, which is `seen`, and how its work is counted; or why it cannot be.
+/// The server of `arm`, which is `seen`, and how its work is counted; or why that is impossible.
 fn counted(
     run: &Run<'_>,
     part: &EpochPlan<'_>,
@@ -234,7 +233,7 @@ fn counted(
     let mut session = open(run, part, arm, &server)?;
     let task = match &seen {
         ServerLocation::Here(_) => session.connection().server_task(),
-        // What the server itself says is all that is known of it.
+        // Only the server's own report is known about it.
         ServerLocation::Remote(_) => {
             session.connection().serving_process().map_or(ServerTask::Unknown, ServerTask::Process)
         }
@@ -249,7 +248,7 @@ fn counted(
     })
 }
 
-/// The part of a processor that `server` uses while Tithe asks nothing of it, where that is much.
+/// The share of a processor that `server` uses while Tithe sends it no requests, if that is high.
 fn busy(server: &ServerLocation) -> Option<f64> {
     let (before, begun) = (server.cpu_ns()?, Instant::now());
     std::thread::sleep(IDLE_POLL);

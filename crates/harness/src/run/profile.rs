@@ -1,5 +1,5 @@
-//! The profiled frames of a cell, of the same form as the measured ones and spread between them, so that both see the
-//! machine at the same speed: a machine that slows down slows some parts of an operation more than others.
+//! The profiled frames of a cell. They have the same form as the measured ones and are spread between them, so that
+//! both see the machine at the same speed: a slower machine slows some parts of an operation more than others.
 
 use tithe_machine::{fault::Fault, perf};
 use tithe_model::{
@@ -10,7 +10,7 @@ use tithe_model::{
 use super::{ChildProcesses, EventLog, Run, end_process};
 use crate::load::frame::CellRunner;
 
-/// Starts the servers of a cell for the time of that number.
+/// Starts the servers of a cell for the start of that number.
 pub(super) type StartAnew<'a> = dyn FnMut(u32, &mut CellRunner<'_>, &mut EventLog<'_>) -> Result<(), Fault> + 'a;
 
 /// The pairs of profiled frames of one cell.
@@ -18,15 +18,15 @@ pub(super) struct Profiling {
     /// Index of the cell.
     number: usize,
     starts: Starts,
-    /// Pairs that a run before this one has measured, which is taken up again.
+    /// Pairs that the earlier run measured, which this one continues.
     before: u32,
     /// Pairs that were measured.
     done: u32,
 }
 
 impl Profiling {
-    /// Of cell `number`, of which `before` pairs were measured; `None` where profiling is not asked for, or not
-    /// possible, which the run reports.
+    /// For cell `number`, with `before` pairs measured earlier; `None` if profiling is not asked for, or is impossible,
+    /// which the run reports.
     ///
     /// # Errors
     /// When the run folder cannot be written.
@@ -48,7 +48,7 @@ impl Profiling {
         Ok(Some(Self { number, starts: cell.starts, before, done: before }))
     }
 
-    /// True where pairs follow single frames, because servers are not started again between them.
+    /// True if pairs follow single frames, because servers are not restarted between them.
     pub fn follows_frames(&self) -> bool {
         self.starts == Starts::Once
     }
@@ -61,7 +61,7 @@ impl Profiling {
         if self.follows_frames() { due } else { due.min(PAIRS_OF_START) }
     }
 
-    /// Measures `pairs` in the process of its own that the database has, where it has one.
+    /// Measures `pairs` in the database's own process, if it has one.
     ///
     /// # Errors
     /// When a frame cannot be measured, or the run folder cannot be written.
@@ -75,7 +75,7 @@ impl Profiling {
     ) -> Result<(), Fault> {
         for _ in 0..pairs {
             for place in 0..2 {
-                // The sampled frame of a pair is the first of it, then the second, so that a drift does not count.
+                // The sampled frame of a pair is alternately its first and its second, so that drift cancels out.
                 if (self.done + place).is_multiple_of(2) {
                     runner.profile_next();
                 }
@@ -94,8 +94,7 @@ impl Profiling {
         Ok(())
     }
 
-    /// Measures the pairs that are left when the measured frames are over, on further starts where the cell has
-    /// several.
+    /// Measures the remaining pairs after the measured frames, on further starts if the cell has several.
     ///
     /// # Errors
     /// As [`Self::measure`]; when servers cannot be started.
@@ -122,13 +121,13 @@ impl Profiling {
     }
 }
 
-/// Pairs of `profiled` frames that cell `number` has, one that was not finished included.
+/// Pairs of `profiled` frames that cell `number` has, including an unfinished one.
 pub(super) fn pairs_done(profiled: &[ProfiledFrame], number: u32) -> u32 {
     let of_cell = profiled.iter().filter(|frame| frame.cell == number);
     of_cell.map(|frame| (frame.frame + 1).saturating_sub(PROFILED_FROM).div_ceil(2)).max().unwrap_or(0)
 }
 
-/// Why cell `number` cannot be profiled; `None` where it can.
+/// Why cell `number` cannot be profiled; `None` if it can.
 fn why_not(run: &Run<'_>, number: usize, runner: &CellRunner<'_>) -> Option<String> {
     if run.plan.cells[number].program {
         return Some("another program offers its load, whose slots are too long to compare samples in".to_owned());

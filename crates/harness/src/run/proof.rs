@@ -1,4 +1,4 @@
-//! What is checked before and after measuring: whether the data are right, and whether each protection was on.
+//! The checks before and after measuring: whether the data are right, and whether each protection was on.
 
 use tithe_machine::{
     clock::Clock,
@@ -23,7 +23,7 @@ use super::{EpochPlan, EventLog, Run};
 use crate::load::frame::StartedArm;
 
 impl Run<'_> {
-    /// Looks at the data of every arm and at every claim of every protected one.
+    /// Checks the data of every arm and every claim of every protected one.
     pub(super) fn prove(
         &self,
         part: &EpochPlan<'_>,
@@ -36,8 +36,8 @@ impl Run<'_> {
         self.evidence(part, phase, arms, event_log)
     }
 
-    /// Looks whether the data of every arm are as the workload's rules say. Data that are not make all figures of the
-    /// cell worthless, so that is an error and not a finding.
+    /// Checks whether the data of every arm satisfy the workload's rules. Wrong data make all figures of the cell
+    /// worthless, so that is an error and not a finding.
     fn check_data(
         &self,
         part: &EpochPlan<'_>,
@@ -50,7 +50,7 @@ impl Run<'_> {
             .try_for_each(|arm| self.check_data_of(part, (phase, phase == Phase::Before), arm, event_log))
     }
 
-    /// The same of one arm, whose data are `fresh` where no load has changed them.
+    /// The same for one arm, whose data are `fresh` if no load has changed them.
     pub(super) fn check_data_of(
         &self,
         part: &EpochPlan<'_>,
@@ -59,7 +59,7 @@ impl Run<'_> {
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         let workload = self.workloads[part.cell.workload].as_ref();
-        // What another program's data must be like, nobody but the program knows.
+        // Only the other program knows its rules for the data.
         let Load::Clients(clients) = workload.offered_by() else { return Ok(()) };
         let mut session = self.session_of(&started.server, &started.setup, workload)?;
         let name = |fault| match fault {
@@ -72,13 +72,13 @@ impl Run<'_> {
         event_log.found(self.disclosed(part, (phase, arm), ("consistency", claim), (holds, control)))
     }
 
-    /// A session of the workload's on `server`, outside of the load.
+    /// A session of the workload on `server`, outside of the load.
     pub(super) fn session_of(&self, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<Session, Fault> {
         let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
         data::connect(self.product, server, setup, &how, workload)
     }
 
-    /// That a `check` of the workload's own holds on arm `arm`: where one does not, the cell ends without a finding.
+    /// Runs a `check` of the workload's own on arm `arm`: if it fails, the cell ends without a finding.
     pub(super) fn disclosed(
         &self,
         part: &EpochPlan<'_>,
@@ -101,7 +101,7 @@ impl Run<'_> {
         }
     }
 
-    /// Everything that is checked of arm `arm` at `address`, each check with the protection that it is about.
+    /// All checks of arm `arm` at `address`, each with the protection that it is about.
     pub(super) fn checks_of<'w>(
         &self,
         arm: usize,
@@ -116,7 +116,7 @@ impl Run<'_> {
         checks
     }
 
-    /// Looks at every claim of every protected arm, and at the plain arm for its control.
+    /// Checks every claim of every protected arm, and the plain arm for its control.
     fn evidence(
         &self,
         part: &EpochPlan<'_>,
@@ -168,7 +168,7 @@ impl Run<'_> {
     }
 }
 
-/// The set-up of `arm` with its sessions switched as the measured ones are.
+/// The set-up of `arm` with its sessions switched like the measured ones.
 pub(super) fn of_measured_sessions(arm: &StartedArm) -> Setup {
     let mut setup = arm.setup.loaded().into_owned();
     setup.session_statements.extend(arm.on.iter().cloned());

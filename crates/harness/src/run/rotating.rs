@@ -1,8 +1,8 @@
-//! Keys that are changed while frames are measured: the threads that have it done, and what they saw.
+//! Keys that are rotated while frames are measured: the threads that do it, and their results.
 //!
-//! One change follows the other, over the frames of an epoch, which cut them where they happen to be: all parts of a
-//! change are measured as often as they take place. The last one is let come to its end after the last frame, and is
-//! not counted.
+//! One rotation follows the other, across the frames of an epoch. Frames begin at random points of a rotation, so all
+//! parts of a rotation are measured in proportion to their duration. The last rotation is completed after the last
+//! frame, and is not counted.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ use tithe_plugin::rotation::Rotator;
 use super::{EventLog, Run};
 use crate::{arms, load::frame::CellRunner};
 
-/// The threads of one epoch; when dropped they begin nothing more, and the programs that they run are ended.
+/// The threads of one epoch. When dropped, they begin nothing more, and the programs that they run are ended.
 pub(super) struct Rotating {
     stop: Arc<AtomicBool>,
     sidecars: Vec<Sidecar>,
@@ -28,10 +28,10 @@ pub(super) struct Rotating {
     threads: Vec<(usize, JoinHandle<Outcome>)>,
 }
 
-/// How long each change of a key took, or why one failed.
+/// How long each rotation of a key took, or why one failed.
 type Outcome = Result<Vec<Duration>, Fault>;
 
-/// How long the changes of each arm's key took, by arm, in the order in which there was a first one.
+/// How long the rotations of each arm's key took, by arm, in the order of each arm's first one.
 #[derive(Debug, Default)]
 pub(super) struct Rotations(Vec<(usize, Vec<Duration>)>);
 
@@ -49,12 +49,12 @@ impl Run<'_> {
             let (paused_ns, stop) = (Arc::clone(&runner.paused_ns()[arm]), Arc::clone(&stop));
             Ok((arm, threads::spawn(move || until(&stop, rotator.as_mut(), &paused_ns))?))
         });
-        // Those that were started end where the machine refuses one.
+        // If the machine refuses a thread, those that were started end.
         let threads = threads.collect::<Result<_, Fault>>().inspect_err(|_| stop.store(true, Ordering::SeqCst))?;
         Ok(Rotating { threads, stop, sidecars })
     }
 
-    /// Tells how often keys were changed and how long that took, in the facts of the arms of `cell`.
+    /// Records in the facts of the arms of `cell` how often keys were rotated and how long that took.
     pub(super) fn tell_rotations(
         &self,
         cell: usize,
@@ -74,8 +74,8 @@ impl Run<'_> {
     }
 }
 
-/// Has `rotator` change the key again and again until `stop` is set; how long the server ran during each, which has
-/// `stood` still for so many ns.
+/// Lets `rotator` rotate the key again and again until `stop` is set. Returns how long the server ran during each
+/// rotation; `stood` counts the ns that it was paused.
 fn until(stop: &AtomicBool, rotator: &mut dyn Rotator, paused_ns: &AtomicU64) -> Outcome {
     let mut took = Vec::new();
     while !stop.load(Ordering::SeqCst) {
@@ -90,15 +90,15 @@ fn until(stop: &AtomicBool, rotator: &mut dyn Rotator, paused_ns: &AtomicU64) ->
 }
 
 impl Rotating {
-    /// True once a key could not be changed; [`Rotating::end`] says why.
+    /// True once a key could not be rotated; [`Rotating::end`] returns the reason.
     pub(super) fn failed(&self) -> bool {
         self.threads.iter().any(|(_, thread)| thread.is_finished())
     }
 
-    /// Has the changes that are under way come to their end, and adds those that ended before to `rotations`.
+    /// Waits for the rotations in progress, and adds those that ended before to `rotations`.
     ///
     /// # Errors
-    /// The first change that failed.
+    /// The first rotation that failed.
     pub(super) fn end(mut self, rotations: &mut Rotations) -> Result<(), Fault> {
         self.stop.store(true, Ordering::SeqCst);
         for (arm, thread) in std::mem::take(&mut self.threads) {
@@ -112,7 +112,7 @@ impl Rotating {
 impl Drop for Rotating {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::SeqCst);
-        // Volumes cannot be taken away while a program works on them.
+        // Volumes cannot be removed while a program works on them.
         self.sidecars.iter().for_each(Sidecar::dismiss);
     }
 }
@@ -126,14 +126,14 @@ impl Rotations {
     }
 }
 
-/// How many there were, and how long they took.
+/// The number of rotations, and how long they took.
 fn reported(took: &[Duration]) -> String {
     let mut seconds: Vec<f64> = took.iter().map(Duration::as_secs_f64).collect();
     seconds.sort_unstable_by(f64::total_cmp);
     let (Some(least), Some(most)) = (seconds.first(), seconds.last()) else {
         return "none came to its end while measuring".to_owned();
     };
-    // The lower one of the two in the middle: one that took place.
+    // The lower one of the two in the middle: a duration that occurred.
     let median = seconds[(seconds.len() - 1) / 2];
     format!(
         "{} while measuring; one takes {median:.2} s (median; {least:.2} to {most:.2} s) of the time in which the arm's server runs",
@@ -147,7 +147,7 @@ mod tests {
 
     use super::*;
 
-    /// Changes keys until it has done so `left` times, and then sets `stop` or fails.
+    /// Rotates keys until it has done so `left` times, and then sets `stop` or fails.
     struct Counting<'a> {
         left: u32,
         stop: Option<&'a AtomicBool>,

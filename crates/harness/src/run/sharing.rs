@@ -1,8 +1,8 @@
-//! Which arms are on one server, and on whose data.
+//! Which arms share a server, and which share data.
 //!
-//! A server that Tithe starts has one arm. An attached one may have several: the same server under two URLs is known by
-//! what it says of itself. Arms that come by the same URL, store the same and change nothing work on the same data; all
-//! others have a space of their own each, so that no arm meets what another one wrote.
+//! A server that Tithe starts has one arm. An attached one may have several: the same server under two URLs is
+//! recognised by the identity that it reports. Arms with the same URL that store the same and change nothing work on
+//! the same data. All others have a space of their own each, so that no arm sees what another one wrote.
 
 use tithe_machine::{
     fault::Fault,
@@ -16,7 +16,7 @@ use tithe_plugin::{
 
 use super::Run;
 
-/// Which arms are on one server, and on whose data; by the arm's number.
+/// Which arms share a server, and which share data; by the arm's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Sharing {
     /// The first arm on its server.
@@ -25,23 +25,23 @@ pub(super) struct Sharing {
     data: Vec<usize>,
 }
 
-/// What of an arm decides about it.
+/// The properties of an arm that decide this.
 struct ArmPlace<'a> {
     name: &'a str,
     url: Option<&'a Url>,
-    /// Tells its server from all others.
+    /// Distinguishes its server from all others.
     identity: String,
-    /// It stores something else than the plain arm, or statements are said about its tables.
+    /// It stores something else than the plain arm, or has statements about its own tables.
     own: bool,
 }
 
 impl Sharing {
-    /// Of the arms of `run` set up as `setups`, whose clients change data where the workload `writes`; gives those a
-    /// space of their own that need one. Asks attached servers who they are and whether they can be measured, and
-    /// nothing else.
+    /// For the arms of `run`, set up as `setups`, whose clients change data if the workload `writes`; gives those arms
+    /// a space of their own that need one. Asks attached servers only for their identity and whether they can be
+    /// measured.
     ///
     /// # Errors
-    /// When a server cannot be measured or does not say who it is, or arms share servers that cannot.
+    /// When a server cannot be measured or does not report its identity, or arms share servers that cannot be shared.
     pub fn find(run: &Run<'_>, setups: &mut [Setup], writes: bool) -> Result<Self, Fault> {
         let arms = run.plan.experiment.arms.iter().zip(setups.iter());
         refuse(run.product, arms.clone().filter_map(|(arm, setup)| Some((arm, arm.url.as_ref()?, setup))))?;
@@ -64,12 +64,12 @@ impl Sharing {
         Ok(sharing)
     }
 
-    /// Of so many arms that are one server in turn: all work on the data of the first.
+    /// For this number of arms that are one server in turn: all work on the data of the first.
     pub fn in_turn(arms: usize) -> Self {
         Self { servers: vec![0; arms], data: vec![0; arms] }
     }
 
-    /// `writes`: arms change their data, so that none works on another one's.
+    /// `writes`: arms change their data, so none may work on another one's.
     fn of(places: &[ArmPlace<'_>], writes: bool) -> Self {
         let first = |number: usize, same: &dyn Fn(&ArmPlace<'_>, &ArmPlace<'_>) -> bool| {
             (0..number).find(|earlier| same(&places[*earlier], &places[number])).unwrap_or(number)
@@ -121,13 +121,13 @@ impl Sharing {
         self.data[number]
     }
 
-    /// What is added to the name of the space in which the data of arm `number` are: nothing for the first on a server.
+    /// The suffix of the name of the space with the data of arm `number`: empty for the first on a server.
     fn suffix(&self, number: usize) -> String {
         let owner = self.data[number];
         if self.servers[owner] == owner { String::new() } else { format!("_{}", owner + 1) }
     }
 
-    /// Where the data of arms on one server are, in words; `None` where there are several servers.
+    /// Where the data of arms on one server are, as text; `None` if there are several servers.
     pub fn in_words(&self) -> Option<String> {
         let sets = self.data.iter().enumerate().filter(|(number, owner)| number == *owner).count();
         self.is_one_server().then(|| match sets {
@@ -138,8 +138,8 @@ impl Sharing {
     }
 }
 
-/// What tells the server of `arm`, at `url`, from all others: what it says of itself, or else where its URL leads. One
-/// that cannot be measured is refused.
+/// The identity of the server of `arm`, at `url`: what it reports, or otherwise the hosts of its URL. A server that
+/// cannot be measured is refused.
 ///
 /// # Errors
 /// When it cannot be measured or reached.
@@ -148,8 +148,8 @@ pub(super) fn identity(database: &dyn Database, arm: &Arm, url: &Url, setup: &Se
     said(database, arm, url, setup)
 }
 
-/// Refuses `arms`, each with its URL and set-up, where one of them cannot be measured: with everything that they lack,
-/// once each.
+/// Refuses `arms`, each with its URL and set-up, if one of them cannot be measured: with all that they lack, each item
+/// once.
 fn refuse<'a>(database: &dyn Database, arms: impl Iterator<Item = (&'a Arm, &'a Url, &'a Setup)>) -> Result<(), Fault> {
     let mut all: Vec<(&str, String)> = Vec::new();
     for (arm, url, setup) in arms {
@@ -165,19 +165,19 @@ fn refuse<'a>(database: &dyn Database, arms: impl Iterator<Item = (&'a Arm, &'a 
     if lines.is_empty() { Ok(()) } else { Err(Fault::Refused(lines.join("; besides, "))) }
 }
 
-/// What the server of `arm`, at `url`, says of itself, or else where its URL leads.
+/// The identity that the server of `arm`, at `url`, reports, or otherwise the hosts of its URL.
 fn said(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<String, Fault> {
     let said = database.identity(&at(url), setup);
     Ok(said.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?.unwrap_or_else(|| place_of(url)))
 }
 
-/// The server at `url`, of which nothing else is known.
+/// The server at `url`, about which nothing else is known.
 pub(super) fn at(url: &Url) -> Server {
     let address = Address::Attached(url.clone());
     Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
 }
 
-/// Where `url` leads, for every client and in every way: its hosts.
+/// The hosts of `url`, which are the same for every client and every login.
 pub(super) fn place_of(url: &Url) -> String {
     let redacted = url.redacted();
     let rest = redacted.split_once("://").map_or(redacted.as_str(), |(_, rest)| rest);
@@ -191,7 +191,7 @@ mod tests {
 
     use super::*;
 
-    /// Arms by URL, server and whether it needs data of its own.
+    /// Arms by URL, server and whether they need data of their own.
     fn check(arms: &[(&str, &str, bool)], writes: bool, expected: Expect) {
         let urls: Vec<Url> = arms.iter().map(|(url, ..)| Url::new(*url)).collect();
         let places: Vec<_> = arms

@@ -9,18 +9,18 @@ pub(super) struct StartsOfEpoch {
     starts: Starts,
     /// Epochs of the cell.
     epochs: u32,
-    /// Starts of a cell that is to have one epoch which came before it, in a run that is taken up again.
+    /// Starts of a cell with one planned epoch in earlier runs that this one continues.
     earlier: u32,
-    /// How many there are to be.
+    /// The number that is planned.
     planned: u32,
-    /// How many came after the first.
+    /// The number after the first.
     pub begun: u32,
-    /// Load of the epoch before this one, ns.
+    /// Load of the epoch before the current start, ns.
     before_ns: u64,
 }
 
 impl StartsOfEpoch {
-    /// Of `cell`, which has had `first_start` starts.
+    /// For `cell`, which has had `first_start` starts.
     pub fn new(cell: &Cell, first_start: u32) -> Self {
         let earlier = if cell.epochs == 1 { first_start } else { 0 };
         let planned = cell.starts_per_epoch().saturating_sub(earlier).max(1);
@@ -37,7 +37,7 @@ impl StartsOfEpoch {
         }
     }
 
-    /// Has the present start had its share of the load, as nearly as whole frames allow?
+    /// Has the current start had its share of the load, as exactly as whole frames allow?
     pub fn is_whole(&self, spent_ns: u64, frame_ns: u64, load_ns: u64) -> bool {
         match self.starts {
             Starts::Once | Starts::EveryFrame => true,
@@ -49,7 +49,7 @@ impl StartsOfEpoch {
         }
     }
 
-    /// Divides what is left of the load as the listener advises. Several epochs are planned by the caller.
+    /// Divides the remaining load as the listener advises. The caller plans several epochs.
     pub fn follow(&mut self, advice: Advice) {
         if let (Starts::Several(_), Some(starts), 1) = (self.starts, advice.starts, self.epochs) {
             self.planned = starts.saturating_sub(self.earlier).max(self.begun + 1);
@@ -130,7 +130,7 @@ mod tests {
         let mut starts = of(Starts::Several(4), 1);
         assert_eq!([10, 19, 20, 30].map(|spent_ns| starts.is_whole(spent_ns, 10, 100)), [false, false, true, true]);
         starts.next(20);
-        // A third of what is left.
+        // A third of the remaining load.
         assert_eq!([20, 30, 41, 42].map(|spent_ns| starts.is_whole(spent_ns, 10, 100)), [false, false, true, true]);
         assert!(!starts.is_whole(20, 1000, 100));
     }
@@ -139,7 +139,7 @@ mod tests {
     fn what_is_left_is_divided_as_advised() {
         let advised = |several, advice| measured(of(Starts::Several(several), 1), (10, 160), advice);
         assert_eq!(advised(2, (3, Some(8))), [4, 2, 2, 2, 1, 2, 1, 2]);
-        // What has begun is not taken back.
+        // Starts that have begun stay.
         assert_eq!(advised(8, (4, Some(1))), [2, 2, 12]);
         assert_eq!(advised(4, (4, None)), [4, 4, 4, 4]);
         assert_eq!(measured(of(Starts::Several(2), 3), (10, 160), (3, Some(8))), [8, 8], "epochs were asked for");

@@ -1,9 +1,9 @@
 //! An epoch of a server that its provider switches: sides of minutes, in pairs whose order is drawn.
 //!
-//! Both arms are the one server, on the same data. Before each side the server is switched, where it has to be, and
-//! checked; then come the side's frames, and another look. The looks of both sides of a pair make its findings: a
-//! protection must be seen on one side and not on the other. A pair is an epoch and a start to readers of the
-//! records, because the switch is what repeats.
+//! Both arms are the same server, on the same data. Before each side the server is switched, if necessary, and checked;
+//! then come the side's frames, and another check. The checks of both sides of a pair make its findings: a protection
+//! must be seen on one side and not on the other. Readers of the records treat a pair as an epoch and a start, because
+//! the switch is what repeats.
 
 use std::slice;
 
@@ -24,23 +24,23 @@ use super::{
 };
 use crate::load::frame::{CellRunner, StartedArm};
 
-/// What findings call the provider's switch in place of a protection.
+/// The name of the provider's switch in findings, in place of a protection.
 const SWITCH: &str = "switch";
 
-/// What is claimed where nothing but the provider's word is to be had.
+/// The claim if only the provider's statement is available.
 fn provider_claim(switch: Option<&ProviderSwitch>) -> String {
     let by_command = switch.is_some_and(|switch| !switch.ready_command.is_empty());
     let who = if by_command { "its own `ready`" } else { "the server" };
     format!("the provider's command succeeded, and {who} reports that it is on, and off on the other side")
 }
 
-/// What was seen of one arm at one end of its side: of each check, and last what the server says of itself.
+/// The evidence of one arm at one end of its side: of each check, and last the server's own report.
 struct SideEvidence {
     checks: Vec<Option<CheckResult>>,
     told: Observation,
 }
 
-/// What one check saw, and what its claim was narrowed to.
+/// The result of one check, and what its claim was narrowed to.
 struct CheckResult {
     observation: Observation,
     narrowed: Option<&'static str>,
@@ -92,7 +92,7 @@ impl Run<'_> {
         Ok(measured)
     }
 
-    /// One side of the pair that `part` is about, while the server is `arm`; `None` where the run was stopped in it.
+    /// One side of the pair of `part`, while the server is `arm`; `None` if the run was stopped in it.
     fn side(
         &self,
         part: &EpochPlan<'_>,
@@ -109,7 +109,7 @@ impl Run<'_> {
         let fresh = measured.frames == 0;
         self.check_data_of(part, (Phase::Before, fresh), (arm, &runner.arms()[arm]), event_log)?;
         let before = self.gather_evidence(part, Phase::Before, (arm, switched), runner.arms(), event_log);
-        // Checks write, and what they wrote is not to be settled while the side is measured.
+        // Checks write, and their writes must not be settled while the side is measured.
         settle(&runner.arms()[arm])?;
         if let WarmUp::Fixed { ns } = cell.after_start {
             runner.warm_up_next(ns);
@@ -122,7 +122,7 @@ impl Run<'_> {
             event_log.folder.frame(self.plan, &frame, &slots)?;
             let invalid = frame.invalid.clone();
             event_log.add(Event::FrameDone { cell: part.number as u32, frame: frame.frame, invalid })?;
-            // A pair counts whole or not at all, so that nothing ends a cell between its sides.
+            // A pair counts as a whole or not at all, so nothing ends a cell between its sides.
             _ = event_log.listener.frame(&frame, &slots);
             run_state.served.add(slice::from_ref(&frame), &slots);
             run_state.invalid.add(frame.invalid.as_ref())?;
@@ -134,7 +134,7 @@ impl Run<'_> {
         Ok(Some(Side { before, after }))
     }
 
-    /// Looks at the server while it is `arm`, with every check of the protected arm.
+    /// Checks the server while it is `arm`, with every check of the protected arm.
     fn gather_evidence(
         &self,
         part: &EpochPlan<'_>,
@@ -148,7 +148,7 @@ impl Run<'_> {
         let setup = proof::of_measured_sessions(started);
         let mut checks = Vec::new();
         for check in self.checks_of(1, workload, &started.server.address).into_iter().map(|(_, check)| check) {
-            // What brings its own control says nothing of the side without the protection.
+            // A check with a control of its own needs no result from the side without the protection.
             if arm == 0 && check.entry().control != Control::PlainArm {
                 checks.push(None);
                 continue;
@@ -170,7 +170,7 @@ impl Run<'_> {
         SideEvidence { checks, told: switched.observe(arm) }
     }
 
-    /// Tells what the looks at both sides of a pair, the plain one first, prove together.
+    /// Records what the checks of both sides of a pair, the plain one first, prove together.
     fn tell_pair(
         &self,
         part: &EpochPlan<'_>,

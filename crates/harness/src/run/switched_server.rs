@@ -1,9 +1,8 @@
-//! What has the provider of a server switch it, and waits until the server says so.
+//! Lets the provider of a server switch it, and waits until the server confirms it.
 //!
-//! A command's own word is not believed: after it the server is asked, through a connection as the clients of the
-//! coming side have it (or by a command of the provider's, where no connection can), until its answer is the one that
-//! is wanted. What the server was when it was found is asked
-//! first, so that it can be left so. Nothing is measured here.
+//! A command's exit status is not trusted. After it the server is asked repeatedly until it gives the expected answer,
+//! over a connection like those of the coming side's clients, or by a command of the provider's if no connection can
+//! ask. The original state is asked first, so that it can be restored. Nothing is measured here.
 
 use std::time::{Duration, Instant};
 
@@ -25,13 +24,13 @@ use super::{EventLog, Run, sharing};
 /// Time between two questions to a server that is being switched.
 const PAUSE: Duration = Duration::from_millis(500);
 
-/// Time between two looks at the switch.
+/// Time between two reports about the switch.
 const TOLD_EVERY: Duration = Duration::from_secs(1);
 
-/// How the two arms are called in `switch`, by their numbers.
+/// The names of the two arms in `switch`, by their numbers.
 const NAMES: [&str; 2] = ["off", "on"];
 
-/// The server that both arms are in turn.
+/// The server that is both arms in turn.
 pub(super) struct SwitchedServer<'r> {
     run: &'r Run<'r>,
     switch: &'r ProviderSwitch,
@@ -39,36 +38,36 @@ pub(super) struct SwitchedServer<'r> {
     cell: u32,
     /// The server as the clients of each arm reach it.
     servers: Vec<(Server, Setup)>,
-    /// What it was when it was last reached, so that both arms are known to be one.
+    /// Its identity when it was last reached, to prove that both arms are the same server.
     reached: Option<Reached>,
-    /// Environment variables that the commands do not see: secrets of Tithe's are in them.
+    /// Environment variables that the commands do not get: they contain secrets of Tithe's.
     hidden: Vec<String>,
-    /// The arm that it was when it was found; `None` before anybody has asked.
+    /// The arm that it was originally; `None` before the first question.
     found: Option<usize>,
-    /// The arm that it is; `None` where that is not known.
+    /// The arm that it is; `None` if that is unknown.
     now: Option<usize>,
-    /// How long the last switch to each arm took, in words.
+    /// How long the last switch to each arm took, as text.
     took: [String; 2],
 }
 
-/// A server that a URL led to.
+/// A server that was reached by a URL.
 struct Reached {
-    /// What it says of itself.
+    /// The identity that it reports.
     identity: String,
-    /// Its hosts, as the URL has them.
+    /// Its hosts, from the URL.
     place: String,
 }
 
 impl Reached {
-    /// True for the server that is `known`. One that its provider has restarted says otherwise of itself where that
-    /// is `of_process`, and is known by its place.
+    /// True for the `known` server. If its reported identity is that of a process (`of_process`), it changes with a
+    /// restart, and the server is recognised by its place.
     fn is(&self, known: &Self, of_process: bool) -> bool {
         self.identity == known.identity || of_process && self.place == known.place
     }
 }
 
 impl<'r> SwitchedServer<'r> {
-    /// For the cell of this number; `None` where no provider switches anything.
+    /// For the cell of this number; `None` if no provider switches anything.
     pub fn of(run: &'r Run<'r>, cell: u32) -> Option<Self> {
         let switch = run.plan.experiment.switch()?;
         let server = |url: &Url| {
@@ -84,10 +83,10 @@ impl<'r> SwitchedServer<'r> {
         Some(Self { run, switch, cell, servers, reached: None, hidden, found: None, now: None, took })
     }
 
-    /// Asks the server what it is, before anything is switched.
+    /// Asks the server which arm it is, before anything is switched.
     ///
     /// # Errors
-    /// When it cannot be asked, whichever arm's way it is reached, or answers neither true nor false.
+    /// When it cannot be asked in either arm's way, or its answer is neither true nor false.
     pub fn find(&mut self) -> Result<(), Fault> {
         let said = self.says(0).or_else(|fault| self.says(1).map_err(|_| fault));
         let found =
@@ -96,8 +95,8 @@ impl<'r> SwitchedServer<'r> {
         Ok(())
     }
 
-    /// Has the server be `arm`, and looks whether it is the one that the other arm is. Where the run was stopped
-    /// meanwhile it may be neither.
+    /// Switches the server to `arm`, and checks whether it is the same server as for the other arm. If the run was
+    /// stopped meanwhile, it may be neither.
     ///
     /// # Errors
     /// As [`SwitchedServer::turn`]; when the URLs lead to two servers, or to one that cannot be measured.
@@ -119,28 +118,28 @@ impl<'r> SwitchedServer<'r> {
         Ok(())
     }
 
-    /// Has the server be `arm`. Where the run is stopped while the server is waited for, it may not be yet.
+    /// Switches the server to `arm`. If the run is stopped during the wait for the server, it may not be that arm yet.
     ///
     /// # Errors
-    /// When the provider's command fails, and when the server does not say in time that it is.
+    /// When the provider's command fails, and when the server does not confirm it in time.
     pub fn turn(&mut self, arm: usize, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
         let switched = self.turn_unless(arm, &|run: &Run<'_>| run.cancelled(), event_log)?;
         switched.map_or(Ok(()), |event| event_log.add(event))
     }
 
-    /// Has the server be `arm`, also after the run was stopped, and whether or not that can be written down.
+    /// Switches the server to `arm`, even after the run was stopped, and even if that cannot be recorded.
     ///
     /// # Errors
     /// As [`SwitchedServer::turn`].
     pub fn turn_back(&mut self, arm: usize, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
         if let Some(event) = self.turn_unless(arm, &|_| false, event_log)? {
-            // A folder that cannot be written ends the run by what is written next.
+            // A folder that cannot be written ends the run at the next write.
             let _ = event_log.add(event);
         }
         Ok(())
     }
 
-    /// Leaves the server as it was found; says what is to be done where that fails.
+    /// Restores the server's original state; reports what to do if that fails.
     ///
     /// # Errors
     /// When the run folder cannot be written.
@@ -154,7 +153,7 @@ impl<'r> SwitchedServer<'r> {
         ))
     }
 
-    /// What the server says of itself while it is to be `arm`, as one look at that arm.
+    /// The server's own report while it is to be `arm`, as one observation of that arm.
     pub fn observe(&self, arm: usize) -> Observation {
         match self.says(arm) {
             Ok(1) => Observation::Protected(format!("`ready` answers that it is on{}", self.took[1])),
@@ -163,7 +162,7 @@ impl<'r> SwitchedServer<'r> {
         }
     }
 
-    /// What is to be written down; `None` where the server was `arm` already, or where the run was stopped.
+    /// The event to record; `None` if the server was `arm` already, or if the run was stopped.
     fn turn_unless(
         &mut self,
         arm: usize,
@@ -174,7 +173,7 @@ impl<'r> SwitchedServer<'r> {
             return Ok(None);
         }
         let (began, timeout) = (Instant::now(), Duration::from_secs_f64(self.switch.timeout_s));
-        // Whatever becomes of it, it is not known to be what it was.
+        // Whatever happens, its state is unknown from here on.
         self.now = None;
         let mut watch = Watch { cell: self.cell, arm: arm as u32, began, timeout, told: None };
         let command = command_of(self.command(arm));
@@ -211,7 +210,7 @@ impl<'r> SwitchedServer<'r> {
         if arm == 1 { &self.switch.on } else { &self.switch.off }
     }
 
-    /// The arm that the server says it is, asked as the clients of `arm` reach it, or by the provider's command.
+    /// The arm that the server reports, asked like the clients of `arm` reach it, or by the provider's command.
     fn says(&self, arm: usize) -> Result<usize, Fault> {
         let answer = if self.switch.ready_command.is_empty() { self.asked(arm)? } else { self.told()? };
         let answer = answer.ok_or_else(|| Fault::Refused("it has no answer".to_owned()))?;
@@ -220,14 +219,14 @@ impl<'r> SwitchedServer<'r> {
         Ok(usize::from(is_on))
     }
 
-    /// The server's own answer to the question, asked as the clients of `arm` reach it.
+    /// The server's own answer to the question, asked like the clients of `arm` reach it.
     fn asked(&self, arm: usize) -> Result<Option<String>, Fault> {
         let (server, setup) =
             self.servers.get(arm).ok_or_else(|| Fault::Machine(format!("there is no arm {arm} to ask")))?;
         self.run.product.ask(server, setup, &self.switch.ready)
     }
 
-    /// The last line of what the provider's command says.
+    /// The last line of the output of the provider's command.
     fn told(&self) -> Result<Option<String>, Fault> {
         let timeout = Duration::from_secs_f64(self.switch.timeout_s);
         let text = process::run_own(&command_of(&self.switch.ready_command), &self.hidden, timeout, &mut || ())?;
@@ -235,7 +234,7 @@ impl<'r> SwitchedServer<'r> {
     }
 }
 
-/// What is run of a program and its arguments.
+/// The command for a program and its arguments.
 fn command_of(words: &[String]) -> Command {
     Command {
         program: words.first().map(String::as_str).unwrap_or_default().into(),
@@ -264,7 +263,7 @@ impl Watch {
     }
 }
 
-/// What servers call true and false; `None` for anything else.
+/// True and false in the words of servers; `None` for anything else.
 fn truth(answer: &str) -> Option<bool> {
     match answer.trim().to_ascii_lowercase().as_str() {
         "t" | "true" | "1" | "on" | "yes" => Some(true),

@@ -2,9 +2,10 @@
 
 use tithe_machine::{fault::Fault, threads};
 
-/// Does `work` for each of `items`, each in a thread of its own; what came of them, in their order.
+/// Does `work` for each of `items`, each in a thread of its own; returns the results, in their order.
 ///
-/// A server dies with the thread that has started it: `work` may start nothing that is to stay.
+/// A server dies with the thread that has started it: `work` must not start anything that is to stay.
+///
 ///
 /// # Errors
 /// The first fault in the order of `items`, when all have ended.
@@ -37,7 +38,7 @@ mod tests {
     fn all_work_at_once_and_the_first_fault_counts() {
         let meeting = Barrier::new(3);
         let work = |item: u32| {
-            // Nobody passes before all are there.
+            // No thread passes before all are there.
             meeting.wait();
             if item > 1 { Err(Fault::Machine(format!("no {item}"))) } else { Ok(item * 10) }
         };

@@ -9,7 +9,7 @@ pub struct Driver {
     pub name: String,
     /// Its own name: `xts-aes-aesni`.
     pub driver: String,
-    /// The kernel takes the implementation with the highest.
+    /// The kernel uses the implementation with the highest priority.
     pub priority: i64,
 }
 
@@ -18,12 +18,12 @@ pub struct Driver {
 const FAST: [&str; 11] = ["aesni", "vaes", "-avx", "-sse", "-ce", "neonbs", "ppc", "s390", "zvk", "qat", "ccp"];
 
 impl Driver {
-    /// True when it computes with ordinary instructions what the processor may have special ones for.
+    /// True when it uses ordinary instructions although the processor may have special ones for the cipher.
     pub fn slow(&self) -> bool {
         !FAST.iter().any(|part| self.driver.contains(part))
     }
 
-    /// `xts(aes) by xts-aes-aesni`, with a warning where it is slow.
+    /// `xts(aes) by xts-aes-aesni`, with a warning if it is slow.
     pub fn in_words(&self) -> String {
         let warning = if self.slow() { ", which uses no AES instructions of the processor" } else { "" };
         format!("{} by {}{warning}", self.name, self.driver)

@@ -1,4 +1,4 @@
-//! What proves that a volume was encrypted.
+//! Evidence that a volume was encrypted.
 
 use std::{
     fs::{self, File},
@@ -31,8 +31,8 @@ fn spec_of<'a>(context: &'a CheckContext<'_>) -> Result<&'a VolumeSpec, Fault> {
     context.setup.volume.as_ref().ok_or_else(|| Fault::Machine("the arm has no volume".to_owned()))
 }
 
-/// Writes canaries through the measured path and one file of its own, and looks for them in the image: the disk. In the
-/// mounted view its own file must be seen, or nothing is proven. Id `raw-image`.
+/// Writes canaries through the measured path and one file of its own, and searches for them in the image, which is the
+/// disk. The mounted view must show its own file, or nothing is proven. Id `raw-image`.
 pub struct RawImage;
 
 impl RawImage {
@@ -98,10 +98,10 @@ impl Check for RawImage {
     }
 }
 
-/// Reads what was ever written to a sparse file, and passes over the rest.
+/// Reads the written parts of a sparse file, and skips the holes.
 struct Written {
     file: File,
-    /// Up to here there is data.
+    /// End of the current stretch of data.
     end: u64,
     at: u64,
 }
@@ -111,7 +111,7 @@ impl Written {
         Self { file, end: 0, at: 0 }
     }
 
-    /// Goes to the next data; `false` at the end of the file.
+    /// Moves to the next data; `false` at the end of the file.
     fn advance(&mut self) -> io::Result<bool> {
         let Some(start) = self.seek(SeekFrom::Data(self.at))? else { return Ok(false) };
         self.end = self.seek(SeekFrom::Hole(start))?.unwrap_or(start);
@@ -119,7 +119,7 @@ impl Written {
         Ok(self.end > self.at)
     }
 
-    /// `None` where there are no more data.
+    /// `None` if there are no more data.
     fn seek(&self, from: SeekFrom) -> io::Result<Option<u64>> {
         match seek(&self.file, from) {
             Ok(found) => Ok(Some(found)),
@@ -141,7 +141,7 @@ impl Read for Written {
     }
 }
 
-/// Reads from the disk how it says that it is encrypted. Id `volume-header`.
+/// Reads from the disk's header how it is encrypted. Id `volume-header`.
 pub struct Header;
 
 impl Check for Header {
@@ -177,7 +177,7 @@ impl Check for WrongKey {
     }
 }
 
-/// Tells which implementation of the cipher the kernel uses. A disclosure: a slow one makes the volume look more
+/// Reports which implementation of the cipher the kernel uses. A disclosure: a slow one makes the volume look more
 /// expensive than it is elsewhere. Id [`tithe_model::record::CIPHER_DRIVER`].
 pub struct CipherDriver;
 

@@ -1,8 +1,8 @@
 //! fscrypt: files and their names encrypted by ext4 itself.
 //!
-//! Asked of the kernel directly, without the tool of the same name, which keeps a configuration in `/etc`. The folder
-//! of the server lies in an encrypted folder beside a probe: a file by which a second look at the disk tells whether a
-//! key opens it.
+//! Set up through the kernel directly, without the tool of the same name, which keeps a configuration in `/etc`. The
+//! folder of the server lies in an encrypted folder, together with a probe: a file that shows, through a second mount
+//! of the disk, whether a key opens it.
 
 use std::{fs, io::ErrorKind, path::Path};
 
@@ -35,9 +35,9 @@ pub struct Fscrypt;
 const ENCRYPTED: &str = "encrypted";
 /// In it, the folder of the server.
 const SERVER: &str = "server";
-/// In it, the file by which a second look tells whether it can read.
+/// In it, the file that shows through a second mount whether it can be read.
 const PROBE: &str = "probe";
-/// What the probe holds.
+/// Content of the probe.
 const PROBE_TEXT: &str = "readable";
 
 impl Protection for Fscrypt {
@@ -84,7 +84,7 @@ impl Volume for Fscrypt {
         builder.make_ext4(&device, &["-O", "encrypt"])?;
         builder.mount_ext4(&device, &below)?;
         self.populate(spec, builder, &below)?;
-        // Unmounting brings all of this from the journal to its place, where a second look finds it.
+        // Unmounting writes the file system's journal back, so that a second mount finds all of this.
         builder.undo();
         let device = builder.loop_device()?;
         builder.mount_ext4(&device, &below)?;
@@ -155,7 +155,8 @@ impl Fscrypt {
     }
 }
 
-/// True when the probe is found by its name and read. Without its key the name is another one, and opening is refused.
+/// True when the probe is found by its name and can be read. Without its key it has another name, and opening it is
+/// refused.
 fn readable(probe: &Path) -> Result<bool, Fault> {
     match fs::read_to_string(probe) {
         Ok(text) => Ok(text == PROBE_TEXT),

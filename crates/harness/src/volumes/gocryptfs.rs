@@ -137,15 +137,16 @@ impl Volume for Gocryptfs {
     }
 }
 
-/// The program stays in the foreground and dies with Tithe; `-allow_other` lets the servers' account in. Not `-quiet`,
-/// which would leave out [`READY`].
+/// The program stays in the foreground and dies with Tithe; `-allow_other` gives the servers' account access. Not
+/// `-quiet`, which would suppress [`READY`].
 const MOUNT: [&str; 3] = ["-fg", "-nosyslog", "-allow_other"];
 
-/// What gocryptfs writes when its mount may be used. It does so after the library below it, go-fuse, has waited for the
-/// mount and has opened and polled a file of its own in it (`.go-fuse-epoll-hack`): a file that somebody makes before
-/// that holds the folder, the library waits for the folder and has no thread left to serve it, and neither ever goes
-/// on. The other signs of gocryptfs (it goes to the background; SIGUSR1 to the process named by `-notifypid`) come
-/// after the same line, and the first would take it out of Tithe's hands, the second a signal for the whole of Tithe.
+/// The line that gocryptfs writes when its mount may be used. Before that, the library below it, go-fuse, waits for the
+/// mount, and opens and polls a file of its own in it (`.go-fuse-epoll-hack`). If another process creates a file before
+/// that, it holds the folder. The library then waits for the folder, has no thread left to serve it, and both hang for
+/// ever. gocryptfs has two other signs, after the same line, and neither can be used. With the first it goes to the
+/// background, out of Tithe's control. With the second it sends SIGUSR1 to the process named by `-notifypid`, which
+/// would be a signal for all of Tithe.
 const READY: &str = "Filesystem mounted and ready.";
 
 fn serve(builder: &mut VolumeBuilder<'_>, further: &[&str], key: &str, cipher: &str, at: &Path) -> Result<(), Fault> {
@@ -156,7 +157,7 @@ fn serve(builder: &mut VolumeBuilder<'_>, further: &[&str], key: &str, cipher: &
     builder.serve("gocryptfs", &arguments, at, READY)
 }
 
-/// The password is a random key: stretching it protects nothing and takes memory.
+/// The password is a random key, so key stretching protects nothing and uses memory.
 fn init_arguments(spec: &VolumeSpec) -> Vec<&'static str> {
     let mut arguments = vec!["-init", "-quiet", "-scryptn", "10"];
     if spec.text("cipher") == XCHACHA {
@@ -165,7 +166,7 @@ fn init_arguments(spec: &VolumeSpec) -> Vec<&'static str> {
     arguments
 }
 
-/// What of `gocryptfs.conf` says how files are encrypted (gocryptfs, `internal/configfile`).
+/// The part of `gocryptfs.conf` that describes how files are encrypted (gocryptfs, `internal/configfile`).
 #[derive(Deserialize)]
 struct Config {
     #[serde(rename = "Creator", default)]

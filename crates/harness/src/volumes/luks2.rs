@@ -194,7 +194,7 @@ impl Volume for Luks2 {
 
 fn format_arguments(spec: &VolumeSpec) -> Vec<String> {
     let (cipher, bits, sector) = (spec.text("cipher"), spec.text("key_bits"), spec.text("sector"));
-    // The key is random and as strong as it is: stretching it protects nothing and takes memory.
+    // The key is random and already strong, so key stretching protects nothing and uses memory.
     let text = format!(
         "--type luks2 --cipher {cipher} --key-size {bits} --sector-size {sector} --pbkdf pbkdf2 --pbkdf-force-iterations 1000"
     );
@@ -212,7 +212,7 @@ fn texts(arguments: &[String]) -> Vec<&str> {
     arguments.iter().map(String::as_str).collect()
 }
 
-/// `aes-xts-plain64` as the kernel's list of ciphers has it: `xts(aes)`.
+/// The kernel's name for `aes-xts-plain64` in its list of ciphers: `xts(aes)`.
 fn kernel_name(cipher: &str) -> Option<String> {
     let mut parts = cipher.split('-');
     let (cipher, mode) = (parts.next()?, parts.next()?);

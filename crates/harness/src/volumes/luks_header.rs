@@ -1,14 +1,14 @@
-//! The header of a LUKS2 disk, read as the specification says.
+//! The header of a LUKS2 disk, read according to the specification.
 //!
 //! LUKS2 On-Disk Format Specification 1.1 (Milan Brož, 2022): chapter 2.1 for the binary header, 3 for the JSON area.
-//! Of the JSON only what a report says is read: the segment, its digest and the first key slot of that.
+//! Of the JSON only the parts for reports are read: the segment, its digest and the digest's first key slot.
 
 use std::{collections::BTreeMap, fs::File, io::Read, path::Path};
 
 use serde::Deserialize;
 use tithe_machine::fault::Fault;
 
-/// What stands first on the disk.
+/// The first bytes on the disk.
 const MAGIC: &[u8] = b"LUKS\xba\xbe";
 
 /// Length of the binary header; the JSON area follows.
@@ -17,18 +17,18 @@ const BINARY_BYTES: usize = 4096;
 /// Longest header that the specification allows (2.1, table of sizes).
 const LONGEST: u64 = 4 << 20;
 
-/// What the header says about the data.
+/// The header's description of the data.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     /// `aes-xts-plain64`.
     pub cipher: String,
     /// Length of the key of the data, bits.
     pub key_bits: u64,
-    /// Bytes encrypted as one.
+    /// Bytes that are encrypted as one unit.
     pub sector_bytes: u64,
     /// Where the data begin on the disk, bytes.
     pub data_offset: u64,
-    /// What the key of the data is recognised by, in base64: another key has another digest.
+    /// Digest of the data's key, in base64: another key has another digest.
     pub digest: String,
 }
 
@@ -64,7 +64,7 @@ impl Header {
     /// Reads the header at the start of `disk`.
     ///
     /// # Errors
-    /// What is not as specified.
+    /// What deviates from the specification.
     pub fn read(disk: &Path) -> Result<Self, Fault> {
         let failed = |error: std::io::Error| Fault::machine(disk.display(), error);
         let mut bytes = Vec::new();
@@ -75,7 +75,7 @@ impl Header {
     /// The header in the first bytes of a disk.
     ///
     /// # Errors
-    /// What is not as specified.
+    /// What deviates from the specification.
     fn parse(disk: &[u8]) -> Result<Self, String> {
         let binary = disk.get(..BINARY_BYTES).ok_or("it is too short")?;
         if !binary.starts_with(MAGIC) {
@@ -93,7 +93,7 @@ impl Header {
         let text = area.split(|byte| *byte == 0).next().unwrap_or_default();
         let json: Json = serde_json::from_slice(text).map_err(|error| format!("its JSON area: {error}"))?;
         let segments: Vec<_> = json.segments.iter().collect();
-        // While it is encrypted again a disk has several: what is done, what is under way, what is to come.
+        // During a re-encryption a disk has several segments: what is done, what is in progress, what is left.
         let [(name, segment)] = segments[..] else {
             return Err(format!("it has {} segments in place of one", segments.len()));
         };

@@ -1,4 +1,4 @@
-//! What a machine must have for volumes and encrypted swap, checked before anything is started.
+//! The requirements of volumes and encrypted swap on the machine, checked before anything is started.
 
 use std::{
     fs,
@@ -18,7 +18,7 @@ pub struct Tool {
     pub package: &'static str,
 }
 
-/// What everything in a file behind a loop device needs.
+/// Needed by everything in a file behind a loop device.
 const LOSETUP: Tool = Tool { program: "losetup", package: "mount" };
 
 /// Makes file systems.
@@ -27,30 +27,30 @@ pub const MKFS_EXT4: Tool = Tool { program: "mkfs.ext4", package: "e2fsprogs" };
 /// Sets up dm-crypt.
 pub const CRYPTSETUP: Tool = Tool { program: "cryptsetup", package: "cryptsetup-bin" };
 
-/// Wakes what a killed `cryptsetup` leaves suspended.
+/// Resumes devices that a killed `cryptsetup` leaves suspended.
 pub const DMSETUP: Tool = Tool { program: "dmsetup", package: "dmsetup" };
 
 /// Makes swap.
 pub const MKSWAP: Tool = Tool { program: "mkswap", package: "util-linux" };
 
-/// Begins to use swap; `swapoff`, which ends it, comes with it.
+/// Begins to use swap; `swapoff`, which ends it, is in the same package.
 pub const SWAPON: Tool = Tool { program: "swapon", package: "mount" };
 
-/// Looks for something of the kernel's; where it is not there, what was seen and what to do.
+/// Checks for a feature of the kernel; if it is missing, returns what was seen and what to do.
 pub type KernelCheck = fn() -> Result<(), (String, String)>;
 
-/// Something that this machine does not have: as a noun, what was checked, what to do.
+/// Something that this machine does not have: its name, what was checked, what to do.
 struct Lack {
     what: String,
     seen: String,
     remedy: String,
 }
 
-/// Looks for what `asked`, as experiments call it, needs: root's rights, loop devices, `tools` and whatever `kernel`
-/// looks for, which says what it saw and what to do.
+/// Checks what `asked`, as experiments call it, needs: root's rights, loop devices, `tools` and the `kernel` checks,
+/// which return what they saw and what to do.
 ///
 /// # Errors
-/// Everything that is missing, in one.
+/// Everything that is missing, in one error.
 pub fn needs(asked: &str, tools: &[Tool], kernel: &[(&str, KernelCheck)]) -> Result<(), Missing> {
     let mut lacks: Vec<Lack> = root().into_iter().collect();
     if !Path::new("/dev/loop-control").exists() {
@@ -83,7 +83,7 @@ pub fn needs(asked: &str, tools: &[Tool], kernel: &[(&str, KernelCheck)]) -> Res
     })
 }
 
-/// CAP_SYS_ADMIN, the capability that mounting takes (capabilities(7)).
+/// CAP_SYS_ADMIN, the capability that mounting needs (capabilities(7)).
 const CAP_SYS_ADMIN: u32 = 21;
 
 fn root() -> Option<Lack> {
@@ -104,7 +104,7 @@ fn may_mount(status: &str) -> bool {
     set.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).is_some_and(|set| set >> CAP_SYS_ADMIN & 1 == 1)
 }
 
-/// Looks whether this kernel has the device mapper and its target `crypt`, or modules of them to load.
+/// Checks whether this kernel has the device mapper and its target `crypt`, or modules of them to load.
 pub fn dm_crypt() -> Result<(), (String, String)> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
     let modules = PathBuf::from("/lib/modules").join(&release);
@@ -119,7 +119,7 @@ pub fn dm_crypt() -> Result<(), (String, String)> {
     })
 }
 
-/// What is missing by the texts of `/proc/misc` and of the lists of modules.
+/// What is missing according to `/proc/misc` and the lists of modules.
 fn dm_crypt_lack(misc: &str, modules: &str, mapper_loaded: bool, crypt_loaded: bool) -> Option<String> {
     let module = |name: &str| {
         let file = format!("/{name}.ko");
@@ -139,7 +139,7 @@ fn dm_crypt_lack(misc: &str, modules: &str, mapper_loaded: bool, crypt_loaded: b
     })
 }
 
-/// Looks whether ext4 of this kernel encrypts files.
+/// Checks whether ext4 of this kernel encrypts files.
 pub fn ext4_encryption() -> Result<(), (String, String)> {
     let path = "/sys/fs/ext4/features/encryption";
     if Path::new(path).exists() {
@@ -148,7 +148,7 @@ pub fn ext4_encryption() -> Result<(), (String, String)> {
     Err((format!("{path} does not exist"), "use a kernel with CONFIG_FS_ENCRYPTION: Debian's own has it".to_owned()))
 }
 
-/// Looks whether file systems can be served by programs.
+/// Checks whether programs can serve file systems (FUSE).
 pub fn fuse() -> Result<(), (String, String)> {
     if Path::new("/dev/fuse").exists() {
         return Ok(());
@@ -173,7 +173,7 @@ mod tests {
         let told = |misc, modules| dm_crypt_lack(misc, modules, false, false).expect("a lack");
         assert!(told("237 loop-control\n", "").starts_with("no device mapper: /proc/misc lists none"));
         assert!(told(misc, "kernel/drivers/md/dm-mod.ko:\n").starts_with("the device mapper is there"));
-        // A module that only depends on dm-crypt is not it.
+        // A module that only depends on dm-crypt does not count.
         assert!(told(misc, "kernel/x.ko: kernel/drivers/md/dm-crypt.ko\n").contains("its target crypt is not"));
     }
 
@@ -181,7 +181,7 @@ mod tests {
     fn the_right_to_mount_is_one_bit() {
         assert!(may_mount("Name:\tx\nCapEff:\t000001ffffffffff\n"));
         assert!(may_mount("CapEff:\t0000000000200000\n"));
-        // The set that Docker gives to root.
+        // The capabilities that Docker gives to root.
         assert!(!may_mount("CapEff:\t00000000a80425fb\n"));
         assert!(!may_mount(""));
     }

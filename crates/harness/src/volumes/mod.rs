@@ -1,11 +1,11 @@
-//! What lies under the data folder of a launched server: a file system of its own in an image file, encrypted or not.
+//! The file system under the data folder of a launched server, in an image file of its own, encrypted or not.
 //!
-//! Volumes are protections of every database that Tithe launches ([`protections`]): the disk is encrypted and the
-//! database does not know. As soon as one arm of an experiment has one, every other arm gets the [`plain`] one of the
-//! same size, so that like is compared with like. A kind of volume is one file here and one line in `PROTECTIONS`.
+//! Volumes are protections of every database that Tithe launches ([`protections`]): the disk is encrypted without the
+//! database's knowledge. If one arm of an experiment has a volume, every other arm gets the [`plain`] one of the same
+//! size, so that the comparison is fair. A kind of volume is one file here and one line in `PROTECTIONS`.
 //!
-//! Everything is made as root with the system's own tools, and everything made is in a
-//! [journal](tithe_machine::sandbox::journal) before it is made, so that the next start undoes what a killed one left
+//! Everything is made as root with the system's own tools. Everything is entered in a
+//! [journal](tithe_machine::sandbox::journal) before it is made, so that the next start removes what a killed one left
 //! behind. Keys are in memory, or in files of mode 0600 that only root reads; never in arguments.
 
 mod cipher;
@@ -52,14 +52,14 @@ pub fn protections(database: &dyn Database) -> &'static [&'static dyn Protection
     if database.simulated() { &[] } else { PROTECTIONS }
 }
 
-/// Size of the volumes of `arms`, bytes: the largest that one of them asks for; `None` where none asks.
+/// Size of the volumes of `arms`, bytes: the largest that any of them asks for; `None` if none asks.
 pub fn bytes_of(arms: &[Arm]) -> Option<u64> {
     let is_volume = |chosen: &&Chosen| PROTECTIONS.iter().any(|protection| protection.entry().id == chosen.id);
     arms.iter().flat_map(|arm| &arm.protections).filter(is_volume).map(bytes).max()
 }
 
-/// Gives `setup` the volume that its arm must have beside `arms`: all volumes of an experiment are of the same size,
-/// and no arm is without one where another has one. Applied after the protections.
+/// Gives `setup` the volume that its arm needs for a fair comparison with `arms`: all volumes of an experiment have the
+/// same size, and either all arms have one or none. Applied after the protections.
 pub fn equalise(arms: &[Arm], setup: &mut Setup) {
     let Some(bytes) = bytes_of(arms) else { return };
     let plain =
@@ -96,7 +96,7 @@ fn checks(kernel: bool) -> Vec<Box<dyn Check>> {
     checks
 }
 
-/// What the report says about the volume at `folder`: its layers, and the driver that the kernel encrypts with.
+/// The report's facts about the volume at `folder`: its layers, and the driver that the kernel encrypts with.
 pub fn facts(spec: &VolumeSpec, folder: &Path) -> Vec<(Fact, String)> {
     let layout = Layout::of(folder);
     let mut facts = vec![(Fact::Volume, spec.kind.layers(spec).join(", "))];
@@ -113,27 +113,27 @@ pub fn facts(spec: &VolumeSpec, folder: &Path) -> Vec<(Fact, String)> {
     facts
 }
 
-/// A volume in use; unmounted and let go of when dropped. Drop it after the server on it has stopped.
+/// A volume in use; unmounted and released when dropped. Drop it after the server on it has stopped.
 pub struct Mounted {
     journal: Journal,
 }
 
 impl Mounted {
-    /// The process that serves the file system, where one does.
+    /// The process that serves the file system, if there is one.
     pub fn process(&self) -> Option<i32> {
         self.journal.process()
     }
 }
 
-/// Makes the volume that is `asked` for and mounts it at `folder`, an empty folder of `sandbox`'s for one server.
+/// Makes the volume that is `asked` for and mounts it at `folder`, an empty folder in `sandbox` for one server.
 ///
 /// # Errors
-/// The first step that failed, in the words of its tool. What was made by then is undone.
+/// The first step that failed, with the output of its tool. What was made before it is removed.
 pub fn set_up(spec: &VolumeSpec, folder: &Path, sandbox: &Sandbox) -> Result<Mounted, Fault> {
     let mut builder = VolumeBuilder::new(Layout::of(folder), sandbox.folder())?;
     builder.make_image(spec.bytes)?;
     spec.kind.set_up(spec, &mut builder)?;
-    // The root of a fresh file system is root's.
+    // The root folder of a fresh file system belongs to root.
     sandbox.give(folder)?;
     fs::set_permissions(folder, Permissions::from_mode(0o700))
         .map_err(|error| Fault::machine(folder.display(), error))?;

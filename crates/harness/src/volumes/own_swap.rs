@@ -1,8 +1,8 @@
-//! Encrypted swap that Tithe sets up for the servers of a run: a file, dm-crypt with a key that nobody keeps, swap.
+//! Encrypted swap that Tithe sets up for the servers of a run: a file, dm-crypt with a key that is not stored, swap.
 //!
-//! It comes before all other swap of the machine, by its priority, and so takes what is swapped out until it is full;
-//! other swap stays as it is. The key is read from the kernel's random numbers by `cryptsetup` and is in the kernel
-//! alone: when the mapping is closed, what is in the file says nothing any more.
+//! Its priority is above all other swap of the machine, so it takes what is swapped out until it is full; other swap
+//! stays as it is. `cryptsetup` reads the key from the kernel's random numbers, and only the kernel has it: when the
+//! mapping is closed, the file is unreadable.
 
 use std::path::Path;
 
@@ -19,25 +19,25 @@ use tithe_model::quantity;
 
 use super::machine;
 
-/// What is between the file and swap. Plain dm-crypt has no header, so there is none to keep the key in.
+/// The layer between the file and swap. Plain dm-crypt has no header, so the key is stored nowhere.
 const OPEN: &str = "open --type plain --cipher aes-xts-plain64 --key-size 512 --key-file /dev/urandom";
 
-/// Swap in use; switched off and let go of when dropped. Drop it after the servers have ended: what they have in it
-/// comes back to memory first.
+/// Swap in use; switched off and released when dropped. Drop it after the servers have ended: otherwise their swapped
+/// memory is read back first.
 pub struct OwnSwap {
     _journal: Journal,
 }
 
-/// What it consists of, from the file up. Pure.
+/// Its layers, from the file up. Pure.
 pub fn layers(bytes: u64) -> String {
     let size = quantity::size(bytes);
     format!("file of {size}, loop device with direct I/O, cryptsetup {OPEN}, mkswap, swapon before all other swap")
 }
 
-/// Looks for what it needs on this machine.
+/// Checks for what it needs on this machine.
 ///
 /// # Errors
-/// Everything that is missing, in one.
+/// Everything that is missing, in one error.
 pub fn needs() -> Result<(), Missing> {
     machine::needs(
         "encrypted_swap",
@@ -46,10 +46,10 @@ pub fn needs() -> Result<(), Missing> {
     )
 }
 
-/// Sets up so many bytes of it in `sandbox`.
+/// Sets up `bytes` of it in `sandbox`.
 ///
 /// # Errors
-/// The first step that failed, in the words of its tool. What was made by then is undone.
+/// The first step that failed, with the output of its tool. What was made before it is removed.
 pub fn set_up(bytes: u64, sandbox: &Sandbox) -> Result<OwnSwap, Fault> {
     let layout = Layout::of(&sandbox.folder().join("swap"));
     let name = layout.mapping();

@@ -1,9 +1,9 @@
-//! A LUKS2 volume that is encrypted with another key while its file system is in use, and the look whether it was.
+//! A LUKS2 volume that is encrypted with another key while its file system is in use, and the check whether it was.
 //!
-//! `cryptsetup reencrypt` makes a new volume key, goes over the volume one stretch after the other, and drops the old
-//! key at its end (cryptsetup-reencrypt(8)). A stretch cannot be used while it is being written, so it is kept short:
-//! it is also what the kernel may still have to write when the program is paused. The passphrase stays the
-//! same: it opens the key slot of whichever key the volume has.
+//! `cryptsetup reencrypt` makes a new volume key, re-encrypts the volume one stretch after the other, and drops the old
+//! key at the end (cryptsetup-reencrypt(8)). A stretch cannot be used while it is being written, so it is kept short.
+//! It is also the amount that the kernel may still have to write when the program is paused. The passphrase stays the
+//! same: it opens the key slot of the volume's current key.
 
 use std::{
     fs::{File, OpenOptions},
@@ -29,8 +29,8 @@ use tithe_plugin::{
 
 use super::luks_header::Header;
 
-/// How it is done. Checksums of the stretch under way let a crash be recovered from, as is the default of cryptsetup;
-/// new key slots are made as the first one was.
+/// How it is done. Checksums of the current stretch allow recovery from a crash, as by default in cryptsetup; new key
+/// slots are made like the first one.
 pub const HOW: &str = "--resilience checksum --hotzone-size 1M --pbkdf pbkdf2 --pbkdf-force-iterations 1000";
 
 /// Changes the key of one open volume.
@@ -40,12 +40,12 @@ pub struct Reencryption {
 }
 
 impl Reencryption {
-    /// Of the volume of `layout`, by programs that `sidecar` runs.
+    /// For the volume of `layout`, by programs that `sidecar` runs.
     pub fn new(layout: Layout, sidecar: Sidecar) -> Self {
         Self { layout, sidecar }
     }
 
-    /// The arguments of the program, the volume being on `device`.
+    /// The arguments of the program, for the volume on `device`.
     fn arguments(&self, device: &Path) -> Vec<String> {
         let (key, name) = (self.layout.key().display().to_string(), self.layout.mapping());
         let mut arguments = vec!["reencrypt".to_owned()];
@@ -57,7 +57,7 @@ impl Reencryption {
 }
 
 impl Rotator for Reencryption {
-    /// Encrypts the whole volume with a new key, and looks whether the header says so.
+    /// Encrypts the whole volume with a new key, and checks whether the header confirms it.
     fn rotate(&mut self) -> Result<(), Fault> {
         let image = self.layout.image();
         let before = Header::read(&image)?;
@@ -74,9 +74,9 @@ impl Rotator for Reencryption {
     }
 }
 
-/// Changes the key once, as it is changed while measuring, and looks before and afterwards at the digest of the volume
-/// key in the header and at blocks all over the volume: what says the same through the mapping must be written
-/// differently on the disk. The control are those blocks themselves: one key writes one text in one way. Id
+/// Changes the key once, as it is changed during the measurement. Before and afterwards it reads the digest of the
+/// volume key in the header, and blocks all over the volume: blocks with the same text in the mapping must differ on
+/// the disk. The control are those blocks themselves: one key always encrypts a text in the same way. Id
 /// `volume-key-rotated`.
 pub struct VolumeKeyRotated;
 
@@ -100,16 +100,16 @@ impl Check for VolumeKeyRotated {
     }
 }
 
-/// Blocks that are checked, evenly spread.
+/// Number of blocks that are checked, evenly spread.
 const BLOCKS: u64 = 64;
 
-/// Length of a block, bytes: what reads past the page cache are aligned to.
+/// Length of a block, bytes: the alignment of reads that bypass the page cache.
 const BLOCK_BYTES: usize = 4096;
 
 /// A volume at one moment.
 struct VolumeSnapshot {
     digest: String,
-    /// Each block as the mapping shows it, and as it stands on the disk.
+    /// Each block in the mapping, and on the disk.
     blocks: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
@@ -136,7 +136,7 @@ impl VolumeSnapshot {
             before.blocks.len(),
             same.len()
         );
-        // A volume that is written to all over shows nothing.
+        // A volume that is written everywhere proves nothing.
         if 2 * same.len() < before.blocks.len() || same.is_empty() {
             return Observation::Unknown(told);
         }
@@ -148,9 +148,9 @@ impl VolumeSnapshot {
     }
 }
 
-/// Blocks of `mapping` and what stands for them in `image`, whose data begin at `offset`.
+/// Blocks of `mapping`, and the same blocks in `image`, whose data begin at `offset`.
 fn blocks(mapping: &PathBuf, image: &Path, offset: u64) -> std::io::Result<Vec<(Vec<u8>, Vec<u8>)>> {
-    // Past the page cache, which would answer with what was read the last time.
+    // Bypasses the page cache, which would return the data of the last read.
     let mut mapping = OpenOptions::new().read(true).custom_flags(OFlags::DIRECT.bits().cast_signed()).open(mapping)?;
     let image = File::open(image)?;
     let length = mapping.seek(SeekFrom::End(0))? / BLOCK_BYTES as u64;

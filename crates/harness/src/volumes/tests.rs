@@ -46,7 +46,7 @@ fn chosen(id: &str, options: &[(&str, OptionValue)]) -> Chosen {
     Chosen::listed(id, all)
 }
 
-/// The set-up of an arm with the volume `id`, or with the plain volume beside it.
+/// The set-up of an arm with the volume `id`, or with the plain volume that it is compared with.
 fn setup(id: &str, protected: bool) -> Setup {
     setup_of(chosen(id, &[]), protected)
 }
@@ -71,7 +71,7 @@ fn setup_of(chosen: Chosen, protected: bool) -> Setup {
     setup
 }
 
-/// True where the volume `id` can be made; says loudly where it cannot. With `CI` set that fails, but for dm-crypt,
+/// True if the volume `id` can be made; prints a notice if it cannot. With `CI` set that fails, except for dm-crypt,
 /// which kernels of test machines may lack.
 fn possible(id: &str) -> bool {
     has(protection(id).needs(&Install::default(), &chosen(id, &[])))
@@ -85,8 +85,8 @@ fn has(needs: Result<(), Missing>) -> bool {
     false
 }
 
-/// Nothing of `sandbox` is mounted, looped or mapped, or soon will be: the kernel lets a loop device go shortly after
-/// its last user, and what a killed process left may be in the hands of another test's start, which cleans up as well.
+/// Nothing of `sandbox` is mounted, looped or mapped, or will be soon. The kernel releases a loop device shortly after
+/// its last user ends, and another test's start may be cleaning up what a killed process left.
 fn assert_clean(sandbox: &Path) {
     let name = sandbox.file_name().expect("a name").to_string_lossy().into_owned();
     let left = || {
@@ -99,7 +99,7 @@ fn assert_clean(sandbox: &Path) {
     soon("everything of the sandbox is gone", left);
 }
 
-/// Waits until nothing is `left`; fails with what is after minutes.
+/// Waits until nothing is `left`; fails with the rest after minutes.
 fn soon(wanted: &str, left: impl Fn() -> Option<String>) {
     let begun = Instant::now();
     while let Some(left) = left() {
@@ -116,8 +116,8 @@ fn assert_removed(sandbox: &Path) {
 /// What a volume claims, the last only where its key is rotated.
 const CLAIMS: [&str; 5] = ["raw-image", "volume-header", "volume-key", "key-apart", "volume-key-rotated"];
 
-/// Raises the volume `id` with these options and a plain one, looks at every check of it on both, and takes both away.
-/// It must prove all of `claims`.
+/// Sets up the volume `id` with these options and a plain one, runs all of its checks on both, and removes both. It
+/// must prove all of `claims`.
 fn prove(id: &str, options: &[(&str, OptionValue)], claims: &[&str]) {
     if !possible(id) {
         return;
@@ -198,10 +198,11 @@ fn a_plain_volume_proves_no_claim() {
     }
 }
 
-/// Set for [`victim`]: the folder of its sandbox's parent and the volume to raise.
+/// Set for [`victim`]: the folder of its sandbox's parent, and the volume to set up.
 const VICTIM: &str = "TITHE_TEST_VOLUMES_VICTIM";
 
-/// The process that is killed by the next test: raises a volume, says so, and sleeps. A test to be found by its name.
+/// The process that the next test kills: sets up a volume, reports that, and sleeps. It is a test so that it can be
+/// started by its name.
 #[test]
 fn victim() {
     let Some(asked) = std::env::var_os(VICTIM) else { return };
@@ -215,7 +216,7 @@ fn victim() {
     std::thread::sleep(std::time::Duration::from_secs(600));
 }
 
-/// Kills a process in the middle and starts the next sandbox somewhere else.
+/// Kills a process while it uses the volume `id`, and starts the next sandbox elsewhere.
 fn survive(id: &str) {
     if !possible(id) {
         return;
@@ -237,7 +238,7 @@ fn survive(id: &str) {
         std::thread::sleep(std::time::Duration::from_millis(20));
     };
     let abandoned = ready.parent().expect("a sandbox").to_owned();
-    // Something that the journal names and that lies elsewhere must be left alone.
+    // Something that the journal names but that lies elsewhere must not be touched.
     let foreign = parent.join("foreign");
     fs::create_dir_all(&foreign).expect("a folder");
     mount("tmpfs", &foreign, "tmpfs", MountFlags::empty(), c"size=64k").expect("mounted");
@@ -267,7 +268,7 @@ fn the_next_start_undoes_a_killed_gocryptfs_volume_and_nothing_else() {
     survive("volume-gocryptfs");
 }
 
-/// True where file systems in user space can be mounted; says loudly where they cannot.
+/// True if file systems in user space can be mounted; prints a notice if they cannot.
 fn can_serve() -> bool {
     has(machine::needs("a file system in user space", &[], &[("FUSE", machine::fuse)]))
 }
@@ -282,7 +283,7 @@ fn a_mount_is_ready_when_its_program_says_so_and_not_when_it_is_there() {
     let mut builder = volume_builder::VolumeBuilder::new(layout.clone(), sandbox.folder()).expect("a place");
     builder.make_folder(&layout.folder).expect("a folder");
     let at = layout.folder.display();
-    // As gocryptfs, which works in its mount for a while before it lets others in.
+    // Like gocryptfs, which works in its mount for a while before others may use it.
     let script =
         format!("mount -t tmpfs -o size=64k none {at}; sleep 1; touch {at}/own; echo now ready; exec sleep 60");
     builder.serve("sh", &["-c", &script], &layout.folder, "now ready").expect("it becomes ready");
@@ -308,14 +309,14 @@ fn a_program_that_never_says_it_is_ready_is_told_in_its_words_and_leaves_nothing
     assert_clean(sandbox.folder());
 }
 
-/// How long cleaning up may take although nothing answers. Where it waits for an answer after all it takes 40 s, on the
-/// quietest machine, or for ever.
+/// How long a clean-up may take although nothing answers. A clean-up that waits for an answer takes 40 s even on an
+/// idle machine, or for ever.
 const CLEAN_WITHIN_S: u64 = 39;
 
-/// Longer than what comes of itself takes on a busy machine.
+/// Longer than an automatic change takes on a busy machine.
 const LONG_S: u64 = 120;
 
-/// The state of a process as `/proc` tells it: `D` waits in the kernel, `Z` is dead and was not asked for.
+/// The state of a process in `/proc`: `D` waits in the kernel, `Z` is dead and not yet reaped.
 fn state(process: i32) -> String {
     let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     tithe_machine::proc::stat_fields(&stat).next().unwrap_or("gone").to_owned()
@@ -344,7 +345,7 @@ fn a_volume_whose_program_is_paused_is_taken_away_from_under_who_waits_for_it() 
     let script = format!("echo here; echo x > {}/file", place.folder.display());
     let mut command = Command::new("sh");
     let mut waiting = command.args(["-c", &script]).stdout(Stdio::piped()).spawn().expect("a shell");
-    // Behind its word it has nothing to sleep for but the file.
+    // After its output it can sleep only for the file.
     let said = waiting.stdout.take().expect("what it says").read_exact(&mut [0; 5]);
     said.expect("a word");
     await_state(waiting.id() as i32, &["S", "D"]);
@@ -361,7 +362,7 @@ fn a_volume_whose_program_is_paused_is_taken_away_from_under_who_waits_for_it() 
     assert!(!folder.exists());
 }
 
-/// A file system in user space that says hello to the kernel and then answers nothing (fuse(4), `linux/fuse.h`).
+/// A file system in user space that answers the kernel's first request and then nothing (fuse(4), `linux/fuse.h`).
 struct Mute {
     device: fs::File,
 }
@@ -376,7 +377,7 @@ impl Mute {
         Self { device }
     }
 
-    /// Takes the next request; its operation and its number.
+    /// Reads the next request; its operation and its number.
     fn take(&mut self) -> (u32, u64) {
         let mut request = vec![0; 64 * 1024];
         let length = self.device.read(&mut request).expect("a request");
@@ -385,7 +386,7 @@ impl Mute {
         ((number(0) >> 32) as u32, number(8))
     }
 
-    /// Answers the first request, `FUSE_INIT`: version 7.23, and nothing offered.
+    /// Answers the first request, `FUSE_INIT`: version 7.23, no features.
     fn greet(&mut self) {
         use std::io::Write;
         let (operation, number) = self.take();
@@ -405,7 +406,7 @@ impl Mute {
 /// Set for [`stuck`]: the folder of its sandbox's parent.
 const STUCK: &str = "TITHE_TEST_VOLUMES_STUCK";
 
-/// The process of the next test: asks for a file of a file system that does not answer, and is killed meanwhile.
+/// The process of the next test: requests a file of a file system that does not answer, and is killed meanwhile.
 #[test]
 fn stuck() {
     let Some(parent) = std::env::var_os(STUCK) else { return };

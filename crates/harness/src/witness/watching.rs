@@ -1,4 +1,5 @@
-//! What is seen while a command runs: the clients that the server lists, what passes the relay, what comes into logs.
+//! Observations while a command runs: the clients that the server lists, the traffic through the relay, new log
+//! entries.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,16 +16,16 @@ use tithe_plugin::{
 
 use super::{When, Witness, WitnessFinding};
 
-/// A look at one server from before a command is started until it has ended.
+/// Observes one server from before a command is started until it has ended.
 pub struct Watching<'w> {
     witness: &'w Witness<'w>,
-    /// In its place, why there is none.
+    /// Or why there is none.
     relay: Result<Relay, Observation>,
     listed: Listed,
     watches: Vec<Watched>,
 }
 
-/// What a check looks at meanwhile.
+/// The state of a check that runs meanwhile.
 struct Watched {
     protection: String,
     check: &'static str,
@@ -32,7 +33,7 @@ struct Watched {
 }
 
 impl Witness<'_> {
-    /// Begins to look at what the command does.
+    /// Begins to observe what the command does.
     ///
     /// # Errors
     /// When no relay can be started.
@@ -52,14 +53,13 @@ impl<'w> Watching<'w> {
         Ok(Self { watches: watches.collect(), witness, relay, listed })
     }
 
-    /// The port of this machine at which the server is reached through the relay; `None` where there is no relay.
+    /// The port of this machine at which the relay gives access to the server; `None` if there is no relay.
     pub fn port(&self) -> Option<u16> {
         self.relay.as_ref().ok().map(Relay::port)
     }
 
-    /// Says that the command has not been started yet: what is listed so far is none of its connections. With several
-    /// servers, call this when all of them are watched, because each has sessions of Tithe's own, and they may be
-    /// one.
+    /// Marks the start of the command: connections listed before it are not the command's. With several servers, call
+    /// this when all of them are observed, because each has sessions of Tithe's own, and they may be the same server.
     pub fn is_to_start(&mut self) {
         self.listed.exclude_present();
     }
@@ -69,7 +69,7 @@ impl<'w> Watching<'w> {
         self.listed.look();
     }
 
-    /// What was seen, once the command has ended.
+    /// The findings, once the command has ended.
     pub fn end(self) -> Vec<WitnessFinding> {
         let Self { witness, relay, listed, watches } = self;
         let ports = relay.as_ref().map(Relay::ports).unwrap_or_default();
@@ -86,8 +86,8 @@ impl<'w> Watching<'w> {
     }
 }
 
-/// Two ways to see what the command's connections speak. Where TLS is `asked` for, either is enough and both must not
-/// show anything else; else both only tell.
+/// Two ways to see the protocol of the command's connections. If TLS is `asked` for, one of them is enough, and neither
+/// may show anything else. Otherwise both are disclosures only.
 fn transport(asked: bool, wire: Observation, listed: &Listed, ports: &[u16]) -> Vec<WitnessFinding> {
     let clients = listed.judged(ports);
     let holds = |observation: &Observation| matches!(observation, Observation::Protected(_));
@@ -110,9 +110,9 @@ fn transport(asked: bool, wire: Observation, listed: &Listed, ports: &[u16]) -> 
     ]
 }
 
-/// What passed the relay.
+/// The traffic through the relay.
 fn passed(conversations: &[Conversation]) -> Observation {
-    // A client that said nothing has given nothing away, even where the server greeted.
+    // A client that sent nothing has revealed nothing, even if the server greeted it.
     let spoken: Vec<_> = conversations.iter().filter(|one| !one.sent.is_empty()).collect();
     if spoken.is_empty() {
         let words = "the command did not go through Tithe's relay: write {url}, or {host} and {port}, in its arguments, \
@@ -139,11 +139,11 @@ fn passed(conversations: &[Conversation]) -> Observation {
 /// The clients that a server has listed.
 struct Listed {
     list: Result<Box<dyn ConnectionList>, Fault>,
-    /// Connections that were there before.
+    /// Connections that existed before.
     before: BTreeSet<String>,
-    /// Those that came, each as it was told last.
+    /// Those that came later, each in its last state.
     came: BTreeMap<String, ClientConnection>,
-    /// What Tithe's own connection was listed as.
+    /// The protocol that was listed for Tithe's own connection.
     own: Option<Spoken>,
 }
 
@@ -154,7 +154,7 @@ impl Listed {
         listed
     }
 
-    /// Connections that are listed now, or were so far, do not count as new.
+    /// Connections that are listed now, or were before, do not count as new.
     fn exclude_present(&mut self) {
         self.look();
         self.before.extend(std::mem::take(&mut self.came).into_keys());
@@ -172,7 +172,8 @@ impl Listed {
         if connection.is_own {
             self.own = Some(connection.spoken);
         } else if !self.before.contains(&connection.id) {
-            // Servers tell in two lists who is there and what they speak; who leaves in between is in the first alone.
+            // Servers have two lists, of clients and of their protocols. A client that leaves in between is only in the
+            // first.
             let is_told = !matches!(connection.spoken, Spoken::Untold(_));
             if is_told || !self.came.contains_key(&connection.id) {
                 self.came.insert(connection.id.clone(), connection);
@@ -180,8 +181,7 @@ impl Listed {
         }
     }
 
-    /// What the connections of the command speak: of those that came, the ones from the relay's `ports`, where there
-    /// are some.
+    /// The protocol of the command's connections: of the new ones, those from the relay's `ports`, if there are some.
     fn judged(&self, ports: &[u16]) -> Observation {
         if let Err(fault) = &self.list {
             return Observation::Unknown(fault.to_string());
@@ -213,7 +213,7 @@ impl Listed {
         }
     }
 
-    /// Whether the list shows what it must.
+    /// Whether the list shows the connection that it must show.
     fn control(&self) -> String {
         match &self.own {
             Some(own) => format!("Tithe's own connection was listed: {}", in_words(own)),
@@ -243,7 +243,7 @@ mod tests {
         ClientConnection { id: id.to_owned(), account, port: Some(port), spoken, is_own }
     }
 
-    /// A list that is different at each look.
+    /// A list that is different at each reading.
     struct ChangingList(Vec<Vec<ClientConnection>>);
 
     impl ConnectionList for ChangingList {
@@ -307,7 +307,7 @@ mod tests {
         "#]].assert_eq(&text.join("\n"));
     }
 
-    /// Of another look at the same server, which was begun after this one.
+    /// A connection of another observation of the same server, which was begun after this one.
     #[test]
     fn who_came_before_the_command_was_started_is_none_of_its_connections() {
         let own = connection("own", 1, tls());

@@ -1,4 +1,4 @@
-//! The simulated database has its records in the memory of one process: an agent that is to work on it loads its own.
+//! The simulated database keeps its records in the memory of one process, so an agent that works on it loads its own.
 
 use std::{fs, path::Path, sync::atomic::AtomicU64};
 
@@ -14,7 +14,7 @@ use tithe_plugin::{
     workload::Workload,
 };
 
-/// A server of the simulated `database` in `folder`, on fresh data of `workload` where `fresh`.
+/// A server of the simulated `database` in `folder`, on fresh data of `workload` if `fresh`.
 ///
 /// # Errors
 /// When the folder cannot be made, or the data cannot be loaded.

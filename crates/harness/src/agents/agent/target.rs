@@ -20,10 +20,10 @@ pub struct AllowedTarget {
 }
 
 impl AllowedTarget {
-    /// What `text` allows: `db.example.com`, `10.0.0.5:5432`, `[fd00::5]:5432`.
+    /// The target that `text` allows: `db.example.com`, `10.0.0.5:5432`, `[fd00::5]:5432`.
     ///
     /// # Errors
-    /// In words, where it is no host with or without a port.
+    /// As text, if it is no host with or without a port.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("{text:?} is no target: a host, or host:port; an IPv6 address in brackets");
         let (host, port) = match text.strip_prefix('[') {
@@ -59,10 +59,10 @@ impl fmt::Display for AllowedTarget {
     }
 }
 
-/// The address of a server of `product` at `place`, where `allowed` has it.
+/// The address of a server of `product` at `place`, if it is among `allowed`.
 ///
 /// # Errors
-/// In words, where it does not, or where what stands there is not an address.
+/// As text, if it is not among them, or if `place` holds no address.
 pub fn address(product: &dyn Product, place: Place, allowed: &[AllowedTarget]) -> Result<Address, String> {
     let (host, port, address) = match place {
         Place::Nowhere if product.simulated() => return Ok(Address::Nowhere),
@@ -89,14 +89,14 @@ fn not_allowed(place: &str, allowed: &[AllowedTarget]) -> String {
     format!("it may not connect to {place}; it was started with these targets: {listed} (--target)")
 }
 
-/// How long a server that runs may take to accept a connection.
+/// How long a running server may take to accept a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 
-/// That clients here may connect to `server`, of `product`, where `allowed` has it, and that one that runs accepts
-/// them.
+/// Checks that clients here may connect to `server`, of `product`: it must be among `allowed`, and must accept
+/// connections if it runs.
 ///
 /// # Errors
-/// In words, what keeps them from it.
+/// As text: why they cannot.
 pub fn reach(product: &dyn Product, server: &Expected, allowed: &[AllowedTarget]) -> Result<(), String> {
     match server {
         _ if product.simulated() => Ok(()),
@@ -118,20 +118,20 @@ pub fn reach(product: &dyn Product, server: &Expected, allowed: &[AllowedTarget]
     }
 }
 
-/// Endings of the names of options by which clients are told files or commands: `sslrootcert`, `ssl-ca`,
+/// Endings of the names of options that pass files or commands to clients: `sslrootcert`, `ssl-ca`,
 /// `tlsCertificateKeyFile`, `password_command`.
 const FILE_OPTIONS: [&str; 7] = ["ca", "cert", "certs", "key", "file", "service", "command"];
 
-/// True where `url` has an option that names a file, or something with a path for its value.
+/// True if `url` has an option that names a file, or an option whose value contains a path.
 pub fn names_files(url: &Url) -> bool {
     let options = url.expose().split_once('?').map_or("", |(_, options)| options);
     options.split('&').any(|option| {
         let option = option.to_ascii_lowercase();
         let (name, value) = option.split_once('=').unwrap_or((&option, ""));
-        // Clients read names without these signs.
+        // Clients ignore these characters in names.
         let name = name.replace(['_', '-'], "");
         let names_file = FILE_OPTIONS.iter().any(|ending| name.ends_with(ending)) && !name.contains("verify");
-        // Nobody writes the name of an option by its bytes who does not want to hide it.
+        // An option name in percent-encoding is an attempt to hide it.
         names_file || name.contains('%') || value.contains('/') || value.contains("%2f")
     })
 }

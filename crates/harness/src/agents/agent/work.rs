@@ -24,10 +24,10 @@ use crate::{
     },
 };
 
-/// Lanes that a cell may have on one agent: what a message could ask for beyond is a mistake.
+/// Lanes that a cell may have on one agent: a message that asks for more is a mistake.
 const LANES_MAX: usize = 1024;
 
-/// What the worker is told.
+/// The orders that the worker gets.
 pub(super) enum Ordered {
     Enlist(Box<Enlistment>),
     Measure(Box<FrameOrder>),
@@ -40,8 +40,8 @@ pub(super) struct Work {
     plan: Plan,
     /// By the index of the experiment's workload, made when first asked for.
     workloads: BTreeMap<usize, Box<dyn Workload>>,
-    /// Certificates and keys that the coordinator has sent; removed with it, and by the next start where this process
-    /// is killed.
+    /// Certificates and keys that the coordinator has sent. Removed together with it, or by the next start if this
+    /// process is killed.
     sandbox: Sandbox,
     /// Frames so far.
     pub measured: u64,
@@ -58,11 +58,11 @@ impl Work {
         Ok(Self { product, plan, workloads: BTreeMap::new(), sandbox, measured: 0 })
     }
 
-    /// Measures the part of a frame that is ordered, with servers that are `allowed`; `None` when it was `aborted` or
-    /// `start` did not say when.
+    /// Measures the part of a frame that is ordered, on servers that are `allowed`; `None` when it was `aborted` or
+    /// `start` gave no time.
     ///
     /// # Errors
-    /// When it cannot be measured, or asks for what is not allowed.
+    /// When it cannot be measured, or asks for something that is not allowed.
     pub(super) fn measure(
         &mut self,
         allowed: &[AllowedTarget],
@@ -101,8 +101,8 @@ impl Work {
         Ok(measured)
     }
 
-    /// True where `asked` is cell number `index` of the plan, but for what a run finds out: how long slots, settling
-    /// and frames are, at which rate operations arrive, and when servers are restarted.
+    /// True if `asked` is cell number `index` of the plan. Ignored is what a run finds out: the length of slots,
+    /// settling and frames, the rate of arrivals, and when servers are restarted.
     fn plans(&self, index: usize, asked: &Cell) -> bool {
         let Some(planned) = self.plan.cells.get(index) else { return false };
         let Cell { slot_ns, settling_ns, blocks, arrivals, starts, .. } = *asked;
@@ -122,7 +122,7 @@ impl Work {
         Ok(())
     }
 
-    /// The arms as `targets` say where they are.
+    /// The arms, at the places that `targets` give.
     fn arms(
         &self,
         allowed: &[AllowedTarget],
@@ -165,7 +165,8 @@ fn planned(products: &[&'static dyn Product], enlistment: &Enlistment) -> Result
     Ok((plan, product))
 }
 
-/// Why clients here cannot offer the load of `enlistment`, with one of `products` and servers that are `allowed`.
+/// Why clients here cannot offer the load of `enlistment`, with one of `products` and servers that are `allowed`;
+/// `None` if they can.
 pub(super) fn obstacle(
     products: &[&'static dyn Product],
     allowed: &[AllowedTarget],
@@ -177,12 +178,12 @@ pub(super) fn obstacle(
     }
 }
 
-/// What does not belong to the plan that this agent was given.
+/// The error for an order that does not belong to this agent's plan.
 fn unknown() -> Fault {
     Fault::Refused("a frame is not one of the plan that this agent was given".to_owned())
 }
 
-/// What clients are let in with, its certificates as files in `folder`, for this process's eyes alone.
+/// The credentials of clients. Certificates are written to files in `folder` that only this account can read.
 fn credentials(folder: &Path, keys: &Keys) -> Result<Credentials, Fault> {
     let secret = |hex: &str| Secret::of_hex(hex).ok_or_else(unknown);
     let mut credentials = Credentials::without_files(secret(&keys.password)?, secret(&keys.key)?);
@@ -193,7 +194,7 @@ fn credentials(folder: &Path, keys: &Keys) -> Result<Credentials, Fault> {
     Ok(credentials)
 }
 
-/// The file of this `name` with this `text`; no path where there is none.
+/// The file of this `name` with this `text`; no path if there is no text.
 fn pem(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Fault> {
     let path = folder.join(name);
     match text {

@@ -1,4 +1,4 @@
-//! Clock readings, and what agents are told of servers and keys.
+//! Clock readings, and the messages to agents about servers and keys.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -19,14 +19,14 @@ pub(super) const BEFORE: usize = 16;
 /// Exchanges after a frame.
 pub(super) const AFTER: usize = 8;
 
-/// How often the exchanges are done once more where they say too little: a busy machine delays all of one round.
+/// How often the exchanges are repeated if their bound is too wide: on a busy machine a whole round can be delayed.
 const ROUNDS: usize = 4;
 
 /// How long one exchange may take.
 const WITHIN: Duration = Duration::from_secs(1);
 
-/// The best of rounds of so many `exchanges` with this agent, until its clock is known within `enough_ns`; `None` where
-/// it does not answer.
+/// The best of several rounds of `exchanges` with this agent, until its clock is known within `enough_ns`; `None` if it
+/// does not answer.
 pub(super) fn offset_within(
     link: &dyn Link,
     hello: &Hello,
@@ -44,7 +44,7 @@ pub(super) fn offset_within(
     Ok(best)
 }
 
-/// By how much the clock of this agent is ahead, by so many exchanges; `None` where it does not answer.
+/// By how much the clock of this agent is ahead, from this number of exchanges; `None` if it does not answer.
 pub(super) fn offset(link: &dyn Link, hello: &Hello, exchanges: usize) -> Result<Option<Offset>, Fault> {
     let subject = hello.clock();
     let mut readings = Vec::with_capacity(exchanges);
@@ -55,7 +55,7 @@ pub(super) fn offset(link: &dyn Link, hello: &Hello, exchanges: usize) -> Result
     Ok(Offset::best(&readings))
 }
 
-/// Where the servers of `arms` are, for other machines.
+/// Where other machines find the servers of `arms`.
 pub(super) fn targets(arms: &[StartedArm]) -> Result<Vec<Target>, Fault> {
     let target = |arm: &StartedArm| {
         let at = match &arm.server.address {
@@ -72,7 +72,7 @@ pub(super) fn targets(arms: &[StartedArm]) -> Result<Vec<Target>, Fault> {
     arms.iter().map(target).collect()
 }
 
-/// Certificates and keys of the clients, PEM; empty where there are none.
+/// Certificates and keys of the clients, PEM; empty if there are none.
 pub(super) struct Pems {
     authority: Secret,
     certificate: Secret,

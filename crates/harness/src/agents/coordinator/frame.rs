@@ -1,4 +1,4 @@
-//! One frame, once every agent has its order: when it begins, what each has measured, and why it cannot be used.
+//! One frame, once every agent has its order: when it begins, what each agent has measured, and why it cannot be used.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
@@ -19,7 +19,7 @@ use crate::{
     load::frame::machines::{ArmPart, LaneRange, PartResult, Parts, PartsRequest, Serving},
 };
 
-/// Time that lanes may need to connect and warm up beside what they are asked for, ns.
+/// Time that lanes may need to connect and warm up, in addition to the warm-up that was ordered, ns.
 const READY_WITHIN_NS: u64 = 60_000_000_000;
 
 /// Time that an agent may need to hand in its part after the last slot, ns.
@@ -32,7 +32,7 @@ const START_AHEAD_MAX_NS: u64 = 2_000_000_000;
 pub(super) enum Stop {
     /// The user has asked for it.
     Cancelled,
-    /// Somebody was lost or late: the frame is measured again.
+    /// An agent or observer was lost or late: the frame is measured again.
     Invalid(Invalid),
     /// The cell cannot go on.
     Failed(Fault),
@@ -44,13 +44,13 @@ impl From<Fault> for Stop {
     }
 }
 
-/// The frame is invalid by what is told in words.
+/// The frame is invalid for this reason.
 fn invalid(why: impl ToString) -> Stop {
     Stop::Invalid(Invalid::Other(why.to_string()))
 }
 
 impl Stop {
-    /// What becomes of the frame; `None` when cancelled.
+    /// The result of the frame; `None` when cancelled.
     ///
     /// # Errors
     /// When the cell cannot go on.
@@ -71,10 +71,10 @@ pub(super) struct OrderedFrame<'f, 't, 'a> {
 }
 
 impl OrderedFrame<'_, '_, '_> {
-    /// Measures it; calls `count` when every agent is ready, for the counters of the servers.
+    /// Measures it; calls `count` when every agent is ready, to read the counters of the servers.
     ///
     /// # Errors
-    /// Why it came to nothing.
+    /// Why it failed.
     pub fn measure(&self, members: &mut [Member], count: &mut dyn FnMut()) -> Result<Parts, Stop> {
         let serving = self.ready(members)?;
         let before = self.offsets(members, exchange::BEFORE)?;
@@ -91,7 +91,7 @@ impl OrderedFrame<'_, '_, '_> {
         if self.asked.time_is_real() { self.asked.frame.cell.frame_ns(self.asked.arms.len()) } else { 0 }
     }
 
-    /// Waits until the lanes of every agent are connected and warm; who serves them.
+    /// Waits until the lanes of every agent are connected and warm; returns the tasks that serve them.
     fn ready(&self, members: &[Member]) -> Result<Vec<Serving>, Stop> {
         let within_ns =
             READY_WITHIN_NS + self.asked.arms.len() as u64 * (self.asked.frame.warmup_ns + self.length_ns());
@@ -103,7 +103,8 @@ impl OrderedFrame<'_, '_, '_> {
         Ok(self.told(members, (0, Clock::Real.now() + within_ns), &ready)?.concat())
     }
 
-    /// Tells every agent, whose clock is ahead by what `before` says, when the first slot begins; that time here, ns.
+    /// Sends the start of the first slot to every agent, whose clock is ahead as `before` has it; returns that time on
+    /// this clock, ns.
     fn go(&self, members: &[Member], before: &[Offset]) -> Result<u64, Stop> {
         let longest_ns = before.iter().map(|offset| offset.delay_ns).max().unwrap_or(0);
         let start_ns = Clock::Real.now() + self.team.ahead_ns.load(Ordering::Relaxed) + 3 * longest_ns;
@@ -121,8 +122,8 @@ impl OrderedFrame<'_, '_, '_> {
         Ok(start_ns)
     }
 
-    /// Begins to read what servers use from `start_ns` on, be it by observers whose clocks are `ahead`. When that was
-    /// too late, everybody is given more time before the next frame.
+    /// Begins to read what servers use from `start_ns` on; the observers' clocks are `ahead`. If that was too late, the
+    /// next frame begins later after its orders.
     fn watch(&self, serving: &[Serving], start_ns: u64, ahead: &[Offset]) -> Result<Watch<'_>, Stop> {
         let observers = self.team.observers.iter().map(|observer| &**observer);
         let observers: Vec<_> = observers.zip(ahead.iter().copied()).collect();
@@ -130,14 +131,14 @@ impl OrderedFrame<'_, '_, '_> {
         if self.asked.time_is_real() && Clock::Real.now() > start_ns {
             let twice = |ahead_ns: u64| Some((2 * ahead_ns).min(START_AHEAD_MAX_NS));
             let _ = self.team.ahead_ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, twice);
-            // Nobody goes on reading beside the next frame. What it has read until now is of no frame.
+            // No reading may go on during the next frame. What it has read until now belongs to no frame.
             drop(watch.finish(true));
             return Err(Stop::Invalid(Invalid::ToldTooLate));
         }
         Ok(watch)
     }
 
-    /// What every agent has measured from `start_ns` on, with what the servers used meanwhile as `watch` has seen it.
+    /// What every agent has measured from `start_ns` on, with what the servers used meanwhile according to `watch`.
     fn parts(&self, members: &[Member], start_ns: u64, watch: Watch<'_>) -> Result<Vec<PartResult>, Stop> {
         let end_ns = start_ns + self.length_ns();
         let measured = |said| match said {
@@ -160,7 +161,7 @@ impl OrderedFrame<'_, '_, '_> {
         Ok(parts)
     }
 
-    /// By how much the clock of everybody is ahead.
+    /// By how much the clock of each agent and observer is ahead.
     fn offsets(&self, members: &[Member], exchanges: usize) -> Result<Vec<Offset>, Stop> {
         let enough_ns = self.cell().slot_ns / offset::SLOT_PER_BOUND;
         let of = |hello: &Hello| {
@@ -174,8 +175,8 @@ impl OrderedFrame<'_, '_, '_> {
         &self.asked.frame.cell
     }
 
-    /// The `parts` with what is known of everybody's clock `before` and `after` the frame; the states of the agents'
-    /// clients go on from what they have handed in.
+    /// The `parts` with the clock offsets `before` and `after` the frame; the clients' states continue from those that
+    /// the agents have handed in.
     fn with_clocks(
         &self,
         members: &mut [Member],
@@ -203,7 +204,7 @@ impl OrderedFrame<'_, '_, '_> {
         Ok(Parts { parts, agents, invalid: None })
     }
 
-    /// Waits until each of `members` has told what `take` wants of it. Until `quiet_until_ns` nobody is asked whether
+    /// Waits until `take` has got its message from each of `members`. Until `quiet_until_ns` no member is asked whether
     /// it is there.
     fn told<T>(
         &self,
@@ -240,14 +241,14 @@ impl OrderedFrame<'_, '_, '_> {
         Ok(told.into_iter().flatten().collect())
     }
 
-    /// What `delivery` says of this frame, with the number of the member that says it.
+    /// The message of `delivery` about this frame, with the number of the member that sent it.
     fn of_this_frame(&self, delivery: &Delivery, members: &[Member]) -> Option<(usize, Said)> {
         let Report { agent, ticket, said } = read(&delivery.body)?;
         let number = members.iter().position(|member| member.hello.id == agent && ticket == self.ticket)?;
         Some((number, said))
     }
 
-    /// That none of those who are `missing` was lost, nor is there and `late`.
+    /// Checks that none of the `missing` members was lost, and none is there but `late`.
     fn are_there<'m>(&self, missing: impl Iterator<Item = &'m Member>, late: bool) -> Result<(), Stop> {
         for member in missing {
             let name = &member.hello.name;
@@ -261,10 +262,10 @@ impl OrderedFrame<'_, '_, '_> {
     }
 }
 
-/// That the clock of `hello`, which was known within `bound_ns` in a frame, was so well enough.
+/// Checks that the clock of `hello` was known exactly enough in a frame, where it was known within `bound_ns`.
 ///
 /// # Errors
-/// Where `most_ns` is less: it was checked over too long a way, or has jumped or drifted meanwhile.
+/// If `most_ns` is less: the round trips were too long, or the clock has jumped or drifted meanwhile.
 fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), Invalid> {
     let us = |ns: u64| (ns as f64 / 1e3).round_ties_even() as u64;
     match bound_ns {
@@ -273,8 +274,8 @@ fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), Invali
     }
 }
 
-/// True where `part` is what was asked for: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once,
-/// and as many operations of each arm as its slots have.
+/// True if `part` is what was ordered: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once, and as
+/// many operations of each arm as its slots have.
 fn fits(part: &PartResult, (cell, frame): (u32, u32), arms: usize, lanes: LaneRange) -> bool {
     let is_here = |lane: u32| (lanes.first..lanes.first + lanes.count).contains(&(lane as usize));
     let mut places: Vec<(u32, u32, u32)> = part.slots.iter().map(|slot| (slot.lane, slot.block, slot.arm)).collect();

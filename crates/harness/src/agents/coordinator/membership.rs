@@ -1,4 +1,4 @@
-//! Who is there, and which lanes each gets.
+//! Which agents are there, and which lanes each gets.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -25,9 +25,9 @@ pub(super) struct Member {
     pub hello: Hello,
     /// Its lanes in the cell of this moment.
     pub lanes: LaneRange,
-    /// Which part its inserts are.
+    /// Number of the part that its inserts use.
     pub part: u64,
-    /// What the clients of each arm had come to on it; `None` on fresh data.
+    /// The state that the clients of each arm had reached on it; `None` on fresh data.
     pub states: Option<Vec<Vec<i64>>>,
 }
 
@@ -39,13 +39,13 @@ impl Member {
 
 /// An agent as it is seen from here.
 pub struct Peer {
-    /// What it says of itself.
+    /// Its description of itself.
     pub hello: Hello,
-    /// By how much its clock is ahead; `None` where it does not tell.
+    /// By how much its clock is ahead; `None` if it does not answer clock requests.
     pub offset: Option<Offset>,
 }
 
-/// Everybody who is there, by name.
+/// All agents and observers that are there, by name.
 ///
 /// # Errors
 /// When the link is lost.
@@ -57,7 +57,7 @@ pub fn roll_call(link: &dyn Link) -> Result<Vec<Peer>, Fault> {
     call(link)?.into_iter().map(seen).collect()
 }
 
-/// Everybody who answers, by name. What is no answer of an agent is left out.
+/// All that answer, by name. Answers that are not those of an agent are left out.
 fn call(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
     let answers = link.request_all(ROLL_CALL, b"{}", CALL)?;
     let mut hellos: Vec<Hello> = answers.iter().filter_map(|answer| read(answer)).collect();
@@ -66,10 +66,10 @@ fn call(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
     Ok(hellos)
 }
 
-/// How long is waited before a link that was lost is tried again.
+/// Pause before a lost link is tried again.
 const AGAIN: Duration = Duration::from_millis(200);
 
-/// What comes of `work`, which is done again while the link is lost, until the deadline.
+/// The result of `work`, which is repeated while the link is lost, until the deadline.
 pub(super) fn patiently<T>(
     (deadline, cancelled): (Instant, &AtomicBool),
     mut work: impl FnMut() -> Result<T, Fault>,
@@ -98,10 +98,10 @@ pub(super) fn observers(link: &dyn Link) -> Result<Vec<Hello>, Fault> {
     Ok(hellos)
 }
 
-/// That `hellos`, which are in the order of their names, have names of their own and this program's version.
+/// Checks that `hellos`, sorted by name, have different names and this program's version.
 ///
 /// # Errors
-/// Who does not, in words.
+/// Those that do not, as text.
 pub(super) fn alike(hellos: &[Hello]) -> Result<(), String> {
     let ours = env!("CARGO_PKG_VERSION");
     let kind = |hello: &Hello| if hello.observes { "observer" } else { "agent" };
@@ -120,10 +120,10 @@ pub(super) fn alike(hellos: &[Hello]) -> Result<(), String> {
     Ok(())
 }
 
-/// Waits until `expected` agents are there that work for nobody, as long as `wait`.
+/// Waits for at most `wait` until `expected` agents are there that work for no run.
 ///
 /// # Errors
-/// Who is there, where they are too few or too many; when two have one name, or one runs another version.
+/// Which are there, if they are too few or too many; when two have one name, or one runs another version.
 pub(super) fn expect(
     link: &dyn Link,
     (expected, wait): (usize, Duration),
@@ -139,7 +139,7 @@ pub(super) fn expect(
     }
 }
 
-/// The agents of a run with so many `expected`, of those that are there.
+/// The agents of a run with `expected` agents, out of those that are there.
 fn chosen(hellos: Vec<Hello>, expected: usize) -> Result<Vec<Hello>, String> {
     alike(&hellos)?;
     let (busy, free): (Vec<Hello>, Vec<Hello>) = hellos.into_iter().partition(|hello| hello.busy_with.is_some());
@@ -158,22 +158,22 @@ fn chosen(hellos: Vec<Hello>, expected: usize) -> Result<Vec<Hello>, String> {
     ))
 }
 
-/// Looks whether `member`, which does not answer, is there again as another process of the same name and version.
+/// Checks whether `member`, which does not answer, is there again as another process of the same name and version.
 pub(super) fn find_again(link: &dyn Link, member: &mut Member) {
     let same = |hello: &Hello| {
         let old = &member.hello;
         (&hello.name, &hello.tithe, hello.protocol, hello.lanes) == (&old.name, &old.tithe, old.protocol, old.lanes)
     };
-    // A link that is lost is waited for with the member.
+    // The caller waits for the link together with the member.
     let hellos = agents(link).unwrap_or_default();
     if let Some(hello) = hellos.into_iter().find(|hello| same(hello) && hello.busy_with.is_none()) {
-        // What it had inserted in a frame that was not handed in nobody knows: it goes on with a part of its own.
+        // What it inserted in a frame that was not handed in is unknown, so it continues with a part of its own.
         (member.hello, member.states) = (hello, None);
     }
 }
 
-/// Lanes for each agent of those that it has `offered`, so many `clients` being asked for: one after the other in turn,
-/// until every client has one or none is left. Each has its own next to each other.
+/// Distributes lanes to agents, by the lanes that each has `offered`: round robin, until every one of `clients` has one
+/// or none is left. The lanes of one agent are contiguous.
 pub(super) fn deal(offered: &[u32], clients: u32) -> Vec<LaneRange> {
     let total: u64 = offered.iter().map(|lanes| u64::from(*lanes)).sum();
     let of = total.min(u64::from(clients)) as usize;

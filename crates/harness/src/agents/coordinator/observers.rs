@@ -1,4 +1,4 @@
-//! The observers of a run, as it asks them.
+//! The observers of a run, and the questions that it asks them.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +26,7 @@ use crate::agents::{
     query::{FileFingerprint, Query, QueryReply, SlotUsage, Watched, observer},
 };
 
-/// How long an answer may take for which nothing but the kernel is asked.
+/// How long an answer may take that needs only the kernel.
 const WITHIN: Duration = Duration::from_secs(5);
 
 /// How long a search through all files of a server may take.
@@ -44,10 +44,10 @@ impl fmt::Debug for ServerObserver {
     }
 }
 
-/// The observers that `plan` names, once all are there, which are waited for as long as `wait`.
+/// The observers that `plan` names, once all are there, waiting for at most `wait`.
 ///
 /// # Errors
-/// Who is missing; when two have one name, or one runs another version.
+/// Which are missing; when two have one name, or one runs another version.
 pub fn gather(
     link: &Arc<dyn Link>,
     plan: &Plan,
@@ -83,7 +83,7 @@ pub fn gather(
 }
 
 impl ServerObserver {
-    /// What it says of itself.
+    /// Its description of itself.
     pub(super) fn hello(&self) -> &Hello {
         &self.hello
     }
@@ -104,12 +104,12 @@ impl ServerObserver {
         }
     }
 
-    /// What it is when it answers something else.
+    /// The error if it answers something else.
     fn odd(&self) -> Fault {
         Fault::Connection(format!("observer {} answers something else than it was asked", self.hello.name))
     }
 
-    /// The fault where `reply` is not what was asked for.
+    /// The error if `reply` is not what was asked for.
     fn instead(&self, reply: QueryReply) -> Fault {
         match reply {
             QueryReply::Refused(why) => Fault::Refused(format!("observer {}: {why}", self.hello.name)),
@@ -117,7 +117,7 @@ impl ServerObserver {
         }
     }
 
-    /// Has it read what servers use in the slots of a frame.
+    /// Starts its reading of what servers use in the slots of a frame.
     pub(super) fn watch(&self, watched: Watched) -> Result<(), Fault> {
         match self.ask(&Query::Watch(Box::new(watched)), WITHIN)? {
             QueryReply::Watching => Ok(()),
@@ -130,7 +130,7 @@ impl ServerObserver {
         let in_words = |fault: Fault| Invalid::Other(fault.to_string());
         match self.ask(&Query::Used { ticket, invalid }, WITHIN).map_err(in_words)? {
             QueryReply::Slots(slots) => Ok(slots),
-            // The words of an observer, whom no server tells what to say.
+            // The text comes from an observer, not from a server.
             QueryReply::Refused(why) => {
                 Err(Invalid::OfObserver(self.hello.name.clone(), Box::new(Invalid::read(&why))))
             }
@@ -138,7 +138,7 @@ impl ServerObserver {
         }
     }
 
-    /// By what each of `files` is known; the reason where it cannot be read.
+    /// The fingerprint of each of `files`; the reason if it cannot be read.
     ///
     /// # Errors
     /// When it does not answer.

@@ -1,4 +1,4 @@
-//! What servers use in each slot of their clients on other machines: read here, or by an observer where they are.
+//! What servers use in each slot of clients on other machines: read here, or by an observer on the server's machine.
 
 use std::collections::BTreeSet;
 
@@ -23,16 +23,16 @@ use crate::{
 
 /// Reads what the servers of one frame use in its slots.
 pub(super) enum Watch<'o> {
-    /// A thread here, where all servers are this machine's.
+    /// A thread here, if all servers are on this machine.
     Here(ServerWatch),
-    /// Observers, where all servers are other machines', by the ticket of the frame.
+    /// Observers, if all servers are on other machines, by the ticket of the frame.
     There(u64, Vec<&'o ServerObserver>),
-    /// Nobody, where some server is not seen.
+    /// Nothing is read, because some server is not seen.
     Nobody,
 }
 
-/// Begins to read what serves the frame that is `asked` for, with the `ticket`, whose first slot begins at `start_ns`
-/// on the clock of this machine. With each of `observers` stands how far its clock is ahead.
+/// Begins to read the servers of the frame that is `asked` for, with the `ticket`, whose first slot begins at
+/// `start_ns` on the clock of this machine. Each of `observers` comes with how far its clock is ahead.
 ///
 /// # Errors
 /// When an observer does not begin.
@@ -68,10 +68,11 @@ pub(super) fn watch<'o>(
 }
 
 impl Watch<'_> {
-    /// Ends with the frame, or at once where it is `invalid`; what was used in its slots, `None` where nobody has seen.
+    /// Ends with the frame, or at once if it is `invalid`; returns what was used in its slots, `None` if nothing was
+    /// read.
     ///
     /// # Errors
-    /// When an observer does not say.
+    /// When an observer does not report.
     pub fn finish(self, invalid: bool) -> Result<Option<Figures>, Invalid> {
         match self {
             Self::Here(watch) => watch.finish(invalid).map(Some),
@@ -87,12 +88,12 @@ impl Watch<'_> {
     }
 }
 
-/// Writes into the slots of `parts` what servers have `used` in them. Where that is not known of some slot, nothing of
-/// its lane counts in its block, as where a lane comes too late for its turn: an operation that is counted with its
-/// server costs more than one that is counted without.
+/// Writes into the slots of `parts` what servers have `used` in them. If that is unknown for some slot, the whole block
+/// of its lane is left out, as when a lane comes too late for its turn: an operation that is counted with its server
+/// costs more than one that is counted without.
 ///
 /// # Errors
-/// Where less than half of the blocks are left.
+/// If less than half of the blocks are left.
 pub(super) fn charge(parts: &mut [PartResult], used: &Figures) -> Result<(), Invalid> {
     let of = |slot: &Slot| used.slot(slot.lane as usize, slot.block, slot.arm as usize);
     let slots = || parts.iter().flat_map(|part| &part.slots);
@@ -116,7 +117,7 @@ pub(super) fn charge(parts: &mut [PartResult], used: &Figures) -> Result<(), Inv
                 _ => {
                     let Slot { cell, frame, block, lane, arm, operations, .. } = *slot;
                     *slot = Slot { cell, frame, block, lane, arm, ..Slot::default() };
-                    // They were done, and the counters are of them as well.
+                    // These operations were done, so they stay in the counters.
                     if let Some(arm) = arms.get_mut(arm as usize) {
                         arm.record.operations -= operations;
                         arm.record.operations_lead_in += operations;

@@ -1,4 +1,4 @@
-//! A link in memory, each end with a clock of its own, which can be lost.
+//! A link in memory, which can be lost. Each end has a clock of its own.
 
 use std::{
     collections::BTreeMap,
@@ -17,19 +17,19 @@ use crate::agents::{
     message::{Report, read},
 };
 
-/// What carries the messages.
+/// The hub that carries the messages.
 #[derive(Clone, Default)]
 pub struct Hub(Arc<State>);
 
 #[derive(Default)]
 struct State {
     listening: Mutex<BTreeMap<String, Vec<Sender<Delivery>>>>,
-    /// The clocks that are told at subjects, by how far they are ahead, ns.
+    /// The clocks at subjects, by how far they are ahead, ns.
     clocks: Mutex<BTreeMap<String, i64>>,
     inboxes: AtomicU64,
     /// Names of agents whose reports are lost.
     deaf: Mutex<Vec<String>>,
-    /// Agents' identities by their names, as their subjects say.
+    /// Agents' identities by their names, as in their subjects.
     names: Mutex<BTreeMap<String, String>>,
 }
 
@@ -43,7 +43,7 @@ impl Hub {
         LocalLink { hub: self.clone(), ahead_ns, lost: AtomicBool::new(false) }
     }
 
-    /// Loses the reports of the agent called `name`, and whether it is there, or no longer does.
+    /// Drops the reports and clock answers of the agent called `name`, or stops doing so.
     pub fn deafen_reports_of(&self, name: &str, deaf: bool) {
         let mut all = lock(&self.0.deaf);
         all.retain(|other| other != name);
@@ -52,7 +52,7 @@ impl Hub {
         }
     }
 
-    /// True for a report of an agent that is not to be heard.
+    /// True for a report of an agent whose reports are dropped.
     fn swallows(&self, body: &[u8]) -> bool {
         let Some(Report { agent, .. }) = read(body) else { return false };
         let names = lock(&self.0.names);
@@ -103,7 +103,7 @@ impl Subscription for LocalSubscription {
     }
 }
 
-/// A clock that is told until this is dropped.
+/// A clock that answers until this is dropped.
 struct Telling {
     hub: Hub,
     subject: String,
@@ -167,7 +167,7 @@ impl Link for LocalLink {
             return Ok(None);
         }
         let Some(ahead_ns) = lock(&self.hub.0.clocks).get(subject).copied() else { return Ok(None) };
-        // A day after the clock's beginning, so that those that are behind have not begun before it.
+        // Long after the clock's beginning, so that clocks that are behind do not become negative.
         const BEGUN_NS: i64 = 100 * 86_400_000_000_000;
         let now = |ahead: i64| Clock::Real.now().saturating_add_signed(BEGUN_NS + ahead);
         let asked_ns = now(self.ahead_ns);

@@ -25,7 +25,7 @@ pub(super) struct FrameRows {
 }
 
 impl FrameRows {
-    /// Takes in `slot` from line `number`.
+    /// Adds `slot`, which is line `number`.
     pub(super) fn add(&mut self, number: usize, slot: &Slot) {
         self.places.push((slot.block, slot.lane, slot.arm));
         let arm = slot.arm as usize;
@@ -34,16 +34,16 @@ impl FrameRows {
         self.lines = Some((self.lines.map_or(number, |(first, _)| first), number));
     }
 
-    /// Takes note that line `number` is a row of this frame's that cannot be read.
+    /// Notes that line `number` is a row of this frame that cannot be read.
     pub(super) fn refuse(&mut self, number: usize, flaw: String) {
         self.refused.get_or_insert_with(|| format!("line {number} of {SLOTS} is damaged: {flaw}"));
     }
 
-    /// What is wrong with the rows of `frame`, whose record is `line`, and whose arms share the machine as `design`
-    /// says; `strays` are lines that are rows of no frame. `None` when all are there as they were written.
+    /// What is wrong with the rows of `frame`, whose record is `line`, and whose arms share the machine by `design`.
+    /// `strays` are lines that are rows of no frame. `None` when all rows are there as they were written.
     ///
-    /// How many lanes there were only the machine knew, and how many blocks it had come to: but every lane of every
-    /// block has a row of each arm, and the operations of an arm's rows are those that the frame counted.
+    /// The record does not name the numbers of lanes and blocks. But every lane of every block has a row for each arm,
+    /// and the operations of an arm's rows add up to those that the frame counted.
     pub(super) fn flaw(&self, frame: &Frame, line: &str, design: Design, strays: &[usize]) -> Option<String> {
         if let Some(refused) = &self.refused {
             return Some(refused.clone());
@@ -61,7 +61,7 @@ impl FrameRows {
         })
     }
 
-    /// Rows that are not there, or there twice.
+    /// Rows that are missing or duplicate.
     fn hole(&self, arms: usize, design: Design) -> Option<String> {
         let mut places = self.places.clone();
         places.sort_unstable();
@@ -71,7 +71,7 @@ impl FrameRows {
         let stands = |(number, (block, lane, arm)): (usize, &(u32, u32, u32))| {
             let turn = number / arms;
             let of_turn = turn as u64 == u64::from(*block) * lanes + u64::from(*lane);
-            // All turns of such a frame are one arm's.
+            // In such a frame all turns belong to one arm.
             of_turn && (design.has_one_arm_a_frame() || number % arms == *arm as usize)
         };
         let whole = places.len() as u64 == wanted && places.iter().enumerate().all(stands);
@@ -79,7 +79,7 @@ impl FrameRows {
             .then(|| format!("{} rows, not {wanted} of {blocks} blocks, {lanes} lanes and {arms} arms", places.len()))
     }
 
-    /// Operations that the frame counted and its rows do not have, or the other way about.
+    /// Operations that the frame counted and its rows do not have, or the reverse.
     fn miscount(&self, frame: &Frame) -> Option<String> {
         let of_rows = |arm: usize| self.operations.get(arm).copied().unwrap_or(0);
         let mut counted = frame.arms.iter().map(|arm| arm.operations).enumerate();
@@ -114,7 +114,7 @@ mod tests {
         }
     }
 
-    /// Rows of two blocks, two lanes and two arms, from line 10 on, but for those that `left_out` says.
+    /// Rows of two blocks, two lanes and two arms, from line 10 on, without those that are `left_out`.
     fn rows(left_out: impl Fn(u32, u32, u32) -> bool) -> FrameRows {
         let mut frame_rows = FrameRows::default();
         for row in 0..8 {
@@ -139,7 +139,7 @@ mod tests {
         let told = "7 rows, not 8 of 2 blocks, 2 lanes and 2 arms";
         assert_eq!(flaw(&one, &[3, 99]), format!("slots.csv lacks rows or has foreign ones, lines 10 to 17: {told}"));
         assert_eq!(flaw(&one, &[13]), format!("line 13 of slots.csv is damaged, and {told}"));
-        // What is left looks whole: only the count of operations tells.
+        // The remaining rows look complete: only the count of operations reveals the loss.
         for half in [rows(|block, _, _| block == 1), rows(|_, client, _| client == 1)] {
             assert!(
                 flaw(&half, &[]).ends_with("20 operations of arm 0, and the frame counted 40"),

@@ -1,4 +1,4 @@
-//! What all ways of offering load stand on: the arms, the processors and the clocks of a cell.
+//! The base of all ways of offering load: the arms, the processors and the clocks of a cell.
 
 use std::{
     path::PathBuf,
@@ -29,7 +29,8 @@ use crate::load::{
 /// A cell on this machine.
 pub(super) struct CellContext<'a> {
     pub database: &'a dyn Database,
-    /// The database works within Tithe's own threads: nothing else is paused or waits, and there is no wire.
+    /// The database works within Tithe's own threads: nothing else is paused or waits, and there is no network
+    /// connection.
     pub embedded: bool,
     pub workload: &'a dyn Workload,
     pub cell: Cell,
@@ -39,29 +40,29 @@ pub(super) struct CellContext<'a> {
     pub lanes_here: LaneRange,
     /// One for each lane in this process; at least one.
     pub clocks: Vec<Clock>,
-    /// The servers are another machine's: neither bound nor watched from here.
+    /// The servers are on another machine: neither pinned nor read from here.
     pub servers_remote: bool,
     pub arms: Vec<StartedArm>,
-    /// Caches stay as empty as a fresh start leaves them.
+    /// Caches stay as empty as they are after a fresh start.
     pub cold: bool,
     /// No frame has been measured since the database was opened in this process.
     pub fresh: bool,
-    /// The folder of the servers' sandbox, where they are paused while another arm is measured.
+    /// The folder of the servers' sandbox, if they are paused while another arm is measured.
     pub pauses_in: Option<PathBuf>,
     /// How long each arm's server has been paused, ns.
     pub paused_ns: Vec<Arc<AtomicU64>>,
-    /// What runs programs beside each arm's server; `None` where none is needed.
+    /// The sidecar that runs programs for each arm's server; `None` if none is needed.
     pub sidecars: Vec<Option<Sidecar>>,
-    /// The only arm whose server can be asked for anything now; `None` where all are there.
+    /// The only arm whose server can be reached now; `None` if all can.
     pub reached: Option<usize>,
-    /// What binds the threads of servers that Tithe did not start, and gives them back; `None` where nobody would.
+    /// Pins the threads of servers that Tithe did not start, and restores them; `None` if they could not be restored.
     pub borrowed_threads: Option<&'a BorrowedThreads>,
-    /// Keys are rotated: what a server does in the background of its slots is its own.
+    /// Keys are rotated: a server's background work during its slots is its own.
     pub rotates: bool,
 }
 
 impl<'a> CellContext<'a> {
-    /// `cell` on the processors that this process may use, one lane a processor.
+    /// `cell` on the processors that this process may use, one lane per processor.
     pub fn new(
         database: &'a dyn Database,
         workload: &'a dyn Workload,
@@ -104,7 +105,7 @@ impl<'a> CellContext<'a> {
         self.lanes_here.of
     }
 
-    /// Lanes that are at the same arm as lane `number` in each of its slots, itself among them: all, but for a duet.
+    /// Lanes that are on the same arm as lane `number` in each of its slots, including itself: all, except in a duet.
     pub fn lanes_beside(&self, number: usize) -> usize {
         let arms = self.arms.len().max(1);
         match self.cell.design {
@@ -118,7 +119,7 @@ impl<'a> CellContext<'a> {
         &self.clocks[number - self.lanes_here.first]
     }
 
-    /// True where time is invented, and nothing of the machine is checked.
+    /// True if time is invented, and nothing of the machine is checked.
     pub fn time_is_virtual(&self) -> bool {
         self.clocks[0].is_virtual()
     }
@@ -128,14 +129,14 @@ impl<'a> CellContext<'a> {
         self.processors[(number - self.lanes_here.first) % self.processors.len()]
     }
 
-    /// The lane on whose processor, in `frame`, runs what works for the clients of all lanes.
+    /// The lane whose processor, in `frame`, runs the threads that work for the clients of all lanes.
     pub fn lane_of_servers(&self, frame: u32) -> usize {
         let LaneRange { first, count, .. } = self.lanes_here;
         first + frame as usize % count.max(1)
     }
 
-    /// Binds the one thread by which a server of ours serves all its clients, where it has one, to the processor of a
-    /// lane: the same for all arms, and another one in the next frame. Where nothing is bound it may run on any.
+    /// Some servers of ours serve all clients by one thread. Pins it to the processor of a lane: the same for all arms,
+    /// and another one in the next frame. If nothing is pinned, it may run on any.
     pub fn bind_servers(&self, frame: u32, pinned: bool) {
         if !self.database.entry().one_thread || self.servers_remote || self.cell.design != Design::Interleaved {
             return;
@@ -148,16 +149,16 @@ impl<'a> CellContext<'a> {
         }
     }
 
-    /// True where clients and servers talk over a wire: not where the database is embedded or invented.
+    /// True if clients and servers talk over a network connection: not if the database is embedded or simulated.
     pub fn is_wired(&self) -> bool {
         !self.embedded && !self.time_is_virtual()
     }
 
-    /// Who is paused while another is measured: nobody, where the arms take turns every few milliseconds.
+    /// The servers that are paused while another arm is measured: none, if the arms take turns every few milliseconds.
     pub fn pause_gate(&self) -> Result<PauseGate, Fault> {
         match &self.pauses_in {
             Some(folder) => {
-                // A server that Tithe did not start is not Tithe's to pause.
+                // Tithe must not pause a server that it did not start.
                 let of = |(arm, sidecar): (&StartedArm, &Option<Sidecar>)| Workers {
                     server: arm.server.process.filter(|_| !arm.server.address.is_attached()),
                     sidecar: sidecar.clone(),
@@ -168,18 +169,17 @@ impl<'a> CellContext<'a> {
         }
     }
 
-    /// How long an answer of `started` is waited for while frames are measured.
+    /// How long to wait for an answer of `started` while frames are measured.
     pub fn timeout(&self, started: &StartedArm) -> Timeout {
         Timeout::of(self.cell.frame_ns(self.arms.len()), started.server.address.is_attached())
     }
 
-    /// True where the server of arm `number` can be asked for something now.
+    /// True if the server of arm `number` can be reached now.
     pub fn is_reached(&self, number: usize) -> bool {
         self.reached.is_none_or(|reached| reached == number)
     }
 
-    /// True where the server of arm `number` can be asked now and serves no other arm: what it counts is that arm's
-    /// then.
+    /// True if the server of arm `number` can be reached now and serves no other arm: then its counters are that arm's.
     fn counts(&self, number: usize) -> bool {
         let arm = &self.arms[number];
         let (process, remote) = (arm.server.process, arm.server.remote.as_ref());
@@ -200,8 +200,8 @@ impl<'a> CellContext<'a> {
         }
     }
 
-    /// Looks at every arm's counters where the slots begin: what has to be asked for in a session of Tithe's own comes
-    /// first, so that the session is no part of what grows from here.
+    /// Reads every arm's counters when the slots begin. Counters that need a session of Tithe's own come first, so that
+    /// the session is not part of the growth.
     pub fn counters_at_start(&self) -> Vec<Reading> {
         if self.time_is_virtual() {
             return vec![Reading::default(); self.arms.len()];
@@ -211,7 +211,7 @@ impl<'a> CellContext<'a> {
         with_wal(self.seen(process_tree::settled(&before)), asked)
     }
 
-    /// Looks at every arm's counters where the slots have ended: what has to be asked for comes last.
+    /// Reads every arm's counters when the slots have ended. Counters that need a session come last.
     pub fn counters_at_end(&self) -> Vec<Reading> {
         if self.time_is_virtual() {
             return vec![Reading::default(); self.arms.len()];
@@ -220,25 +220,25 @@ impl<'a> CellContext<'a> {
         with_wal(seen, self.asked())
     }
 
-    /// Looks at every arm's counters, as far as that needs no word of its server.
+    /// Reads those of every arm's counters that need no request to its server.
     pub fn seen_from_outside(&self) -> Vec<Reading> {
         self.seen(self.trees())
     }
 
-    /// The processes of each arm's server, where they count.
+    /// The processes of each arm's server, if they count.
     fn trees(&self) -> Vec<Option<ProcessTree>> {
         let arms = self.arms.iter().enumerate();
         process_tree::trees(arms.map(|(number, arm)| arm.server.process.filter(|_| self.counts(number))))
     }
 
-    /// Where the log of each arm's server ends, where that counts.
+    /// The end of each arm's server log, if it counts.
     fn asked(&self) -> Vec<Option<u64>> {
         let position = |arm: &StartedArm| self.database.wal_position(&arm.server, &arm.setup);
         let arms = self.arms.iter().enumerate();
         arms.map(|(number, arm)| self.counts(number).then(|| self.timeout(arm).bound(|| position(arm)))?).collect()
     }
 
-    /// What is seen of each arm's server from outside, whose processes have used `trees`.
+    /// The counters of each arm's server that are seen from outside; its processes have used `trees`.
     fn seen(&self, trees: Vec<Option<ProcessTree>>) -> Vec<Reading> {
         let here = |arm: &StartedArm, tree: Option<ProcessTree>| Reading {
             tree: tree.map(|tree| tree.usage).or_else(|| self.database.usage(&arm.server, &arm.setup)),
@@ -264,8 +264,8 @@ fn with_wal(readings: Vec<Reading>, wal_bytes: Vec<Option<u64>>) -> Vec<Reading>
     joined.map(|(reading, wal_bytes)| Reading { wal_bytes, ..reading }).collect()
 }
 
-/// A clock for each of `lanes`, and one where there is none. The only place that asks the database: from here on the
-/// clocks tell whether time is invented.
+/// A clock for each of `lanes`, and one if there is no lane. Only this place asks the database: from here on the clocks
+/// know whether time is invented.
 fn clocks(database: &dyn Database, lanes: usize) -> Vec<Clock> {
     let simulated = database.simulated();
     let clock = || if simulated { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };

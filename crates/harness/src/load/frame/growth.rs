@@ -1,5 +1,4 @@
-//! How long the slots of a closed loop are from frame to frame: as long as carry-over asks for, and as slow operations
-//! do.
+//! How long the slots of a closed loop are from frame to frame: long enough for carry-over and for slow operations.
 
 use serde::{Deserialize, Serialize};
 use tithe_model::{
@@ -11,21 +10,21 @@ use tithe_model::{
 use super::context::CellContext;
 use crate::load::carry_over::{self, Profile};
 
-/// Operations that a slot should hold on average: one with fewer than 20 says too little and does not count.
+/// Operations that a slot should hold on average: a slot with fewer than 20 is too imprecise and does not count.
 const OPERATIONS_PER_SLOT: u64 = 40;
 
-/// Requests that a slot should hold on average where each stands for many operations: their time is long against what
-/// begins and ends a slot.
+/// Requests that a slot should hold on average if each stands for many operations: their time is long compared with the
+/// overhead of a slot.
 const REQUESTS_PER_SLOT: u64 = 4;
 
-/// Frames of which the best says how slow operations are: a disk that stands still for some makes none slower.
+/// The pace is the best of this number of frames: a disk that hangs for some of them must not count as slow operations.
 const FRAMES_OF_PACE: usize = 5;
 
-/// Frames after which carry-over may make slots longer. The last phases of one frame stand on a few milliseconds, in
-/// which one disturbance looks like carry-over, and a slot that has grown stays.
+/// Frames after which carry-over may make slots longer. The last phases of one frame cover only a few milliseconds, in
+/// which one disturbance looks like carry-over, and a slot that has grown stays long.
 const FRAMES_BEFORE_GROWTH: u32 = 5;
 
-/// Longest slot that few operations may ask for, ns.
+/// Longest slot that slow operations may need, ns.
 const SLOT_MAX_NS: u64 = 1_000_000_000;
 
 /// What the frames so far have shown.
@@ -35,12 +34,12 @@ pub(super) struct GrowthState {
     profiles: Vec<Profile>,
     /// Settling time and slot as planned, ns.
     planned: (u64, u64),
-    /// Slot that slow operations ask for, ns.
+    /// Slot that slow operations need, ns.
     filled_ns: u64,
-    /// Slot that carry-over asks for, ns: it never falls.
+    /// Slot that carry-over needs, ns: it never falls.
     carried_ns: u64,
-    /// In each of the last frames, the share of the operations that a slot should hold which the slowest arm did in a
-    /// nanosecond of it.
+    /// For each of the last frames: the operations that the slowest arm did per nanosecond of slot, divided by those
+    /// that a slot should hold.
     paces: Vec<f64>,
     /// How many frames there were.
     frames: u32,
@@ -59,7 +58,7 @@ impl GrowthState {
         }
     }
 
-    /// Takes in the pace of one more frame.
+    /// Adds the pace of the next frame.
     fn add(&mut self, pace: f64) {
         self.frames += 1;
         self.paces.push(pace);
@@ -67,8 +66,8 @@ impl GrowthState {
         self.paces.drain(..old);
     }
 
-    /// Makes the slot that operations ask for twice as long where the best of the last frames would not fill it, and as
-    /// short again as one that it would fill twice over.
+    /// Doubles the slot for operations if the best of the last frames would not fill it, and halves it if that frame
+    /// would fill it twice.
     fn fill(&mut self) {
         let best = self.paces.iter().copied().fold(0.0, f64::max);
         let filled = |slot_ns: u64| best * slot_ns as f64;
@@ -81,7 +80,7 @@ impl GrowthState {
     }
 }
 
-/// What was seen so far, and what follows from it.
+/// What was seen so far, and the slots that follow from it.
 pub(super) struct Growth {
     /// Length that a frame should not exceed when its slots grow, ns.
     pub longest_ns: u64,
@@ -93,7 +92,7 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// Of a `cell` with so many `arms`. `slot_fixed`: the slot was asked for and is not to be adapted.
+    /// Of a `cell` with this number of `arms`. `slot_fixed`: the experiment sets the slot, so it is not adapted.
     pub fn new(cell: &Cell, arms: usize, slot_fixed: bool) -> Self {
         Self {
             longest_ns: u64::MAX,
@@ -103,14 +102,15 @@ impl Growth {
         }
     }
 
-    /// Takes in what each lane saw of the carry-over of `arm`.
+    /// Adds the carry-over of `arm` that each lane saw.
     pub fn add(&mut self, arm: usize, by_lane: &[Profile]) {
         by_lane.iter().for_each(|profile| carry_over::add(&mut self.state.profiles[arm], profile.iter().copied()));
     }
 
-    /// Suits the next frame to what was seen, after a `frame` of so many `slots`.
+    /// Adapts the next frame to what was seen, after a `frame` with this number of `slots`.
     pub fn adapt(&mut self, context: &mut CellContext<'_>, frame: &Frame, slots: usize) {
-        // A slot in which many connections wait for the first answer only is as long as that takes, and not as planned.
+        // A slot in which many connections wait only for the first answer lasts as long as that takes, and not as
+        // planned.
         let waits = !context.embedded;
         let clients = u64::from(context.cell.clients);
         let twice_each = if waits { 2 * clients.div_ceil(context.lanes() as u64) } else { 0 };
@@ -122,8 +122,8 @@ impl Growth {
         self.suit(&mut context.cell, fewest as f64 / enough as f64);
     }
 
-    /// Suits settling time and slot of a closed loop to what was seen so far; `filled`: the share of the operations
-    /// that its slots should hold which the slowest arm did.
+    /// Adapts settling time and slot of a closed loop to what was seen so far. `filled`: the operations that the
+    /// slowest arm did, divided by those that its slots should hold.
     fn suit(&mut self, cell: &mut Cell, filled: f64) {
         let adaptable = matches!(cell.design, Design::Interleaved | Design::Duet) && cell.arrivals == Arrivals::Closed;
         if !adaptable {
@@ -148,8 +148,8 @@ impl Growth {
         cell.settling_ns = settling_ns;
     }
 
-    /// How many blocks a frame has: with a slot that has grown it keeps its length or has four, as far as the budget
-    /// bears frames so long.
+    /// The number of blocks in a frame: with a slot that has grown, the frame keeps its length or has four blocks, as
+    /// far as the budget allows frames of that length.
     fn blocks(&self, slot_ns: u64) -> u32 {
         let kept = self.per_arm_ns.div_ceil(slot_ns);
         if slot_ns == self.state.planned.1 {
@@ -196,7 +196,7 @@ mod tests {
     fn a_disk_that_stands_still_for_some_frames_makes_no_slot_longer_for_good() {
         let closed = || cell(Design::Interleaved, Arrivals::Closed);
         assert_eq!(grown(closed(), u64::MAX, false, &[60, 1, 0, 0, 1, 60]), [(20, 20); 6]);
-        // Nothing else was seen before, or for long.
+        // Nothing else was seen before, or only briefly.
         assert_eq!(grown(closed(), u64::MAX, false, &[0, 0, 100, 100]), [(40, 10), (80, 5), (20, 20), (20, 20)]);
         let slots: Vec<u64> =
             grown(closed(), u64::MAX, false, &[60, 0, 0, 0, 0, 0, 0, 100]).iter().map(|it| it.0).collect();
@@ -212,7 +212,7 @@ mod tests {
         use tithe_model::record::PHASES_NS;
         let mut cell = cell(Design::Interleaved, Arrivals::Closed);
         let mut growth = Growth::new(&cell, 1, false);
-        // Dearer by a third until 8 ms of each slot: a settling time of 8 ms asks for a slot of 40 ms.
+        // More expensive by a third until 8 ms of each slot: a settling time of 8 ms needs a slot of 40 ms.
         let mut profile = Profile::default();
         for (phase, of_phase) in profile.iter_mut().enumerate() {
             let dearer = PHASES_NS.get(phase).is_some_and(|end| *end <= 8 * MS);

@@ -1,4 +1,4 @@
-//! Servers to which nobody is connected: what they use all the same.
+//! What servers use while they have no clients.
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -14,8 +14,8 @@ use crate::load::reading::Reading;
 const STEP: Duration = Duration::from_millis(100);
 
 impl CellRunner<'_> {
-    /// Watches all servers for `length` in equal windows, from outside alone: what asks them anything would be work.
-    /// None where no server can be seen, and where `cancelled` ends it.
+    /// Watches all servers for `length` in equal windows, only from outside: a request would be work. Empty if no
+    /// server can be seen, or if `cancelled` ends it.
     pub fn idle(&self, length: Duration, cancelled: &AtomicBool) -> Vec<IdleWindow> {
         let mut windows = Vec::new();
         let (mut began, mut before) = (Instant::now(), self.context.seen_from_outside());

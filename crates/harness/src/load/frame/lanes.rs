@@ -1,4 +1,5 @@
-//! The lanes of Tithe's own clients, from frame to frame: who works in them, and how they see what other programs take.
+//! The lanes of Tithe's own clients, from frame to frame: their clients, and how they see the time that other programs
+//! take.
 
 use std::sync::Arc;
 
@@ -8,44 +9,44 @@ use tithe_plugin::workload::{ArmState, Clients};
 
 use super::{context::CellContext, growth::Growth, machines::LoadMachines, started_arm::StartedArm};
 
-/// Why nothing is seen of a server whose threads serve whoever asks; the second where they are in view.
+/// Why nothing is seen of a server whose threads serve any client; the second text is for threads that are in view.
 pub(super) const NOBODY_ALONE: &str =
     "no process or thread of the server serves one client alone, as far as can be seen";
 pub(super) const MANY_THREADS: &str =
     "no process or thread of the server serves one client alone, and all of them are counted";
 
-/// Why what other programs take is not seen where nothing is bound to a processor.
+/// Why the time that other programs take is not seen if nothing is pinned to a processor.
 pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";
 
-/// Why what other programs take is not seen where lanes and servers are on different machines.
+/// Why the time that other programs take is not seen if lanes and servers are on different machines.
 const ELSEWHERE: &str = "what serves clients is on another machine";
 
 /// The lanes of a cell, from frame to frame.
 pub(super) struct Lanes<'a> {
     pub clients: &'a dyn Clients,
-    /// The machines that they are on; `None` where they are in this process.
+    /// The machines that they are on; `None` if they are in this process.
     pub machines: Option<&'a dyn LoadMachines>,
     /// What the clients of each arm share.
     pub states: Vec<Arc<dyn ArmState>>,
     /// How long slots become.
     pub growth: Growth,
-    /// Why it is unknown what other programs take of a lane's slots, whatever the kernel offers; `None` where it
-    /// is known.
+    /// Why it is unknown how much of a lane's slots other programs take, whatever the kernel offers; `None` if it is
+    /// known.
     pub stalls_hidden: Option<&'static str>,
-    /// A control group for each lane with the tasks that serve it; `None` where there can be none, or it would tell
+    /// A control group for each lane with the tasks that serve it; `None` if there can be none, or it would show
     /// nothing.
     pub groups: Option<stalls::Lanes>,
-    /// What processors have run for all programs; `None` where that is unknown or means nothing.
+    /// What processors have run for all programs; `None` if that is unknown or means nothing.
     pub accounts: Option<ProcessorAccounts>,
 }
 
 impl<'a> Lanes<'a> {
-    /// The lanes of `clients` at `context`. `slot_fixed`: the slot was asked for and is not to be adapted.
+    /// The lanes of `clients` at `context`. `slot_fixed`: the experiment sets the slot, so it is not adapted.
     pub fn new(clients: &'a dyn Clients, context: &CellContext<'_>, slot_fixed: bool) -> Self {
         let states = states(clients, &context.arms);
         let stalls_hidden = hides_stalls(context, || clients.client(&states[0]).pauses());
         let seen = stalls_hidden.is_none() && !context.time_is_virtual();
-        // Where the kernel has no such groups, waits tell less, and each frame says by what it was measured.
+        // Without such groups in the kernel, waits show less, and each frame records which source was used.
         let groups = (seen && !context.embedded).then(|| stalls::Lanes::make(context.lanes()).ok()).flatten();
         let accounts = seen.then(ProcessorAccounts::find).flatten();
         let growth = Growth::new(&context.cell, context.arms.len(), slot_fixed);
@@ -58,7 +59,7 @@ impl<'a> Lanes<'a> {
         self.servers_are_remote();
     }
 
-    /// What serves the clients is on another machine, and nothing of it is seen here.
+    /// The tasks that serve the clients are on another machine, and are not seen here.
     pub fn servers_are_remote(&mut self) {
         (self.stalls_hidden, self.groups, self.accounts) = (Some(ELSEWHERE), None, None);
     }
@@ -73,8 +74,8 @@ pub(super) fn states(clients: &dyn Clients, arms: &[StartedArm]) -> Vec<Arc<dyn 
     states
 }
 
-/// Why it is unknown what other programs take of a lane's slots, whatever the kernel offers; `None` where it is known.
-/// `paced` says whether clients pause.
+/// Why it is unknown how much of a lane's slots other programs take, whatever the kernel offers; `None` if it is known.
+/// `paced` is true if clients pause.
 fn hides_stalls(context: &CellContext<'_>, paced: impl FnOnce() -> bool) -> Option<&'static str> {
     let cell = &context.cell;
     match () {

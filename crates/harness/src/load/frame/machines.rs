@@ -1,8 +1,8 @@
-//! What is asked of load machines that offer the load of a cell together, and what they answer, as data.
+//! Requests to load machines that offer the load of a cell together, and their answers, as data.
 //!
-//! Which arm a lane serves at a time follows from the clock and the seed alone, so the machines need to agree on one
-//! moment, the start of the first slot, and on nothing after it. Who carries questions and answers is not known here:
-//! [`LoadMachines`] are given by the caller.
+//! The arm that a lane serves follows from the clock and the seed alone. So the machines must agree on one moment, the
+//! start of the first slot, and on nothing after it. This module knows nothing of the transport: the caller provides
+//! the [`LoadMachines`].
 
 use std::sync::atomic::AtomicBool;
 
@@ -22,34 +22,34 @@ use crate::load::carry_over::Profile;
 pub struct LaneRange {
     /// Number of the first.
     pub first: usize,
-    /// How many are there.
+    /// The number of lanes there.
     pub count: usize,
-    /// How many there are on all machines together.
+    /// The number of lanes on all machines together.
     pub of: usize,
 }
 
 /// Machines that offer the load of a cell together.
 pub trait LoadMachines: Sync {
-    /// Lanes of all together where so many `clients` are asked for.
+    /// The number of lanes of all machines for this number of `clients`.
     fn lanes(&self, clients: u32) -> usize;
 
-    /// Says that the data of every arm are those that were loaded: clients know nothing that they wrote.
+    /// Tells them that the data of every arm are those that were loaded: what clients wrote is gone.
     fn data_put_back(&self);
 
-    /// Has all of them measure the frame that `asked` describes, and calls `count` when each is connected and warm,
+    /// Measures the frame that `asked` describes on all of them, and calls `count` when each is connected and warm,
     /// before the first slot. `None` when it was cancelled.
     ///
     /// # Errors
-    /// When a machine cannot measure, or has been away for longer than is waited for. One that goes away meanwhile
+    /// When a machine cannot measure, or has been away for longer than the waiting time. One that goes away meanwhile
     /// makes the frame invalid instead.
     fn measure(&self, asked: &PartsRequest<'_>, count: &mut dyn FnMut()) -> Result<Option<Parts>, Fault>;
 }
 
-/// A frame as it is asked of all load machines.
+/// A frame as all load machines are asked for it.
 pub struct PartsRequest<'a> {
     /// Index of the cell.
     pub cell_index: u32,
-    /// What every machine is asked alike.
+    /// The part of the request that is the same for every machine.
     pub frame: PartRequest,
     /// The arms, started.
     pub arms: &'a [StartedArm],
@@ -60,7 +60,7 @@ pub struct PartsRequest<'a> {
 }
 
 impl PartsRequest<'_> {
-    /// True where slots take the time of clocks, and not an invented one.
+    /// True if slots take real time, and not invented time.
     pub fn time_is_real(&self) -> bool {
         self.arms.iter().all(|arm| !matches!(arm.server.address, Address::Nowhere))
     }
@@ -69,25 +69,25 @@ impl PartsRequest<'_> {
 /// A frame as one load machine is asked for it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PartRequest {
-    /// The cell, with slots as long as the frames before have made them.
+    /// The cell, with slots as long as the earlier frames have made them.
     pub cell: Cell,
     /// Number of the frame.
     pub number: u32,
-    /// Nothing is bound to a processor.
+    /// Nothing is pinned to a processor.
     pub free: bool,
     /// Load on each arm before its first slot, ns.
     pub warmup_ns: u64,
-    /// Operations of each arm that each lane is to do more than the others while it warms up.
+    /// Additional operations of each lane on each arm during warm-up, so that arms that did fewer catch up.
     pub lag: Vec<u64>,
     /// The servers have just been started.
     pub fresh: bool,
-    /// Their caches stay as empty as a fresh start leaves them.
+    /// Their caches stay as empty as they are after a fresh start.
     pub cold: bool,
 }
 
 /// What all load machines have measured in a frame.
 pub struct Parts {
-    /// Each machine's part; empty where the frame is invalid.
+    /// Each machine's part; empty if the frame is invalid.
     pub parts: Vec<PartResult>,
     /// What is known of each machine, in the same order.
     pub agents: Vec<AgentFrame>,
@@ -102,25 +102,24 @@ pub struct PartResult {
     pub slots: Vec<Slot>,
     /// In the experiment's order.
     pub arms: Vec<ArmPart>,
-    /// What the clients of each arm share, as [`ArmState::reached`](tithe_plugin::workload::ArmState::reached) tells
-    /// it.
+    /// The shared state of each arm's clients, from [`ArmState::reached`](tithe_plugin::workload::ArmState::reached).
     pub states: Vec<Vec<i64>>,
-    /// Invented time where the frame began and ended, ns; `None` where time is the machine's.
+    /// Invented time when the frame began and ended, ns; `None` if time is real.
     pub invented_ns: Option<(u64, u64)>,
 }
 
 /// What the clients of one load machine saw of an arm.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ArmPart {
-    /// With what clients can count, and nothing of the server.
+    /// The counts of the clients, without those of the server.
     pub record: ArmFrame,
     /// Operations before the first slot.
     pub warmed_up: u64,
     /// Carry-over as each lane saw it.
     pub profiles: Vec<Profile>,
-    /// What the first operation that failed did so with.
+    /// The error of the first operation that failed.
     pub first_failure: Option<String>,
-    /// Why the frame must not be used, whatever failed.
+    /// Why the frame must not be used, apart from failed operations.
     pub invalid: Option<Invalid>,
 }
 

@@ -1,4 +1,4 @@
-//! A frame as it is asked for, and what its slots came to.
+//! A frame as it is asked for, and the results of its slots.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,7 +14,7 @@ use crate::load::carry_over::Profile;
 /// One frame as it is asked for.
 pub(super) struct FrameRequest<'a> {
     pub number: u32,
-    /// Nothing is bound to a processor.
+    /// Nothing is pinned to a processor.
     pub free: bool,
     /// What the processors run is sampled.
     pub profiled: bool,
@@ -26,20 +26,20 @@ pub(super) struct FrameRequest<'a> {
     pub cancelled: &'a AtomicBool,
 }
 
-/// What the slots of a frame came to.
+/// The results of the slots of a frame.
 pub(super) struct Measured {
     pub slots: Vec<Slot>,
     /// In the experiment's order.
     pub arms: Vec<ArmMeasured>,
-    /// How lanes saw what other programs took of their slots.
+    /// How lanes saw the time that other programs took of their slots.
     pub stalls: Stalls,
-    /// The load machines, where there are some.
+    /// The load machines, if there are some.
     pub agents: Vec<AgentFrame>,
     /// Why nothing of it must be used: a load machine was lost.
     pub invalid: Option<Invalid>,
-    /// Invented time where it began and ended, ns, where other processes invent it.
+    /// Invented time when it began and ended, ns, if other processes invent it.
     pub invented_ns: Option<(u64, u64)>,
-    /// What the processors ran, where that was asked for.
+    /// What the processors ran, if that was asked for.
     pub profile: Option<ProfiledFrame>,
     pub grown: FrameConditions,
 }
@@ -52,19 +52,19 @@ pub(super) struct ArmMeasured {
     pub warmed_up: u64,
     /// Carry-over as each lane saw it.
     pub profiles: Vec<Profile>,
-    /// What the first operation that failed did so with; `None` where another program offers the load.
+    /// The error of the first operation that failed; `None` if another program offers the load.
     pub first_failure: Option<String>,
-    /// Why the frame must not be used, whatever failed.
+    /// Why the frame must not be used, apart from failed operations.
     pub invalid: Option<Invalid>,
 }
 
 impl ArmMeasured {
-    /// Why the frame must not be used; `None` where it may.
+    /// Why the frame must not be used; `None` if it may be.
     pub fn why_invalid(&self) -> Option<Invalid> {
         self.too_many_failed().or_else(|| self.invalid.clone())
     }
 
-    /// Told where more than 1 % of the operations of Tithe's own clients failed, of which one alone is no share.
+    /// The reason if more than 1 % of the operations of Tithe's own clients failed, and more than one.
     fn too_many_failed(&self) -> Option<Invalid> {
         let first = self.first_failure.as_ref()?;
         let ArmFrame { operations, operations_lead_in, failed, .. } = self.record;

@@ -1,4 +1,4 @@
-//! Opens the connections of one lane to every arm, and says how its clients, servers and other programs are watched.
+//! Opens the connections of one lane to every arm, and decides how its clients, servers and other programs are watched.
 
 use std::fs::File;
 
@@ -37,31 +37,31 @@ use crate::load::{
     timeout::Timeout,
 };
 
-/// A lane with its connections, and what opening them took.
+/// A lane with its connections, and the cost of opening them.
 pub(super) struct Opened<'a> {
     pub lane: Lane<'a>,
     /// How long one connection to each arm took to open, ns.
     pub connect_ns: Vec<u64>,
-    /// How the lane sees what other programs take of its slots.
+    /// How the lane sees the time that other programs take of its slots.
     pub stalls: Stalls,
-    /// The tasks that serve its connections, as the servers number them, where they are another machine's.
+    /// The tasks that serve its connections, as the servers number them, if they are on another machine.
     pub serving: Vec<Serving>,
-    /// Who serves its connections on this machine.
+    /// The tasks that serve its connections on this machine.
     pub tasks: Vec<ServerTask>,
     /// The processes that write the logs of its servers for all lanes.
     pub log_writers: Vec<i32>,
 }
 
-/// Lanes of which one is held up by who writes the server's log, at most: of more, the lane is among those that the
-/// mean over lanes leaves out (`midmean`).
+/// At most this many lanes may have one that shares its processor with a log writer. With more lanes, that lane is
+/// among those that the mean over lanes leaves out (`midmean`).
 const LOGGED_LANES_MAX: usize = 2;
 
-/// Who works for a lane's clients.
+/// The tasks that work for a lane's clients.
 #[derive(Default)]
 struct ServedBy {
     tasks: Vec<ServerTask>,
     log_writers: Vec<i32>,
-    /// Why who writes a server's log keeps net time from being told.
+    /// Why the writer of a server's log makes net time unknown.
     log_hides: Option<&'static str>,
 }
 
@@ -71,7 +71,7 @@ struct Opening<'a> {
     lanes: &'a Lanes<'a>,
     how: Connect,
     pinned: bool,
-    /// The writer of a server's log is bound to this lane's processor.
+    /// The writer of a server's log is pinned to this lane's processor.
     has_log_writers: bool,
     /// Numbers of its clients over all lanes.
     clients: Vec<u64>,
@@ -80,7 +80,9 @@ struct Opening<'a> {
 impl Lanes<'_> {
     /// Opens the connections of lane `number` to every arm.
     ///
-    /// The order of the arms is drawn again in each frame: whose memory comes first must not be a property of an arm.
+    /// The order of the arms is drawn again in each frame: the order in which they get memory must not be a property of
+    /// an arm.
+    ///
     ///
     /// # Errors
     /// When a connection cannot be opened or prepared.
@@ -122,8 +124,8 @@ impl Lanes<'_> {
 }
 
 impl<'a> Opening<'a> {
-    /// All connections to the arm of number `index`, and how long one took to open, ns; the tasks that serve them go to
-    /// `served_by`.
+    /// All connections to the arm of number `index`, and how long one took to open, ns; adds the tasks that serve them
+    /// to `served_by`.
     fn arm(&self, index: usize, served_by: &mut ServedBy) -> Result<(Arm<'a>, u64), Fault> {
         let (context, started) = (self.context, &self.context.arms[index]);
         let mut connections = Vec::with_capacity(self.clients.len());
@@ -141,7 +143,7 @@ impl<'a> Opening<'a> {
         let switches = (started.on.clone(), started.off.clone());
         let mut arm = Arm::new(connections, self.recorder(), switches, context.timeout(started))?;
         let lanes = context.lanes_beside(self.how.lane);
-        // A server that is watched as a whole has its writer in what is seen.
+        // If a server is watched as a whole, that already includes its log writer.
         if !reconnects && !context.rotates {
             arm = arm.logged_by(self.log_writer(started, &task, lanes, served_by));
         }
@@ -155,8 +157,8 @@ impl<'a> Opening<'a> {
         Ok((arm, connect_ns))
     }
 
-    /// The log writer of `started`, of which `task` serves a client: bound to the processor of the lane that has
-    /// such processes, where it goes to `served_by`. Each of `parts` lanes is charged a part of it.
+    /// The log writer of `started`, whose `task` serves a client. It is pinned to the processor of one lane, where it
+    /// is added to `served_by`. Each of `parts` lanes is charged a part of it.
     fn log_writer(
         &self,
         started: &StartedArm,
@@ -191,7 +193,7 @@ impl<'a> Opening<'a> {
         Some(LogWriter { watch, parts: parts as u64, is_here: is_here && self.pinned })
     }
 
-    /// An arm whose server is another one's now: it has no connections, and no turns.
+    /// An arm whose server is now another arm's: it has no connections, and no turns.
     fn away(&self) -> Result<Arm<'a>, Fault> {
         Arm::new(Vec::new(), self.recorder(), (Vec::new(), Vec::new()), Timeout::LONGEST)
     }
@@ -202,7 +204,7 @@ impl<'a> Opening<'a> {
         Recorder::new(operations, cell.reconnect_every.is_some(), cell.arrivals != Arrivals::Closed)
     }
 
-    /// One connection to the arm of number `index`, with client `number`, and who serves it.
+    /// One connection to the arm of number `index`, with client `number`, and the task that serves it.
     fn conn(&self, index: usize, number: u64) -> Result<(ClientConnection<'a>, ServerTask), Fault> {
         let (context, started, pinned) = (self.context, &self.context.arms[index], self.pinned);
         let (mut session, connecting) = context.connect(started, &self.how, pinned)?;
@@ -221,7 +223,7 @@ impl<'a> Opening<'a> {
         Ok((conn, task))
     }
 
-    /// Fills the caches that `connections` read through, where they are empty and are not to stay so.
+    /// Fills the caches that `connections` read through, if they are empty and need not stay empty.
     fn fill_caches(&self, connections: &mut [ClientConnection<'_>]) -> Result<(), Fault> {
         let context = self.context;
         let cache_each = context.embedded && !context.database.entry().restarts;
@@ -230,12 +232,13 @@ impl<'a> Opening<'a> {
         if !are_empty || context.cold {
             return Ok(());
         }
-        // One connection warms what all share.
+        // One connection warms a shared cache.
         let cold = if cache_each { connections.len() } else { 1 };
         connections[..cold].iter_mut().try_for_each(ClientConnection::warm)
     }
 
-    /// How the lane, whose connections are served as `served_by` says, sees what other programs take of its slots.
+    /// How the lane, whose connections are served as in `served_by`, sees the time that other programs take of its
+    /// slots.
     fn stall_watch(&self, served_by: &ServedBy) -> (StallWatch, Stalls) {
         let tasks = &served_by.tasks;
         let unseen = |reason: &str| (StallWatch::Unseen, Stalls::Unseen(reason.to_owned()));
@@ -255,7 +258,7 @@ impl<'a> Opening<'a> {
         if attached && !self.are_bound(tasks) {
             return unseen("what serves clients on a server that Tithe did not start is not bound to their processor");
         }
-        // Control groups of a server that Tithe did not start are its owner's.
+        // Control groups of a server that Tithe did not start belong to its owner.
         match (!attached).then(|| self.pressure(tasks)).flatten() {
             Some(pressure) => (StallWatch::Pressure(pressure, self.processor_use()), Stalls::Pressure),
             None if self.clients.len() == 1 || self.context.embedded => {
@@ -265,13 +268,13 @@ impl<'a> Opening<'a> {
         }
     }
 
-    /// True when each of `tasks` that works beside the client is bound to the lane's processor.
+    /// True when each of `tasks` that works at the same time as the client is pinned to the lane's processor.
     fn are_bound(&self, tasks: &[ServerTask]) -> bool {
         let processor = self.context.processor(self.how.lane);
         tasks.iter().filter_map(ServerTask::thread).all(|thread| process::is_bound(thread, processor))
     }
 
-    /// Puts the calling thread and `tasks` into the lane's group; its pressure, `None` where that cannot be.
+    /// Puts the calling thread and `tasks` into the lane's group; its pressure, `None` if that is impossible.
     fn pressure(&self, tasks: &[ServerTask]) -> Option<File> {
         let groups = self.lanes.groups.as_ref()?;
         let join = |thread| groups.join(self.how.lane, thread);
@@ -286,7 +289,7 @@ impl<'a> Opening<'a> {
 }
 
 impl CellContext<'_> {
-    /// The task that serves `session`, as far as that is to be seen from here.
+    /// The task that serves `session`, as far as it can be seen from here.
     fn task(&self, session: &mut Session) -> ServerTask {
         match session.connection().server_task() {
             ServerTask::Process(_) | ServerTask::Thread { .. } if self.servers_remote => ServerTask::Unknown,
@@ -294,9 +297,9 @@ impl CellContext<'_> {
         }
     }
 
-    /// Opens one connection to an arm, returns it with what it took, and binds the task that serves it to the lane's
-    /// processor, or to none. Of a server that Tithe did not start a process ends with the connection, and a thread,
-    /// which may serve somebody else afterwards, is borrowed.
+    /// Opens one connection to an arm, returns it with its cost, and pins the task that serves it to the lane's
+    /// processor, or unpins it. On a server that Tithe did not start, a process ends with the connection. A thread may
+    /// serve another client afterwards, so it is borrowed and given back.
     fn connect(&self, started: &StartedArm, how: &Connect, pinned: bool) -> Result<(Session, Connecting), Fault> {
         let setup = started.setup.loaded();
         wire::take_opened();
@@ -308,8 +311,8 @@ impl CellContext<'_> {
         Ok((session, connecting))
     }
 
-    /// Binds who serves a connection to `processor`, or to none. Whom the kernel lets nobody bind is found by
-    /// [`Opening::stall_watch`].
+    /// Pins the task of a connection to `processor`, or unpins it. [`Opening::stall_watch`] finds tasks that the kernel
+    /// does not let us pin.
     fn place(&self, task: &ServerTask, attached: bool, processor: Option<usize>) {
         match (task, processor) {
             (ServerTask::Process(process), Some(processor)) => drop(process::pin(*process, processor)),
@@ -319,13 +322,13 @@ impl CellContext<'_> {
         }
     }
 
-    /// The same of a `thread` that is still there when its client has gone.
+    /// The same for a `thread` that outlives its client.
     fn place_lasting(&self, thread: i32, attached: bool, processor: Option<usize>) {
         match (self.borrowed_threads.filter(|_| attached), processor) {
             (Some(borrowed), Some(processor)) => drop(borrowed.bind(thread, processor)),
             (Some(borrowed), None) => borrowed.give_back(thread),
             (None, Some(processor)) if !attached => drop(process::pin(thread, processor)),
-            // One of a server of ours is still bound from an earlier frame.
+            // A thread of a server of ours may still be pinned from an earlier frame.
             (None, None) if !attached => drop(process::bind(thread, &self.processors)),
             (None, _) => {}
         }

@@ -1,5 +1,4 @@
-//! A frame whose lanes are spread over several load machines: a part of it measured here, or the parts of all put
-//! together.
+//! A frame whose lanes are on several load machines: a part of it measured here, or the parts of all machines combined.
 
 use std::sync::atomic::AtomicBool;
 
@@ -30,7 +29,7 @@ impl<'a> CellRunner<'a> {
         self
     }
 
-    /// The same as one of several load machines, with the lanes `here`, whose servers another machine has.
+    /// The same as one of several load machines, with the lanes `here` and servers on another machine.
     #[must_use]
     pub fn as_part(mut self, here: LaneRange) -> Self {
         self.context.divide(here);
@@ -41,7 +40,7 @@ impl<'a> CellRunner<'a> {
         self
     }
 
-    /// What the clients of each arm share, in the experiment's order.
+    /// The shared state of each arm's clients, in the experiment's order.
     pub fn states(&self) -> Vec<&dyn ArmState> {
         match &self.offer {
             Offer::Lanes(lanes) => lanes.states.iter().map(|state| &**state).collect(),
@@ -50,8 +49,8 @@ impl<'a> CellRunner<'a> {
     }
 
     /// Measures this machine's part of the frame that is `asked` for. When its lanes are connected and warm it calls
-    /// `start` with the tasks that serve them, which says when the first slot begins on this machine's clock, ns, or
-    /// `None` where there will be no frame. `None` then and when it was `cancelled`.
+    /// `start` with the tasks that serve them. `start` returns when the first slot begins on this machine's clock, ns,
+    /// or `None` if there will be no frame. Returns `None` in that case and when it was `cancelled`.
     ///
     /// # Errors
     /// When a connection cannot be opened, or a thread panics.
@@ -120,7 +119,7 @@ impl Lanes<'_> {
 }
 
 impl ArmMeasured {
-    /// Adds what another load machine saw, which has this `share` of all lanes. Histograms are added, so that
+    /// Adds the results of another load machine, which has this `share` of all lanes. Histograms are added, so that
     /// percentiles are those of all operations.
     fn add(&mut self, part: ArmPart, share: f64) {
         let ArmPart { record: from, warmed_up, profiles, first_failure, invalid } = part;
@@ -138,7 +137,7 @@ impl ArmMeasured {
                 into.entry(name).or_default().merge(&histogram);
             }
         }
-        // Each machine tells the mean over its own lanes as its part of all lanes.
+        // Each machine has the mean over its own lanes, weighted by its share of all lanes.
         into.connect_ns += (from.connect_ns as f64 * share).round() as u64;
         into.connecting.add(&from.connecting);
         into.phases = together(&into.phases, &from.phases);
@@ -157,7 +156,7 @@ fn together(one: &[(u64, f64)], other: &[(u64, f64)]) -> Vec<(u64, f64)> {
     (0..one.len().max(other.len())).map(both).collect()
 }
 
-/// What clients on two machines counted.
+/// The sum of the clients' counters on two machines.
 fn sum(one: Counters, other: Counters) -> Counters {
     let add = |one: Option<u64>, other: Option<u64>| match (one, other) {
         (None, None) => None,
@@ -221,7 +220,7 @@ mod tests {
         sum.add(ArmPart { invalid: other("one"), ..part(&[1]) }, 0.5);
         sum.add(ArmPart { invalid: other("two"), ..part(&[2]) }, 0.5);
         assert_eq!(sum.invalid, other("one"));
-        // Whether too many failed is asked of all together: here 1 of 40 on each of two machines.
+        // Whether too many failed is decided for all machines together: here 1 of 40 on each of two machines.
         let mut sum = ArmMeasured::default();
         let record = ArmFrame { operations: 39, failed: 1, ..ArmFrame::default() };
         for why in ["one", "two"] {

@@ -1,4 +1,4 @@
-//! Processor time of servers with their descendants, where a connection may be a process that ends with it.
+//! Processor time of servers with their descendants, if a connection may be a process that ends with it.
 
 use std::{
     cell::LazyCell,
@@ -16,11 +16,11 @@ pub(super) struct ProcessTree {
     process: i32,
     /// What they have used.
     pub usage: TreeUsage,
-    /// How many they are.
+    /// The number of processes.
     members: usize,
 }
 
-/// Each of `processes` with its descendants, all at the same moment; nothing is checked where there are none.
+/// Each of `processes` with its descendants, all read at the same moment; nothing is read if there are none.
 pub(super) fn trees(processes: impl Iterator<Item = Option<i32>>) -> Vec<Option<ProcessTree>> {
     let snapshot = LazyCell::new(ProcessSnapshot::take);
     let tree = |process| {
@@ -30,8 +30,8 @@ pub(super) fn trees(processes: impl Iterator<Item = Option<i32>>) -> Vec<Option<
     processes.map(|process| process.map(tree)).collect()
 }
 
-/// The same trees once none has more members than `before`: a process that served a connection ends a moment after it,
-/// and until its parent has taken note its time may be counted nowhere.
+/// The same trees once none has more members than `before`. A process that served a connection ends a moment after it,
+/// and until its parent has noticed, its time may be counted nowhere.
 pub(super) fn settled(before: &[Option<ProcessTree>]) -> Vec<Option<ProcessTree>> {
     let deadline = Instant::now() + SETTLING_MAX;
     loop {

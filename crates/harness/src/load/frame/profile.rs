@@ -1,8 +1,8 @@
-//! Gives the samples of a profiled frame to arms, sides and functions.
+//! Assigns the samples of a profiled frame to arms, sides and functions.
 //!
-//! A sample of a client thread belongs to the slot that its time falls into. One of a server that no other arm uses
-//! belongs to that server's arm, and one of anything else to the arm whose slot the lane of its processor has begun
-//! last. What other programs ran is counted and left out.
+//! A sample of a client thread belongs to the slot at its time. A sample of a server that only one arm uses belongs to
+//! that arm. Any other sample belongs to the arm whose slot was begun last by the lane of the sample's processor.
+//! Samples of other programs are counted and left out.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -21,15 +21,15 @@ use tithe_model::{
 use super::{context::CellContext, record::LaneRecord};
 use crate::load::lane::Span;
 
-/// Programs that encrypt a file system beside the server, and detach themselves from what starts them.
+/// Programs that encrypt a file system next to the server, and detach themselves from their parent.
 const ENCRYPTS: [&str; 2] = ["gocryptfs", "encfs"];
 
-/// A frame is invalid where more samples were lost than one in so many.
+/// A frame is invalid if more samples were lost than one in this many.
 const LOST_ONE_IN: u64 = 100;
 
 /// Samples the processors while slots are measured.
 pub(super) struct Profiler {
-    /// `None` where time is invented.
+    /// `None` if time is invented.
     sampler: Option<Sampler>,
     /// Why nothing was sampled.
     refused: Option<String>,
@@ -47,7 +47,7 @@ impl Profiler {
         }
     }
 
-    /// Ends it. The `lanes` have ended with their sessions open, so that what serves them is still there.
+    /// Ends it. The `lanes` have ended with their sessions open, so that the tasks that serve them still exist.
     pub fn end(self, context: &CellContext<'_>, number: u32, lanes: &[LaneRecord<'_>]) -> ProfiledFrame {
         let slots: Vec<Slot> = lanes.iter().flat_map(|lane| lane.slots.iter().copied()).collect();
         let mut frame = ProfiledFrame {
@@ -65,7 +65,7 @@ impl Profiler {
     }
 }
 
-/// The samples that invented time would have had.
+/// Invents the samples of a frame in invented time.
 fn invent(frame: &mut ProfiledFrame) {
     frame.functions = ["client", "server"].map(function).to_vec();
     for (arm, accounted) in (0..).zip(&frame.arms) {
@@ -83,7 +83,7 @@ fn function(name: &str) -> Function {
     Function { object: "simulated".to_owned(), name: Some(name.to_owned()) }
 }
 
-/// A lane as samples are distinguished by it.
+/// The tasks of a lane, by which its samples are recognised.
 struct LaneTasks<'a> {
     thread: i32,
     processor: u32,
@@ -91,14 +91,14 @@ struct LaneTasks<'a> {
 }
 
 impl LaneTasks<'_> {
-    /// The span that began last before `time_ns`.
+    /// The last span that began before `time_ns`.
     fn begun(&self, time_ns: u64) -> Option<&Span> {
         let next = self.spans.partition_point(|span| span.from_ns <= time_ns);
         self.spans[..next].last()
     }
 }
 
-/// Who is who while a frame is measured.
+/// The roles of tasks while a frame is measured.
 struct Tasks<'a> {
     lanes: Vec<LaneTasks<'a>>,
     /// The lane of each thread that serves its connections.
@@ -106,9 +106,9 @@ struct Tasks<'a> {
     log_writers: HashSet<i32>,
     /// The arms whose server each process belongs to.
     servers: HashMap<i32, Vec<usize>>,
-    /// No thread of a server serves one lane alone: all of them serve.
+    /// No server thread serves one lane alone: all threads serve.
     all_serve: bool,
-    /// What Tithe has started beside.
+    /// Processes that Tithe has started for other work.
     helpers: HashSet<i32>,
     own: i32,
 }
@@ -148,7 +148,7 @@ impl<'a> Tasks<'a> {
         }
     }
 
-    /// The side and the arm of `sample`; `None` where it is of no slot that counts, or of another program.
+    /// The side and the arm of `sample`; `None` if it belongs to no slot that counts, or to another program.
     fn place(&self, sample: &Sample, of_kernel: &mut HashMap<i32, bool>) -> Option<(Side, usize)> {
         if let Some(lane) = self.lanes.iter().find(|lane| lane.thread == sample.thread) {
             let span = lane.begun(sample.time_ns).filter(|span| span.counts && sample.time_ns <= span.to_ns)?;
@@ -167,7 +167,7 @@ impl<'a> Tasks<'a> {
                 () => Side::Helper,
             };
             return match arms[..] {
-                // Its clients wait for the next slot: what it does now it does by itself.
+                // Its clients wait for the next slot, so this is work that it does by itself.
                 [arm] if arm != span.arm => Some((if side == Side::Server { Side::Helper } else { side }, arm)),
                 [arm] => Some((side, arm)),
                 _ => Some((side, span.arm)),
@@ -186,7 +186,7 @@ impl<'a> Tasks<'a> {
     }
 }
 
-/// Sorts what was sampled into `frame`.
+/// Sorts the samples into `frame`.
 fn sort(sampled: Sampled, tasks: &Tasks<'_>, frame: &mut ProfiledFrame) {
     frame.lost = sampled.lost;
     if sampled.lost * LOST_ONE_IN > sampled.samples.len() as u64 {
@@ -237,12 +237,12 @@ fn sort(sampled: Sampled, tasks: &Tasks<'_>, frame: &mut ProfiledFrame) {
     frame.stacks = stacks.into_iter().map(stack).collect();
 }
 
-/// The functions of a sample, the one that ran first; callers in user space as far as they are code.
+/// The functions of a sample, innermost first; callers in user space only as far as they are code.
 fn stack(symbols: &Symbols, sample: &Sample) -> Vec<Function> {
     let kernel = sample.kernel.iter().map(|address| symbols.function(None, *address));
     let user = sample.user.iter().map(|address| symbols.function(Some(sample.process), *address));
     let leaf = user.clone().take(1);
-    // Without frame pointers what is taken for a caller is a number like any other.
+    // Without frame pointers, the supposed caller is any number.
     let callers = user.skip(1).take_while(|function| function.name.is_some());
     let stack: Vec<Function> = kernel.chain(leaf).chain(callers).collect();
     if stack.is_empty() { vec![Function { object: "[unknown]".to_owned(), name: None }] } else { stack }

@@ -1,4 +1,4 @@
-//! What each lane saw in a frame, and what all of them saw of an arm, as one record.
+//! The results of each lane in a frame, and those of all lanes for one arm, as one record.
 
 use tithe_machine::clock::CpuTimes;
 use tithe_model::{
@@ -14,19 +14,19 @@ use crate::load::{
     recorder::Recorder,
 };
 
-/// What a lane saw in a frame.
+/// The results of a lane in a frame.
 pub(super) struct LaneRecord<'a> {
     pub opened: Opened<'a>,
     /// The thread that it ran in.
     pub thread: i32,
     pub slots: Vec<Slot>,
-    /// What its clients sent and received in its slots, by arm.
+    /// Bytes that its clients sent and received in its slots, by arm.
     pub traffic: Vec<Traffic>,
     /// Operations before the first slot, by arm.
     pub warmed_up: Vec<u64>,
 }
 
-/// What the clients of an arm have sent and received.
+/// The traffic of an arm's clients.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Traffic {
     pub sent_bytes: u64,
@@ -35,7 +35,7 @@ pub(super) struct Traffic {
 }
 
 impl Traffic {
-    /// By all arms of `lane` so far.
+    /// The traffic of all arms of `lane` so far.
     pub fn of(lane: &mut Lane<'_>) -> Vec<Self> {
         let of_arm = |arm: &mut Arm<'_>| {
             let (sent_bytes, received_bytes) = arm.wire_bytes();
@@ -44,14 +44,14 @@ impl Traffic {
         lane.arms.iter_mut().map(of_arm).collect()
     }
 
-    /// Adds what another lane's clients did.
+    /// Adds the traffic of another lane's clients.
     fn add(&mut self, more: Self) {
         self.sent_bytes += more.sent_bytes;
         self.received_bytes += more.received_bytes;
         self.statements += more.statements;
     }
 
-    /// What was sent and received since `before`.
+    /// The traffic since `before`.
     pub fn since(self, before: Self) -> Self {
         Self {
             sent_bytes: self.sent_bytes - before.sent_bytes,
@@ -61,7 +61,7 @@ impl Traffic {
     }
 }
 
-/// What all lanes saw of `arm`, which `has` slots in this frame.
+/// The results of all lanes for `arm`, which `has` slots in this frame or not.
 pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &[LaneRecord<'_>]) -> ArmMeasured {
     let recorders = || seen.iter().map(|seen| &seen.opened.lane.arms[arm].recorder);
     let record = record(context, arm, seen);
@@ -83,7 +83,7 @@ pub(super) fn measured(context: &CellContext<'_>, arm: usize, has: bool, seen: &
     }
 }
 
-/// The record of `arm` as its clients saw it.
+/// The record of `arm` from its clients.
 fn record(context: &CellContext<'_>, arm: usize, seen: &[LaneRecord<'_>]) -> ArmFrame {
     let mut frame = ArmFrame::default();
     let mut phases = Profile::default();
@@ -115,7 +115,7 @@ fn record(context: &CellContext<'_>, arm: usize, seen: &[LaneRecord<'_>]) -> Arm
     frame
 }
 
-/// What clients counted and what the server of their arm counted, as one.
+/// The counters of clients and of their arm's server, combined.
 pub(super) fn counted(clients: Counters, server: Counters) -> Counters {
     let Counters { sent_bytes, received_bytes, client_user_ns, client_system_ns, statements, .. } = clients;
     Counters { sent_bytes, received_bytes, client_user_ns, client_system_ns, statements, ..server }

@@ -1,9 +1,9 @@
-//! One frame of a load that another program offers: each arm is given slices of the program, in the drawn order.
+//! One frame of a load that another program offers: each arm gets slices of the program, in the drawn order.
 //!
-//! A slice is one slot of the record, of one lane: operations are the program's transactions, wall time and latencies
-//! are those that it says, the client's processor time is what the kernel accounts to the program when it ends, and the
-//! server's is that of all its processes meanwhile. How long either end waited for a processor is not seen. The servers
-//! of the other arms are paused meanwhile.
+//! A slice is one slot of the record, with one lane. Operations are the program's transactions; wall time and latencies
+//! are those that it reports. The client's processor time is what the kernel accounts to the program when it ends, and
+//! the server's is that of all its processes meanwhile. How long either side waited for a processor is unknown. The
+//! servers of the other arms are paused meanwhile.
 
 use std::sync::atomic::AtomicBool;
 
@@ -33,7 +33,7 @@ struct ArmTotals {
     slices: Vec<(Slice, Job)>,
 }
 
-/// What offers the load, and where.
+/// The program that offers the load, and where it works.
 pub(super) struct Slices<'a> {
     pub program: &'a dyn Program,
     /// Where it works, by arm.
@@ -70,13 +70,13 @@ impl Slices<'_> {
             done[turn.arm].slices.push((slice, job));
         }
         let (mut counters, grown) = watch.grown_since(before, pause_gate);
-        // The program has ended, and with its sessions what they had counted and held.
+        // The program's sessions have ended, and their counters and memory with them.
         counters.iter_mut().for_each(|of_arm| (of_arm.switches, of_arm.memory_bytes) = (None, None));
         let operation = context.workload.operations()[0];
         let measured = |((arm, done), counters): ((usize, ArmTotals), Counters)| {
             let record = done.record(operation, counters);
             let nothing = schedule.has(arm) && record.operations == 0;
-            // Some programs have transactions fail on purpose, or try them again: those that meet in a few rows.
+            // Some programs have transactions that fail on purpose, or retry them: those that conflict on a few rows.
             let mostly = || (record.failed > record.operations).then_some("more transactions failed than succeeded");
             let why = nothing.then_some("no transaction succeeded").or_else(mostly);
             let invalid = why.map(|words| Invalid::Other(words.to_owned()));
@@ -123,7 +123,7 @@ fn job(context: &CellContext<'_>, frame: u32, block: u32, length_ns: u64) -> Job
         Arrivals::Closed | Arrivals::OfSaturation(_) => None,
         Arrivals::Even(rate) | Arrivals::Poisson(rate) => Some(rate),
     };
-    // 31 bits: what every program takes as a number.
+    // 31 bits: every program accepts that as a number.
     let seed = (stream_seed(context.cell.seed, frame.into(), block.into(), 0) >> 33) as u32;
     Job { clients: context.cell.clients, rate, seconds: length_ns.div_ceil(1_000_000_000), seed }
 }

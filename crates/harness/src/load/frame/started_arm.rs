@@ -1,4 +1,4 @@
-//! What a frame has of an arm: its server, and how it is reached.
+//! An arm as a frame sees it: its server, and how to reach it.
 
 use tithe_machine::launch::Server;
 use tithe_plugin::setup::Setup;
@@ -9,7 +9,7 @@ pub struct StartedArm {
     pub server: Server,
     /// The arm whose data it works on: itself, or one before it on the same attached server.
     pub data: usize,
-    /// Other arms stand on its server at the same time: what the server counts is not this arm's.
+    /// Other arms use its server at the same time, so the server's counters are not this arm's.
     pub shares_server: bool,
     /// How it is set up.
     pub setup: Setup,

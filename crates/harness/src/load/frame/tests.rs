@@ -142,7 +142,7 @@ impl Client for OneOfThem {
     }
 }
 
-/// How a frame ends of whose clients one panics.
+/// How a frame ends if one of its clients panics.
 fn ended(when: When) -> Option<Fault> {
     let bench = Bench::plain();
     let workload = Panicking { table: bench.table.clone(), when, panicked: Arc::default() };
@@ -163,7 +163,7 @@ fn ended(when: When) -> Option<Fault> {
 fn a_frame_whose_client_panics_ends_with_its_words() {
     for when in [When::Opening, When::Measured] {
         let (end, ending) = mpsc::channel();
-        // Not joined: a frame that hangs fails the test and does not hang it.
+        // Not joined: a frame that hangs must fail the test and not block it.
         std::thread::spawn(move || end.send(ended(when)));
         let fault = ending.recv_timeout(Duration::from_secs(60)).expect("the frame ends");
         assert_eq!(fault, Some(Fault::Machine(format!("a client thread panicked: as this test wants, {when:?}"))));

@@ -1,4 +1,4 @@
-//! One frame of a load that Tithe's own clients offer: all lanes at a time, each on its processor.
+//! One frame of a load that Tithe's own clients offer: all lanes at the same time, each on its processor.
 
 use std::{
     any::Any,
@@ -29,32 +29,32 @@ use super::{
 };
 use crate::load::{Schedule, barrier::Barrier, pause_gate::PauseGate, placement::Placement};
 
-/// How far ahead the first slot begins once all lanes are ready: far enough for every lane to be there in time, ns.
+/// How far ahead the first slot begins once all lanes are ready: enough for every lane to be there in time, ns.
 const START_AHEAD_NS: u64 = 500_000;
 
-/// What the lanes of a frame saw, wherever they were.
+/// The results of the lanes of a frame, on any machine.
 pub(super) struct LanesMeasured {
     pub slots: Vec<Slot>,
-    /// In the experiment's order, with what clients count.
+    /// In the experiment's order, with the counters of clients.
     pub arms: Vec<ArmMeasured>,
     pub stalls: Stalls,
-    /// The load machines, where there are some.
+    /// The load machines, if there are some.
     pub agents: Vec<AgentFrame>,
     /// Why nothing of it must be used.
     pub invalid: Option<Invalid>,
-    /// Invented time where the frame began and ended, ns, where other processes invent it.
+    /// Invented time when the frame began and ended, ns, if other processes invent it.
     pub invented_ns: Option<(u64, u64)>,
-    /// What the processors ran, where that was asked for.
+    /// What the processors ran, if that was asked for.
     pub profile: Option<ProfiledFrame>,
 }
 
-/// How the threads of one frame meet.
+/// What the threads of one frame share.
 struct Shared<'a> {
     asked: &'a FrameRequest<'a>,
-    /// Operations of each arm that each lane is to do more than the others while it warms up.
+    /// Additional operations of each lane on each arm during warm-up, so that arms that did fewer catch up.
     lag: Vec<u64>,
     barrier: &'a Barrier,
-    /// When the first slot begins, ns; known when all have met twice.
+    /// When the first slot begins, ns; known when all threads have met twice.
     start_ns: &'a AtomicU64,
     pause_gate: &'a PauseGate,
     /// The tasks that serve the connections that were opened, as the servers number them.
@@ -76,8 +76,8 @@ impl Lanes<'_> {
         let mut before = None;
         let mut count = || before = Some(watch.count(&pause_gate));
         let lag = lag(context, asked.done);
-        // The sessions of this process stay open until the counters were read: of a backend that has ended with its
-        // session the kernel no longer tells all.
+        // The sessions of this process stay open until the counters were read: when a backend has ended with its
+        // session, the kernel no longer reports all of its usage.
         let mut lanes = Vec::new();
         let measured = match self.machines {
             Some(machines) => self.measure_remotely(context, (asked, lag), machines, &mut count)?,
@@ -97,19 +97,19 @@ impl Lanes<'_> {
             }
         };
         let Some(measured) = measured.filter(|_| !asked.cancelled.load(Ordering::SeqCst)) else { return Ok(None) };
-        // Of a frame that was invalid before its first slot nothing was counted.
+        // In a frame that was invalid before its first slot, nothing was counted.
         let before = before.unwrap_or_else(|| watch.count(&pause_gate));
         let (mut counters, grown) = watch.grown_since(before, pause_gate);
         if self.machines.is_some() || context.cell.reconnect_every.is_some() {
-            // Sessions have ended, and with their backends what these had counted.
+            // Sessions have ended, and their backends' counters with them.
             counters.iter_mut().for_each(|counters| counters.switches = None);
         }
         Ok(Some(measured.with((counters, grown))))
     }
 
-    /// One frame of the lanes that are in this process; `start` is called with the tasks that serve them when all are
-    /// connected and warm, and says when the first slot begins, ns. `None` where it does not, and when the frame was
-    /// cancelled.
+    /// One frame of the lanes that are in this process. `start` is called with the tasks that serve them when all are
+    /// connected and warm, and returns when the first slot begins, ns. `None` if it returns nothing, and when the frame
+    /// was cancelled.
     ///
     /// # Errors
     /// When a lane cannot connect or panics.
@@ -125,7 +125,7 @@ impl Lanes<'_> {
         Ok(ended.map(|lanes| LanesMeasured::of(context, asked, &lanes)))
     }
 
-    /// As [`measure_here`](Self::measure_here): the lanes as they have ended, with their sessions open.
+    /// As [`measure_here`](Self::measure_here); returns the lanes at their end, with their sessions open.
     fn lanes_here<'s>(
         &'s self,
         context: &'s CellContext<'s>,
@@ -146,14 +146,14 @@ impl Lanes<'_> {
             };
             let threads: Vec<_> = (here.first..here.first + here.count).map(lane).collect();
             if threads.iter().any(Result::is_err) {
-                // The barrier breaks: nobody waits for a lane that does not come.
+                // The barrier breaks, so that no thread waits for a lane that does not come.
                 drop(barrier.participate());
             }
             begin(shared, start);
             let ended = threads.into_iter().map(|thread| thread?.join().unwrap_or_else(|words| Err(panicked(&*words))));
             ended.collect::<Vec<Result<Option<LaneRecord<'s>>, Fault>>>()
         });
-        // Where a lane could not connect or panicked, the others saw nothing, and its fault is the one that is told.
+        // If a lane could not connect or panicked, the others have no results, and its error is the one to report.
         let seen = seen.into_iter().collect::<Result<Vec<Option<LaneRecord<'s>>>, Fault>>()?;
         let seen = seen.into_iter().collect::<Option<Vec<LaneRecord<'s>>>>();
         Ok(seen.filter(|_| !asked.cancelled.load(Ordering::SeqCst)))
@@ -166,7 +166,7 @@ impl Lanes<'_> {
         number: usize,
         shared: &Shared<'_>,
     ) -> Result<Option<LaneRecord<'s>>, Fault> {
-        // Whatever ends this thread from here on, nobody waits for it.
+        // If this thread ends from here on, for any reason, no other thread waits for it.
         let participant = shared.barrier.participate();
         let FrameRequest { number: frame, free, warmup_ns, cancelled, .. } = *shared.asked;
         let pinned = context.cell.pinned && !free;
@@ -198,8 +198,8 @@ impl Lanes<'_> {
     }
 }
 
-/// How many operations a lane is behind at each arm of a writing workload, after `done` of each arm: servers that have
-/// written as much as each other are the same distance from their last checkpoint, and their tables have grown alike.
+/// How many operations a lane is behind at each arm of a writing workload, after `done` of each arm. Servers that have
+/// written the same amount are equally far from their last checkpoint, and their tables have grown alike.
 fn lag(context: &CellContext<'_>, done: &[u64]) -> Vec<u64> {
     let even = context.workload.writes()
         && !context.embedded
@@ -209,8 +209,8 @@ fn lag(context: &CellContext<'_>, done: &[u64]) -> Vec<u64> {
     done.iter().map(|done| if even { (furthest - done).div_ceil(context.lanes() as u64) } else { 0 }).collect()
 }
 
-/// Has all lanes begin their slots when `start` says, once each is connected and warm. Where one cannot be, or `start`
-/// does not say, nobody waits for anything any more.
+/// Starts the slots of all lanes at the time that `start` returns, once each is connected and warm. If a lane cannot
+/// be, or `start` returns nothing, no thread waits any more.
 fn begin(shared: &Shared<'_>, start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>) {
     let participant = shared.barrier.participate();
     if participant.wait().is_err() {
@@ -225,12 +225,12 @@ fn begin(shared: &Shared<'_>, start: &mut dyn FnMut(Vec<Serving>) -> Option<u64>
 }
 
 impl LanesMeasured {
-    /// What the lanes of this process saw in the frame that was `asked` for.
+    /// The results of the lanes of this process in the frame that was `asked` for.
     fn of(context: &CellContext<'_>, asked: &FrameRequest<'_>, lanes: &[LaneRecord<'_>]) -> Self {
         let schedule = Schedule::new(&context.cell, asked.number, context.arms.len(), 0);
         let arm = |arm| record::measured(context, arm, schedule.has(arm), lanes);
         let mut slots: Vec<Slot> = lanes.iter().flat_map(|lane| lane.slots.iter().copied()).collect();
-        // Where one lane does not see who is in its way, the others' net time is not that of all.
+        // If one lane does not see what delays it, the net time of the others is not that of all.
         let stalls = || lanes.iter().map(|lane| &lane.opened.stalls);
         let unseen = stalls().find(|stalls| matches!(stalls, Stalls::Unseen(_)));
         if unseen.is_some() {
@@ -247,7 +247,7 @@ impl LanesMeasured {
         }
     }
 
-    /// The same with what the counters of each arm's server and the machine's say.
+    /// The same with the counters of each arm's server and of the machine.
     fn with(self, (counters, grown): (Vec<Counters>, FrameConditions)) -> Measured {
         let Self { slots, mut arms, stalls, agents, invalid, invented_ns, profile } = self;
         for (arm, of_server) in arms.iter_mut().zip(counters) {
@@ -257,9 +257,9 @@ impl LanesMeasured {
     }
 }
 
-/// Binds the calling thread to `processor`, or to none, and lets its sleeps end on time.
+/// Pins the calling thread to `processor`, or unpins it, and lets its sleeps end on time.
 fn prepare_thread(processor: Option<usize>) -> Result<(), String> {
-    // A kernel without has every sleep end somewhat later.
+    // Without this feature of the kernel, every sleep ends slightly later.
     let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
     match processor {
         Some(processor) if !process::pin(0, processor) => {

@@ -1,10 +1,10 @@
 //! Load after a start that does not count, until the servers of all arms are steady.
 //!
-//! It is offered in short frames like those that count, on fresh connections, with all arms in turn in the drawn order:
-//! what is steady is then the same as what is measured. Of each such *window* two figures of each arm are kept,
-//! operations per second of processor time and bytes of log per operation, and [`steady`](tithe_model::steady) tells
-//! from their course when it is enough. Further starts of the same servers on the same data follow the same course:
-//! once the warm-ups so far show after how many windows it has ended, the next ones last as long.
+//! It is offered in short frames like those that count: on fresh connections, with all arms in turn in the drawn order.
+//! So the steady state is the one that is measured. Each of these *windows* gives two figures for each arm: operations
+//! per second of processor time, and bytes of log per operation. From their course [`steady`](tithe_model::steady)
+//! decides when the warm-up is long enough. Further starts of the same servers on the same data follow the same course.
+//! Once the warm-ups so far show how many windows are needed, the next ones have that length.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
@@ -17,21 +17,22 @@ use tithe_model::{
 
 use super::{CellRunner, measured::Measured};
 
-/// Load on fresh connections before a window, ns: they prepare what they will run.
+/// Load on fresh connections before a window, ns: clients prepare their statements in it.
 const CONNECTED_NS: u64 = 20_000_000;
 
 /// Windows that one start may have, so that those of the next one draw other keys.
 const WINDOWS_MAX: u32 = 10_000;
 
-/// Windows that every warm-up has, at least: the first of all connects.
+/// Windows that every warm-up has, at least: the very first one connects.
 const WINDOWS_MIN: u32 = 2;
 
-/// Windows of one warm-up that may be invalid: the frames after it then keep the reason, and end the cell if it stays.
+/// Windows of one warm-up that may be invalid. After that, the frames have the same reason, and end the cell if it
+/// stays.
 const INVALID_MAX: u32 = 3;
 
 impl CellRunner<'_> {
     /// Warms up all arms after start number `start` with windows of `window_ns` for each arm, until they are steady or
-    /// `at_most_ns` have passed; `told` how long it has taken after each window, ns. `None` when it was `cancelled`.
+    /// `at_most_ns` have passed. `told` gets the duration so far after each window, ns. `None` when it was `cancelled`.
     ///
     /// # Errors
     /// As [`CellRunner::frame`].
@@ -59,12 +60,12 @@ impl CellRunner<'_> {
         let warmup_ns = CONNECTED_NS.min(self.context.cell.warmup_ns);
         let mut course = Course::of(self.context.arms.len());
         let enough = self.warmed_up.enough();
-        // What is known to be enough is offered in one piece: each further window would connect again.
+        // A length that is known to be enough is offered in one piece: each further window would connect again.
         let windows_each = enough.unwrap_or(1);
         self.context.cell.blocks = self.context.cell.blocks.saturating_mul(windows_each);
         let (mut duration_ns, mut invalid) = (0, 0);
         for window in 0..WINDOWS_MAX {
-            // No frame that counts has such a number, so none draws the same keys and orders.
+            // No frame that counts has this number, so none draws the same keys and orders.
             let number = u32::MAX - start.wrapping_mul(WINDOWS_MAX).wrapping_add(window);
             let Some((_, measured)) = self.measure(number, (false, false), warmup_ns, cancelled)? else {
                 return Ok(None);
@@ -96,13 +97,13 @@ impl CellRunner<'_> {
     }
 }
 
-/// The warm-ups of a cell's servers that lasted until they had shown to be steady, or to their cap.
+/// The warm-ups of a cell's servers that lasted until the servers were steady, or until their limit.
 ///
-/// What is measured is how arms compare, and a course that they share leaves that alone. So what further starts need is
-/// taken from each arm's quantities over the plain arm's.
+/// The comparison of arms is measured, and a course that all arms share does not change it. So what further starts need
+/// is taken from each arm's quantities relative to the plain arm's.
 #[derive(Default)]
 pub(super) struct WarmedUpBefore {
-    /// Each arm's values over the plain arm's in each warm-up, by quantity.
+    /// Each arm's values divided by the plain arm's in each warm-up, by quantity.
     relative: BTreeMap<Steadied, Vec<Vec<f64>>>,
 }
 
@@ -119,7 +120,7 @@ impl WarmedUpBefore {
         }
     }
 
-    /// Windows that are enough for both quantities; `None` where that is not known.
+    /// Windows that are enough for both quantities; `None` if that is unknown.
     fn enough(&self) -> Option<u32> {
         let each = self.relative.values().map(|warm_ups| steady::enough(warm_ups));
         each.collect::<Option<Vec<usize>>>()?.into_iter().max().map(|windows| (windows as u32).max(WINDOWS_MIN))
@@ -131,13 +132,13 @@ fn shorten(cell: &mut Cell, window_ns: u64) {
     cell.blocks = window_ns.div_ceil(cell.slot_ns.max(1)).clamp(1, u64::from(u32::MAX)) as u32;
 }
 
-/// What all windows so far say, each quantity of each arm a series.
+/// The results of all windows so far: a series for each quantity of each arm.
 struct Course {
     windows: u32,
     series: Vec<Series>,
 }
 
-/// One quantity of one arm, a value a window.
+/// One quantity of one arm, one value per window.
 struct Series {
     quantity: Steadied,
     arm: usize,
@@ -151,7 +152,7 @@ impl Course {
         Self { windows: 0, series: (0..arms).flat_map(of_arm).collect() }
     }
 
-    /// Takes in what was measured next, which is as long as so many windows.
+    /// Adds the result of the next measurement, which is as long as this number of windows.
     fn add(&mut self, window: &Measured, windows: u32) {
         self.windows += windows;
         for series in &mut self.series {
@@ -159,13 +160,13 @@ impl Course {
                 Steadied::Operations => operations_per_cpu_s(&window.slots, series.arm),
                 Steadied::Log => log_per_operation(window, series.arm),
             };
-            // What has no logarithm says nothing: no operation succeeded, no processor time was seen, nothing was
-            // logged.
+            // Values without a logarithm are skipped: no operation succeeded, no processor time was seen, or nothing
+            // was logged.
             series.values.extend(value.filter(|value| *value > 0.0 && value.is_finite()));
         }
     }
 
-    /// The series that stands furthest from being steady. A quantity that no window has is not checked.
+    /// The series that is furthest from being steady. A quantity that no window has is ignored.
     fn worst(&self) -> Option<(Steadiness, f64, &Series)> {
         let seen = self.series.iter().filter(|series| !series.values.is_empty());
         let judged = seen.map(|series| match Change::of(&series.values) {
@@ -179,7 +180,7 @@ impl Course {
         self.worst().map_or(Steadiness::Unclear, |(steadiness, ..)| steadiness)
     }
 
-    /// The record of a warm-up that lasted as long as those before it have shown to be enough.
+    /// The record of a warm-up that had the length which earlier ones have shown to be enough.
     fn ended_as_before(&self, start: u32, duration_ns: u64) -> WarmedUp {
         let ended = self.ended(start, duration_ns);
         WarmedUp { ended: Steadiness::Steady, change: 0.0, as_before: true, ..ended }
@@ -210,7 +211,7 @@ fn operations_per_cpu_s(slots: &[Slot], arm: usize) -> Option<f64> {
     (cpu_ns > 0).then(|| operations as f64 / (cpu_ns as f64 / 1e9))
 }
 
-/// Bytes of log per operation on `arm`; `None` where the log cannot be seen.
+/// Bytes of log per operation on `arm`; `None` if the log cannot be seen.
 fn log_per_operation(window: &Measured, arm: usize) -> Option<f64> {
     let record = &window.arms[arm].record;
     Some(record.counters.wal_bytes? as f64 / record.all_operations() as f64)

@@ -1,4 +1,4 @@
-//! What clocks, counters and the machine say of one frame.
+//! Clocks, counters and the machine's state during one frame.
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,7 +8,7 @@ use tithe_model::record::{Counters, Host};
 use super::{context::CellContext, started_arm::StartedArm};
 use crate::load::{pause_gate::PauseGate, reading::Reading};
 
-/// The time of one frame from its very beginning, connecting and warming included.
+/// The duration of one frame from its very beginning, including connecting and warming up.
 pub(super) struct Watch<'a> {
     context: &'a CellContext<'a>,
     began: FrameStart,
@@ -25,19 +25,19 @@ enum FrameStart {
     Virtual(u64),
 }
 
-/// The counters where the slots begin.
+/// The counters when the slots begin.
 pub(super) struct StartCounters {
     arms: Vec<Reading>,
     host: Option<HostSample>,
 }
 
-/// What is known of clocks and machine when the slots have ended.
+/// The state of clocks and machine when the slots have ended.
 pub(super) struct FrameConditions {
-    /// What others did with the machine meanwhile.
+    /// Other programs' use of the machine meanwhile.
     pub host: Host,
     /// Time since the frame began, ns.
     pub duration_ns: u64,
-    /// Why a server was not paused while another was measured.
+    /// Why a server was not paused while another one was measured.
     pub not_paused: Option<String>,
     /// The observer that did not answer.
     pub observer_lost: Option<String>,
@@ -65,15 +65,15 @@ impl<'a> Watch<'a> {
         }
     }
 
-    /// Its slots begin: reads all counters, and has the servers are paused whose turn it is not.
+    /// Its slots begin: reads all counters, and pauses the servers whose turn it is not.
     pub fn count(&self, pause_gate: &PauseGate) -> StartCounters {
         let arms = self.context.counters_at_start();
         pause_gate.close();
         StartCounters { arms, host: (!self.context.time_is_virtual()).then(HostSample::take) }
     }
 
-    /// Its slots have ended: lets all servers run, and says what has grown since `before`, the counters of each arm by
-    /// themselves.
+    /// Its slots have ended: lets all servers run, and returns what has grown since `before`, the counters of each arm
+    /// separately.
     pub fn grown_since(&self, before: StartCounters, pause_gate: PauseGate) -> (Vec<Counters>, FrameConditions) {
         let not_paused = pause_gate.open();
         let after = self.context.counters_at_end();

@@ -11,18 +11,18 @@ use tithe_model::connecting::Connecting;
 use super::{connection::ClientConnection, poll::Poll};
 use crate::load::{recorder::Recorder, timeout::Timeout};
 
-/// The process of a server that writes its log for all whom it serves.
+/// The server process that writes the log for all clients.
 pub struct LogWriter {
-    /// What it has used.
+    /// Its usage.
     pub watch: TaskWatch,
-    /// Lanes that are at the arm in each of its slots: each is charged an equal part.
+    /// Lanes that are on the arm in each of its slots: each is charged an equal part.
     pub parts: u64,
-    /// It runs on this lane's processor, and so is no neighbour there.
+    /// It runs on this lane's processor, so its work there is not that of other programs.
     pub is_here: bool,
 }
 
 impl LogWriter {
-    /// Of `used_ns` that it has used in a slot: what this lane is charged, and what ran on this lane's processor.
+    /// Divides `used_ns` that it has used in a slot: what this lane is charged, and what ran on this lane's processor.
     fn divide(&self, used_ns: u64) -> (u64, u64) {
         (used_ns / self.parts.max(1), if self.is_here { used_ns } else { 0 })
     }
@@ -32,21 +32,21 @@ impl LogWriter {
 pub struct Arm<'a> {
     /// The connections; at least one.
     pub connections: Vec<ClientConnection<'a>>,
-    /// What was seen.
+    /// The results.
     pub recorder: Recorder,
-    /// Statements that switch the protection on before a slot, where arms share a server.
+    /// Statements that switch the protection on before a slot, if arms share a server.
     pub on: Vec<String>,
     /// Statements that switch it off after the slot.
     pub off: Vec<String>,
     log_writer: Option<LogWriter>,
     pub(super) poll: Option<Poll>,
-    /// Connections without an operation, in an open loop: who waits longest is next.
+    /// Connections without an operation, in an open loop: the one that has waited longest is next.
     pub(super) free: VecDeque<usize>,
     pub(super) broken: bool,
 }
 
 impl<'a> Arm<'a> {
-    /// An arm of a lane, whose server counts as dead when it has answered nobody for `timeout`.
+    /// An arm of a lane. Its server counts as dead when no connection has had an answer for `timeout`.
     ///
     /// # Errors
     /// When the kernel gives no epoll descriptor.
@@ -69,14 +69,14 @@ impl<'a> Arm<'a> {
         Ok(Self { connections, recorder, on, off, log_writer: None, poll, free, broken: false })
     }
 
-    /// The same, whose server has its log written by `log_writer`.
+    /// The same, whose server's log is written by `log_writer`.
     #[must_use]
     pub fn logged_by(mut self, log_writer: Option<LogWriter>) -> Self {
         self.log_writer = log_writer;
         self
     }
 
-    /// What all connections took to open so far.
+    /// The cost of opening all connections so far.
     pub fn connecting(&self) -> Connecting {
         self.connections.iter().fold(Connecting::default(), |mut sum, conn| {
             sum.add(&conn.connecting);
@@ -97,9 +97,9 @@ impl<'a> Arm<'a> {
         self.connections.iter().map(|conn| conn.client.statements()).sum()
     }
 
-    /// Charges what `watch` sees of a whole server to this lane's part of its clients: for servers whose threads serve
-    /// any client, and where connections come and go, so that no task belongs to a client. Between two arms' slots
-    /// such a server is idle.
+    /// Charges what `watch` reads of a whole server to this lane's share of its clients. This is for servers whose
+    /// threads serve any client, and for connections that come and go, so that no task belongs to a client. Between two
+    /// slots of an arm its server is idle.
     pub fn watch_whole(&mut self, watch: Option<TaskWatch>) {
         self.connections.iter_mut().for_each(|conn| conn.watch = None);
         if let Some(conn) = self.connections.first_mut() {
@@ -117,7 +117,7 @@ impl<'a> Arm<'a> {
         self.log_writer.as_ref().map_or(0, |writer| writer.watch.read().cpu_ns)
     }
 
-    /// Since the log writer had used `before_ns`: what this lane is charged of it, and what ran on this lane's
+    /// Usage of the log writer since it had used `before_ns`: what this lane is charged, and what ran on this lane's
     /// processor, ns.
     pub(super) fn of_log_writer(&self, before_ns: u64) -> (u64, u64) {
         let used_ns = self.log_writer_ns().saturating_sub(before_ns);
@@ -131,7 +131,7 @@ impl<'a> Arm<'a> {
         )
     }
 
-    /// Has its clients put back what earlier slots have added.
+    /// Tells its clients to remove what earlier slots have added.
     pub(super) fn put_back(&mut self) {
         for conn in &mut self.connections {
             if let Err(fault) = conn.put_back() {

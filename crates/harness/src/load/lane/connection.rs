@@ -1,4 +1,4 @@
-//! One connection with the client that uses it, and how it is closed and opened again.
+//! One connection with its client, and how it is closed and opened again.
 
 use tithe_machine::{fault::Fault, watch::process::TaskWatch};
 use tithe_model::connecting::Connecting;
@@ -9,34 +9,34 @@ use tithe_plugin::{
 
 use super::poll::Epoll;
 
-/// How a client closes its connection and opens a new one while it is measured.
+/// How a client closes its connection and opens a new one during the measurement.
 pub struct Reconnect<'a> {
-    /// Operations that a connection lasts.
+    /// The number of operations of one connection.
     pub every: u32,
-    /// Opens a connection, as the first one was opened.
+    /// Opens a connection in the same way as the first one.
     pub open: Box<dyn Fn() -> Result<(Session, Connecting), Fault> + Send + 'a>,
 }
 
-/// One connection with the client that uses it.
+/// One connection with its client.
 pub struct ClientConnection<'a> {
-    /// The connection; `None` once it could not be opened again, which breaks the arm.
+    /// The connection; `None` if it could not be opened again, which breaks the arm.
     pub(super) session: Option<Session>,
-    /// What it does.
+    /// The client.
     pub client: Box<dyn Client>,
     /// Number of the client over all lanes.
     pub number: u64,
     pub(super) reconnect: Option<Reconnect<'a>>,
     /// Operations of the connection so far; not counted without a reconnect.
     pub(super) served: u32,
-    /// What it and the connections before it took to open.
+    /// The cost of opening it and the connections before it.
     pub connecting: Connecting,
     /// Bytes sent and received by the connections before this one.
     earlier_bytes: (u64, u64),
-    /// Where a new connection is to be registered, and under which number.
+    /// The epoll descriptor and the number under which a new connection is registered.
     pub(super) poll: Option<(Epoll, usize)>,
     pub(super) watch: Option<TaskWatch>,
     pub(super) busy: Option<Busy>,
-    /// What is left of the pause before the operation that is prepared, ns; `None` when none is prepared.
+    /// The rest of the pause before the operation that is prepared, ns; `None` when none is prepared.
     pub(super) pause_left_ns: Option<u64>,
 }
 
@@ -68,7 +68,7 @@ impl<'a> ClientConnection<'a> {
         }
     }
 
-    /// The same, whose connection is closed and opened again as `reconnect` says.
+    /// The same, whose connection is closed and opened again by `reconnect`.
     #[must_use]
     pub fn reconnecting(mut self, reconnect: Option<Reconnect<'a>>) -> Self {
         self.reconnect = reconnect;
@@ -83,7 +83,7 @@ impl<'a> ClientConnection<'a> {
         self.connection()?.warm()
     }
 
-    /// Has the client put back what earlier slots have added.
+    /// Tells the client to remove what earlier slots have added.
     ///
     /// # Errors
     /// The server's error.
@@ -91,7 +91,7 @@ impl<'a> ClientConnection<'a> {
         self.client.put_back(open(&mut self.session)?)
     }
 
-    /// The process that serves it, as its server numbers it, where it says so.
+    /// The process that serves it, as its server numbers it, if the server reports it.
     pub fn serving_process(&mut self) -> Option<i32> {
         self.connection().ok()?.serving_process()
     }
@@ -101,7 +101,7 @@ impl<'a> ClientConnection<'a> {
         open(&mut self.session).map(Session::connection)
     }
 
-    /// True when the connection has done its operations.
+    /// True when the connection has done all of its operations.
     pub(super) fn is_spent(&self) -> bool {
         self.reconnect.as_ref().is_some_and(|reconnect| self.served >= reconnect.every)
     }

@@ -1,7 +1,7 @@
-//! A closed loop of clients that pause between operations, as terminals do whose users type and think.
+//! A closed loop of clients that pause between operations, like users at terminals who type and think.
 //!
-//! A client's time is that of its arm's slots: what is left of a pause when a slot ends is waited for in the arm's next
-//! one. So every arm is used as if it were used alone, and a slot holds what many clients do in a little time.
+//! A client's time runs only during its arm's slots: the rest of a pause when a slot ends is waited for in the arm's
+//! next one. So every arm behaves as if it were used alone, and one slot holds what many clients do in a short time.
 
 use std::{cmp::Reverse, collections::BinaryHeap};
 
@@ -9,11 +9,11 @@ use tithe_machine::fault::Fault;
 
 use super::{Arm, ClientConnection, slot_run::SlotRun};
 
-/// When each waiting client goes on, ns, and its number; the next one on top.
+/// When each waiting client continues, ns, and its number; the next one on top.
 type Due = BinaryHeap<Reverse<(u64, usize)>>;
 
 impl ClientConnection<'_> {
-    /// The pause before the next operation, which is prepared where it is not yet, ns.
+    /// The pause before the next operation, ns. Prepares the operation if it is not prepared yet.
     fn pause_ns(&mut self) -> u64 {
         *self.pause_left_ns.get_or_insert_with(|| {
             self.client.prepare();
@@ -62,8 +62,8 @@ impl SlotRun<'_> {
         Ok(())
     }
 
-    /// Begins what is due before the slot's end; returns how many operations are now under way because of it. An arm
-    /// without a poll, which has one connection or an embedded database, ends each at once.
+    /// Begins what is due before the slot's end; returns how many operations are now in progress because of it. An arm
+    /// without a poll has one connection or an embedded database, and ends each operation at once.
     fn begin_due(&mut self, arm: &mut Arm<'_>, due: &mut Due) -> Result<usize, Fault> {
         let mut begun = 0;
         loop {

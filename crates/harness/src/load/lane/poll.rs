@@ -16,30 +16,30 @@ use tithe_machine::fault::Fault;
 
 use crate::load::timeout::Timeout;
 
-/// As many connections are told at once, at most: the others with the next wait.
+/// At most this many connections are returned by one wait; the others follow with the next wait.
 const AT_ONCE: usize = 256;
 
 /// An epoll descriptor over the connections of one arm.
 ///
-/// It tells edges, not levels: that a connection has become readable or writable. So it need not be told when a request
-/// could not be sent whole, and the kernel does not look again at connections whose answer was taken. Nothing is
-/// missed, because a session that says [`Progress::Pending`](tithe_plugin::session::Progress::Pending) has read and
-/// written until the kernel had nothing more, or has just sent a request whose answer is an edge of its own.
+/// It is edge-triggered: it reports that a connection has become readable or writable. So a request that could not be
+/// sent whole needs no further call, and the kernel does not check connections again after their answer. No event is
+/// missed: a session that returns [`Progress::Pending`](tithe_plugin::session::Progress::Pending) has read and written
+/// until the kernel had nothing more, or has just sent a request whose answer is a new edge.
 pub(super) struct Poll {
     pub epoll: Epoll,
-    /// Numbers of the connections that were told last. Events may hold pointers: kept here, they would keep a lane from
-    /// going to another thread.
+    /// Numbers of the connections that the last wait returned. The events themselves may hold pointers: if they were
+    /// kept here, a lane could not move to another thread.
     ready: Vec<usize>,
-    /// How long no connection may answer before the server counts as dead.
+    /// The server counts as dead if no connection answers for this time.
     timeout: Timeout,
 }
 
-/// The descriptor of a [`Poll`], shared with its connections: one that is opened again is added by itself.
+/// The descriptor of a [`Poll`], shared with its connections, so that a connection that is opened again adds itself.
 #[derive(Clone)]
 pub(super) struct Epoll(Arc<OwnedFd>);
 
 impl Epoll {
-    /// Has `connection` told about under `number`.
+    /// Registers `connection` under `number`.
     pub fn add(&self, connection: BorrowedFd<'_>, number: usize) -> Result<(), Fault> {
         let edges = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
         epoll::add(&self.0, connection, EventData::new_u64(number as u64), edges).map_err(failed)
@@ -47,8 +47,7 @@ impl Epoll {
 }
 
 impl Poll {
-    /// Over these connections, numbered in their order, none of which answers for longer than `timeout` if the server
-    /// is dead.
+    /// Over these connections, numbered in their order; a server without any answer for `timeout` counts as dead.
     pub fn new(descriptors: &[BorrowedFd<'_>], timeout: Timeout) -> Result<Self, Fault> {
         let epoll = Epoll(Arc::new(epoll::create(CreateFlags::CLOEXEC).map_err(failed)?));
         for (number, connection) in descriptors.iter().enumerate() {
@@ -57,7 +56,7 @@ impl Poll {
         Ok(Self { epoll, ready: Vec::with_capacity(AT_ONCE.min(descriptors.len())), timeout })
     }
 
-    /// The numbers of the connections that can go on; empty when `timeout_ns` passes first.
+    /// The numbers of the connections that can continue; empty when `timeout_ns` passes first.
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> Result<impl Iterator<Item = usize> + '_, Fault> {
         let wait_ns = timeout_ns.unwrap_or(self.timeout.ns());
         let wait = Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };

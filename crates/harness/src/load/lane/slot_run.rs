@@ -1,7 +1,7 @@
 //! One slot at one arm: the measured path.
 //!
-//! Per request it reads the clock twice, and it neither allocates nor locks. A request is an operation, or several
-//! whose time is known only together: the rows of a batch.
+//! It reads the clock twice per request, and neither allocates nor locks. A request is one operation, or several whose
+//! time is known only together: the rows of a batch.
 
 use tithe_machine::{
     clock::{Clock, CpuTimes},
@@ -19,7 +19,7 @@ use crate::load::{
     recorder::{PartTimes, Recorder},
 };
 
-/// One lane's stay at one arm.
+/// One lane's slot at one arm.
 pub(super) struct SlotRun<'a> {
     pub(super) clock: &'a Clock,
     slot: &'a mut Slot,
@@ -28,7 +28,7 @@ pub(super) struct SlotRun<'a> {
     open: bool,
     /// Operations that a request stands for.
     operations: u64,
-    /// Client processor time spent waiting for an intended start: not the operation's.
+    /// Client processor time spent waiting for an intended start, which is not part of the operation.
     pub(super) idle_cpu_ns: u64,
     /// The same by mode.
     pub(super) idle_cpu_times: CpuTimes,
@@ -37,7 +37,7 @@ pub(super) struct SlotRun<'a> {
 }
 
 impl<'a> SlotRun<'a> {
-    /// A stay for `turn`, recorded in `slot`; nothing that begins within the first `settling_ns` counts for latency.
+    /// A run for `turn`, recorded in `slot`; nothing that begins within the first `settling_ns` counts for latency.
     /// `open`: operations start at intended times.
     pub(super) fn new(clock: &'a Clock, slot: &'a mut Slot, turn: Turn, settling_ns: u64, open: bool) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl<'a> SlotRun<'a> {
         }
     }
 
-    /// The same, where a request stands for so many `operations`.
+    /// The same, if a request stands for this number of `operations`.
     pub(super) fn of_requests(mut self, operations: u64) -> Self {
         self.operations = operations;
         self
@@ -62,7 +62,7 @@ impl<'a> SlotRun<'a> {
 }
 
 impl SlotRun<'_> {
-    /// Offers the operations of the slot and takes their answers.
+    /// Offers the operations of the slot and receives their answers.
     pub(super) fn drive(&mut self, arm: &mut Arm<'_>, intended: &[u64]) -> Result<(), Fault> {
         self.last_ns = self.clock.now();
         self.first_ns = self.last_ns;
@@ -105,7 +105,7 @@ impl SlotRun<'_> {
 
     fn closed_many(&mut self, arm: &mut Arm<'_>) -> Result<(), Fault> {
         let Some(poll) = &mut arm.poll else { return self.round_robin(arm) };
-        // A lane that is too late, because an operation before took so long, skips the turn: else every turn of a
+        // A lane that is too late because an earlier operation took too long skips the turn. Otherwise every turn of a
         // slow server would last for an operation, and a frame for many times its length.
         if self.turn.block.is_some() && self.last_ns >= self.turn.end_ns {
             return Ok(());
@@ -142,7 +142,7 @@ impl SlotRun<'_> {
         }
     }
 
-    /// Starts what is intended when it is due and a connection is free; the number of operations started.
+    /// Starts the operations that are due as soon as a connection is free; returns the number of operations started.
     fn open_loop(&mut self, arm: &mut Arm<'_>, intended: &[u64]) -> Result<usize, Fault> {
         let Some(poll) = &mut arm.poll else { return self.open_in_turn(arm, intended) };
         arm.free.clear();
@@ -169,7 +169,7 @@ impl SlotRun<'_> {
         }
     }
 
-    /// Waits for an intended start; the processor time of waiting is not the operation's.
+    /// Waits for an intended start; the processor time of waiting is not part of the operation.
     pub(super) fn idle_until(&mut self, at: u64) {
         if at <= self.clock.now() {
             return;
@@ -179,7 +179,7 @@ impl SlotRun<'_> {
         if let (Some(before), Some(after)) = (cpu_times, self.clock.thread_cpu_times()) {
             self.idle_cpu_times += after.since(before);
         }
-        // Last, so that looking is not charged to the operation either.
+        // Last, so that reading it is not charged to the operation either.
         self.idle_cpu_ns += self.clock.thread_cpu() - before;
     }
 
@@ -209,8 +209,9 @@ impl SlotRun<'_> {
         conn.client.submit(open(&mut conn.session)?)
     }
 
-    /// Renews a connection that has done its operations. The lane waits for it: its other connections are not checked
-    /// meanwhile. The time belongs to the slot and to its operations together, and is recorded by itself as well.
+    /// Reopens a connection that has done its operations. The lane waits for it, and does not check its other
+    /// connections meanwhile. The time belongs to the slot and to its operations together, and is also recorded
+    /// separately.
     fn renew_if_spent(&mut self, conn: &mut ClientConnection<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
         if conn.is_spent() {
             let begun_ns = self.clock.now();
@@ -225,7 +226,7 @@ impl SlotRun<'_> {
         Ok(())
     }
 
-    /// Carries the operation of `connection` to its end.
+    /// Runs the operation of `connection` to its end.
     pub(super) fn finish(&mut self, conn: &mut ClientConnection<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
         while !self.advance(conn, recorder)? {
             tithe_plugin::session::wait_ready(conn.connection()?)?;
@@ -233,7 +234,7 @@ impl SlotRun<'_> {
         Ok(())
     }
 
-    /// Takes what has arrived; true when the operation is over.
+    /// Takes the data that has arrived; true when the operation is over.
     #[inline]
     pub(super) fn advance(&mut self, conn: &mut ClientConnection<'_>, recorder: &mut Recorder) -> Result<bool, Fault> {
         let Some(busy) = &mut conn.busy else { return Ok(false) };

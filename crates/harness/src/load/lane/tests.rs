@@ -1,4 +1,4 @@
-//! Lanes with several connections, against a server in the same process that counts the bytes it is sent.
+//! Lanes with several connections, against a server in the same process that counts the bytes that it receives.
 
 use std::{
     io::{Read, Write as _},
@@ -23,7 +23,7 @@ use tithe_plugin::{
 use super::*;
 use crate::load::{recorder::Recorder, timeout::Timeout};
 
-/// A request is its length in four bytes and that many bytes more, and is answered by one byte.
+/// A request is its length in four bytes and that many further bytes; the answer is one byte.
 struct Counting {
     wire: Wire,
     size: usize,
@@ -68,12 +68,12 @@ impl KeyValueSession for Counting {
     }
 }
 
-/// Sends the same request again and again, after a pause where there is one.
+/// Sends the same request again and again, after a pause if there is one.
 struct Again {
     pause_ns: u64,
 }
 
-/// The same where a request has many rows; counts the calls of `put_back`.
+/// The same with requests of many rows; counts the calls of `put_back`.
 struct Batches {
     again: Again,
     put_back: Arc<AtomicU64>,
@@ -186,7 +186,7 @@ fn renewing_lane(
     Lane::new(0, 1, Clock::Real, arrivals, vec![arm], 0)
 }
 
-/// What a lane did.
+/// The results of a lane.
 struct Ran {
     /// Operations that the slots count.
     counted: u64,
@@ -324,13 +324,13 @@ fn a_pause_goes_on_in_the_arms_next_slot() {
         drop(lane);
         let answered: Vec<u64> = servers.into_iter().map(|server| server.join().expect("the server ends")).collect();
         assert_eq!(answered.iter().sum::<u64>(), counted);
-        // Slots of 50 ms have room for one pause in 120 ms.
+        // Slots of 50 ms allow one pause in 120 ms.
         let room = slots * 50 / 120;
         assert!(answered.iter().all(|answered| (1..=room).contains(answered)), "{answered:?} in {slots} slots");
     }
 }
 
-/// Answers every client until the listener is told to end by an empty connection; the requests of each connection.
+/// Answers every client until an empty connection ends the listener; returns the requests of each connection.
 fn serve_all() -> (u16, JoinHandle<Vec<u64>>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("bound").port();
@@ -364,7 +364,7 @@ fn a_connection_is_opened_anew_after_its_operations() {
     for (connections, pause_ns) in [(1, 0), (3, 0), (2, 1_000_000)] {
         for arrivals in [Arrivals::Closed, Arrivals::Even(500.0)] {
             let (port, server) = serve_all();
-            // So many that one connection at least has done four, of which the last one needs a new connection.
+            // With this number, at least one connection has done four, and the last of them needs a new connection.
             let enough = 3 * connections as u64 + 1;
             let Ran { counted, mut lane, .. } =
                 run(renewing_lane(port, connections, 10, arrivals, pause_ns, Some(3)), 4, enough);
@@ -384,7 +384,7 @@ fn a_connection_is_opened_anew_after_its_operations() {
             assert_eq!(served.iter().sum::<u64>(), counted);
             assert_eq!(served.len() as u64, connections as u64 + connects);
             assert!(served.iter().all(|served| *served <= 3), "{served:?}");
-            // All but the last connection of each client have done all of theirs.
+            // All but the last connection of each client have done all of their operations.
             assert!(served.iter().filter(|served| **served < 3).count() <= connections, "{served:?}");
             assert!(connects > 0, "{counted} operations");
         }
@@ -453,7 +453,7 @@ fn an_arm_whose_connection_cannot_be_opened_anew_is_invalid() {
 fn a_part_of_who_writes_the_log_is_charged_to_the_server() {
     let (port, servers) = serve(1, Duration::ZERO);
     let mut lane = lane(port, 1, 10, Arrivals::Closed);
-    // The lane's own thread stands for it: what it uses is known.
+    // The lane's own thread plays the log writer: its usage is known.
     let writer = LogWriter { watch: TaskWatch::this_thread(), parts: 2, is_here: false };
     let arm = lane.arms.remove(0).logged_by(Some(writer));
     lane.arms.push(arm);
@@ -464,6 +464,6 @@ fn a_part_of_who_writes_the_log_is_charged_to_the_server() {
     drop(lane);
     let answered: u64 = servers.into_iter().map(|server| server.join().expect("the server ends")).sum();
     assert!(answered > 0);
-    // Its readings enclose those of the client, of which time that it waited for its turn is left out.
+    // Its readings enclose those of the client, which leave out the time that it waited for its turn.
     assert!(slots.iter().all(|slot| 2 * slot.server_cpu_ns + 1 >= slot.client_cpu_ns), "{slots:?}");
 }

@@ -23,12 +23,12 @@ use crate::{
     load::frame::{CellRunner, StartedArm},
 };
 
-/// Measures frames of one of `products` as `requests` ask for them, and writes each to `answers`, until nothing more is
-/// asked. `search` is where its library is looked for; `cancelled` ends a frame early.
+/// Measures frames of one of `products` as `requests` ask for them, and writes each to `answers`, until there are no
+/// more requests. `search` is where its library is searched for; `cancelled` ends a frame early.
 ///
 /// # Errors
-/// When `requests` do not begin as Tithe's own do; when what they ask for cannot be had here, or an answer cannot be
-/// written.
+/// When `requests` do not begin as Tithe's own do; when something that they need is not available here, or an answer
+/// cannot be written.
 pub fn serve(
     products: &[&'static dyn Product],
     search: &Search,
@@ -57,7 +57,7 @@ pub fn serve(
     Ok(())
 }
 
-/// The next message; `None` once nothing more is asked.
+/// The next message; `None` when there are no more.
 fn next<T: DeserializeOwned>(requests: &mut dyn BufRead) -> Result<Option<T>, Fault> {
     let mut request = Vec::new();
     let length = requests.read_until(b'\n', &mut request);
@@ -67,7 +67,7 @@ fn next<T: DeserializeOwned>(requests: &mut dyn BufRead) -> Result<Option<T>, Fa
     }
 }
 
-/// The message for callers of [`serve`] other than Tithe.
+/// The error for callers of [`serve`] other than Tithe.
 pub fn uncalled() -> Fault {
     Fault::Refused("tithe runs this command itself for every start of an embedded database: use `tithe run`".to_owned())
 }
@@ -115,7 +115,7 @@ fn place(folder: PathBuf) -> Place {
 }
 
 impl Keys {
-    /// The credentials of all arms; `None` where these are not keys as Tithe tells them.
+    /// The credentials of all arms; `None` if these are not keys in Tithe's form.
     fn credentials(&self) -> Option<Credentials> {
         let (password, key) = (Secret::of_hex(&self.password)?, Secret::of_hex(&self.key)?);
         // Certificates are for servers.

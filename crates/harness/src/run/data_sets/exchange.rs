@@ -1,15 +1,15 @@
 //! Draws again which place on the disk the data of each arm have.
 //!
-//! A file system puts the files of a folder near that folder, and a file that is emptied and written again near where
-//! it was. So each arm's data would stay in one region of the disk for all starts of a cell. How long writes wait
-//! differs from region to region: on ext4 over a virtual disk, identical arms of SQLite differed by 1 to 3 % of the
-//! time per operation, always in the same direction within a cell (docs/method/writes.md). An arm that gets another
-//! arm's folder for each start has no region of its own, and what regions differ by becomes part of how much starts
-//! differ.
+//! A file system puts the files of a folder near that folder, and a file that is emptied and written again near its old
+//! place. So each arm's data would stay in one region of the disk for all starts of a cell. The waiting time of writes
+//! differs between regions: on ext4 over a virtual disk, identical arms of SQLite differed by 1 to 3 % of the time per
+//! operation, always in the same direction within a cell (docs/method/writes.md). If an arm gets another arm's folder
+//! for each start, it has no region of its own, and the differences between regions become part of the start-to-start
+//! variation.
 //!
-//! What is exchanged is the folder itself with the files that hold data, so that new files (logs, journals) are made in
-//! the other place, too. Keys, certificates and server logs stay with their arm. Folders on volumes are not exchanged:
-//! a volume is part of its arm.
+//! The folder itself is exchanged with the files that hold data, so that new files (logs, journals) are created in the
+//! other place, too. Keys, certificates and server logs stay with their arm. Folders on volumes are not exchanged: a
+//! volume is part of its arm.
 
 use std::{
     collections::BTreeSet,
@@ -25,8 +25,8 @@ pub(super) struct DataFolder<'f> {
     pub data: BTreeSet<OsString>,
 }
 
-/// Gives each of `folders` the place of the one that `places` names for it: a permutation. What is not data stays. Does
-/// nothing where the folders differ in owner, mode or file system.
+/// Gives each of `folders` the place of the one that `places` names for it: a permutation. Files that are not data
+/// stay. Does nothing if the folders differ in owner, mode or file system.
 ///
 /// # Errors
 /// When a file cannot be moved. The folders must not be used then.
@@ -50,12 +50,12 @@ fn kind(known: &fs::Metadata) -> (u64, u32, u32, u32) {
     (known.dev(), known.mode(), known.uid(), known.gid())
 }
 
-/// Where a folder is while others take its name.
+/// The temporary name of a folder while another one takes its name.
 fn moved(folder: &Path) -> PathBuf {
     with_suffix(folder, "moved")
 }
 
-/// Where what is not data waits.
+/// The temporary place of files that are not data.
 fn aside(folder: &Path) -> PathBuf {
     with_suffix(folder, "aside")
 }

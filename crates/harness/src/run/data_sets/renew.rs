@@ -1,10 +1,10 @@
-//! Makes a folder again what a kept one is, for the price of what was changed in it.
+//! Makes a folder equal to a kept one again, at the cost of the changes alone.
 //!
-//! What was not written since it was copied stays: it has the length and the time of change of what is kept, and every
-//! write changes that time. What was written goes into the same file, to new places on the disk. To remove all files
-//! and make them again would be simpler, and much more expensive: for about a minute ext4 does not give the inode of a
-//! removed file to another one, and looks through all such inodes for each new file. With the 4,000 files of four
-//! PostgreSQL servers that took 20 s of a start.
+//! A file that was not written since it was copied stays: its length and modification time are those of the kept file,
+//! and every write changes that time. A file that was written is written again under the same inode, to new places on
+//! the disk. It would be simpler to remove all files and create them again, but much more expensive: for about a minute
+//! ext4 does not reuse the inode of a removed file, and it searches all such inodes for each new file. With the 4,000
+//! files of four PostgreSQL servers that took 20 s of a start.
 
 use std::{
     fs::{self, File, FileTimes, Metadata, OpenOptions},
@@ -15,11 +15,11 @@ use std::{
 
 use tithe_machine::sandbox::copy::{self, CopyMethod};
 
-/// Makes the file, link or folder `to` what `from` is, with owners, modes and, of files, the time of the last change.
-/// Returns the most expensive way that a file was copied.
+/// Makes the file, link or folder `to` equal to `from`, with owners, modes and the modification times of files. Returns
+/// the most expensive copy method that was used.
 ///
 /// # Errors
-/// The first thing that cannot be read or written; what was done by then stays.
+/// The first thing that cannot be read or written; changes until then stay.
 pub(super) fn renew(from: &Path, to: &Path) -> io::Result<CopyMethod> {
     let kept = fs::symlink_metadata(from)?;
     let there = match fs::symlink_metadata(to) {
@@ -79,7 +79,7 @@ fn folder(from: &Path, to: &Path, kept: &Metadata) -> io::Result<CopyMethod> {
 }
 
 fn overwrite(from: &Path, to: &Path, kept: &Metadata) -> io::Result<CopyMethod> {
-    // Emptied first, so that its blocks are drawn again.
+    // Emptied first, so that it gets new blocks.
     let mut copy = OpenOptions::new().write(true).truncate(true).open(to)?;
     io::copy(&mut File::open(from)?, &mut copy)?;
     copy.set_times(times(kept)?)?;
@@ -107,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// All that is below `path`: names, contents, targets, modes.
+    /// Everything below `path`: names, contents, targets, modes.
     fn listed(path: &Path) -> Vec<String> {
         let metadata = fs::symlink_metadata(path).expect("what is there");
         let line = |what: String| format!("{:o} {what}", metadata.mode());

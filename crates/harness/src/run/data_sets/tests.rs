@@ -92,7 +92,7 @@ fn data_are_put_back_in_place_of_what_was_written_since() {
         fs::create_dir(at("binlog")).expect("a folder");
         written.iter().for_each(|name| fs::write(at(name), round).expect("a file"));
     }
-    // What lies elsewhere is not this server's alone.
+    // A path elsewhere does not belong to this server alone.
     let foreign = Paths { data: vec![context.folder.join("two")], ..Paths::default() };
     context.data_sets.restore(&plain, &context.folder.join("one"), &foreign).expect("a copy");
     assert!(context.folder.join("two").exists());
@@ -132,7 +132,7 @@ fn what_is_on_a_volume_stays_there_and_is_nobody_elses() {
 fn half_a_set_and_one_that_is_not_what_it_was_are_not_used() {
     let mut context = CheckContext::new("half");
     let plain = fingerprint("plain", b"k");
-    // The marker cannot be written: a folder stands in its place.
+    // The marker cannot be written: there is a folder in its place.
     fs::create_dir(context.folder.join("one").join(MARKER)).expect("a folder");
     let set = Fingerprint { paths: vec!["data".to_owned(), MARKER.to_owned()], ..plain.clone() };
     assert!(matches!(context.keep(&set), Err(Fault::Machine(_))));

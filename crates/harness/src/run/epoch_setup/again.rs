@@ -1,4 +1,4 @@
-//! Further starts within an epoch: every server again, on the data that it has or on what was loaded.
+//! Further starts within an epoch: every server again, on its current data or on the loaded data.
 
 use std::{collections::BTreeMap, time::Instant};
 
@@ -30,39 +30,40 @@ use crate::{
     },
 };
 
-/// What a further start within an epoch is about.
+/// The parameters of a further start within an epoch.
 pub(in crate::run) struct Again<'r> {
     pub run: &'r Run<'r>,
     pub part: &'r EpochPlan<'r>,
     pub data_sets: &'r DataSets,
     /// Its number, counted over the cell's epochs.
     pub start: u32,
-    /// Data were changed since the start before.
+    /// Data were changed since the last start.
     pub written: bool,
-    /// The page cache is emptied while no server runs, and caches are left as they are then.
+    /// The page cache is emptied while no server runs, and caches then stay empty.
     pub cold: bool,
 }
 
-/// What a further start did.
+/// The result of a further start.
 pub(in crate::run) struct Restarted {
     /// How the page cache was emptied, if it was.
     pub emptied: Option<&'static str>,
-    /// The data are those that were loaded, again.
+    /// The loaded data were put back.
     pub put_back: bool,
     /// How long stopping the servers took, s.
     pub stop_s: f64,
-    /// How long putting the data back and on the disk took, s.
+    /// How long it took to put the data back and write them to the disk, s.
     pub put_back_s: f64,
     /// How long it took until all servers answered and their caches were filled, s.
     pub start_s: f64,
 }
 
 impl EpochSetup<'_> {
-    /// Restarts every server of `arms`: on the data that it has, or, where data were written and what was loaded is
-    /// kept, on that. Where the memory of a server lies and how its code meets the caches is chance that stays as long
-    /// as the server does, and would pass for a cost.
+    /// Restarts every server of `arms` on its current data. If data were written and the loaded set is kept, it
+    /// restarts on that. The place of a server's memory, and how its code shares the caches, are random and stay the
+    /// same until the server ends; they would look like a cost.
     ///
-    /// All servers are asked to stop before the first is waited for, and started before the first is.
+    /// All servers are asked to stop before the first is waited for, and all are started before the first is waited
+    /// for.
     pub(in crate::run) fn restart(&mut self, again: &Again<'_>, arms: &mut [StartedArm]) -> Result<Restarted, Fault> {
         let put_back = again.written && !self.put_back.is_empty();
         let workload = again.run.workloads[again.part.cell.workload].as_ref();
@@ -78,7 +79,7 @@ impl EpochSetup<'_> {
         }
         let has_data = Instant::now();
         let limits = again.run.plan.experiment.resources[again.part.cell.resources].limits;
-        // What Tithe has copied is on its own account, and would be a cache that the limit of no server holds.
+        // Tithe's copies are charged to Tithe, and would be a cache outside the limit of every server.
         let emptied = again.cold || (put_back && limits.memory.is_some());
         let emptied = emptied.then(|| self.empty_cache()).transpose()?;
         if self.database.embedded() && emptied.is_none() {
@@ -102,8 +103,8 @@ impl EpochSetup<'_> {
         })
     }
 
-    /// Stops every server that Tithe started, at once where it is to `discard` what it has not written; what starts
-    /// them again. Embedded databases are let go of.
+    /// Stops every server that Tithe started, at once if it is to `discard` what it has not written. Returns the
+    /// launches to start them again. Embedded databases are closed.
     fn stop_all(&mut self, discard: bool) -> BTreeMap<usize, Launch> {
         self.servers.values_mut().for_each(|standing| standing.ask_to_stop(discard));
         if self.database.embedded() {
@@ -113,8 +114,8 @@ impl EpochSetup<'_> {
         stopped.collect()
     }
 
-    /// Puts the data of every arm, whose server is stopped, back to what was loaded, in the drawn places and order:
-    /// with more arms than processors some come first.
+    /// Puts back the loaded data of every arm, whose server is stopped, in the drawn places and order: with more arms
+    /// than processors some come first.
     fn put_data_back(&self, data_sets: &DataSets, draw: &Draw) -> Result<(), Fault> {
         let of_arm = |number: &usize| Some((&self.put_back[number], &self.servers.get(number)?.server));
         let arms: Vec<(&Fingerprint, &Server)> = self.put_back.keys().filter_map(of_arm).collect();
@@ -127,16 +128,16 @@ impl EpochSetup<'_> {
         data_sets::sync(self.servers.values().map(|standing| standing.server.folder.as_path()))
     }
 
-    /// Draws again where the files of embedded databases, which nobody has open, lie in the page cache. Servers have
-    /// memory of their own for pages, which is another one after each start.
+    /// Draws again where the files of embedded databases, which no process has open, lie in the page cache. Servers
+    /// have their own memory for pages, which differs after each start.
     fn redraw_cache(&self, draw: &Draw) -> Result<(), Fault> {
         let standing = draw.order.iter().filter_map(|number| self.servers.get(number));
         let files = standing.flat_map(|standing| files_of(&standing.server, Places::ALL)).map(|file| file.path);
         cache::redraw(&files.collect::<Vec<_>>())
     }
 
-    /// Starts the stopped server of arm `number` again, without waiting for it; on another port, where neither its data
-    /// nor another program hold the one before.
+    /// Starts the stopped server of arm `number` again, without waiting for it. It gets another port, unless its data
+    /// or another program need the old one.
     fn begin_again(
         &mut self,
         again: &Again<'_>,
@@ -158,8 +159,8 @@ impl EpochSetup<'_> {
         Ok(())
     }
 
-    /// Waits until every server answers, and brings it to where it was: statements that the data which were `put_back`
-    /// do not hold, caches that nobody else fills. In the drawn order, as they are started.
+    /// Waits until every server answers, and restores its state: runs statements whose effect is not in the data that
+    /// were `put_back`, and fills caches that nothing else fills. In the drawn order, in which they are started.
     fn await_all(
         &mut self,
         again: &Again<'_>,
@@ -167,13 +168,13 @@ impl EpochSetup<'_> {
         arms: &[StartedArm],
     ) -> Result<(), Fault> {
         let (database, workload) = (self.database, again.run.workloads[again.part.cell.workload].as_ref());
-        // Before every frame its lanes fill them, and so does the process that an embedded database is opened in.
+        // Otherwise each frame's lanes fill them, or the process that opens an embedded database.
         let filled = again.part.cell.starts == Starts::EveryFrame || again.run.uses_child_processes();
         let warms = !again.cold && !filled;
         together(in_order(&draw.order, &mut self.servers), |(number, standing)| {
             let arm = &arms[number];
             if let Err(fault) = standing.await_ready(database, &arm.setup) {
-                // Its end is told here, with its arm.
+                // This failure is reported here, with its arm.
                 standing.stopped();
                 let name = &again.run.plan.experiment.arms[number].name;
                 return Err(Fault::Machine(format!("arm {name}: the server did not come back: {fault}")));

@@ -1,4 +1,4 @@
-//! What a server that has started is brought to: its data loaded, the arm's own statements run, its caches filled.
+//! Prepares a server that has started: loads its data, runs the arm's own statements, fills its caches.
 
 use std::{
     sync::atomic::{AtomicU64, Ordering},
@@ -18,15 +18,14 @@ use tithe_plugin::{
 use super::undo::Administered;
 use crate::run::Run;
 
-/// The set-up that tables are made with which are kept: they bear no trace of the statements of the arm that loads
-/// them.
+/// The set-up for creating tables that are kept: they have no trace of the statements of the arm that loads them.
 pub(super) fn without_statements(setup: &Setup) -> Setup {
     let mut setup = setup.clone();
     setup.statements.clear();
     setup
 }
 
-/// Runs the arm's own statements on a server that stands on a copy.
+/// Runs the arm's own statements on a server that runs on a copy.
 pub(super) fn run_statements(
     database: &dyn Database,
     server: &Server,
@@ -40,8 +39,8 @@ pub(super) fn run_statements(
     run_after_loading(database, server, setup, workload)
 }
 
-/// Has an administrator say what `setup` has said once the data are loaded; sessions that name tables as the workload
-/// does.
+/// Runs the statements of `setup` for the time after loading, as an administrator, in sessions that name tables as the
+/// workload does.
 pub(super) fn run_after_loading(
     database: &dyn Database,
     server: &Server,
@@ -55,8 +54,8 @@ pub(super) fn run_after_loading(
     if server.address.is_attached() { administered.say_and_keep() } else { administered.say() }
 }
 
-/// Runs the statements once by which the sessions of `arm` are switched, before anything is loaded: for what its
-/// account may not say, and for what the server does not understand, nobody need wait.
+/// Runs the statements that switch the sessions of `arm` once, before anything is loaded. So statements that its
+/// account may not run, or that the server does not understand, fail early.
 pub(super) fn try_switches(
     database: &dyn Database,
     arm: &Arm,
@@ -75,7 +74,7 @@ pub(super) fn try_switches(
     })
 }
 
-/// Has a server on a copy read its records, as one that has loaded them has.
+/// Makes a server on a copy read its records, as a server that has loaded them has.
 pub(super) fn fill_caches(
     database: &dyn Database,
     server: &Server,
@@ -85,7 +84,7 @@ pub(super) fn fill_caches(
     own_session(database, server, setup, workload)?.connection().warm()
 }
 
-/// Not as the workload connects: what the arm itself needs does not belong among the workload's tables.
+/// Not in the workload's way: the arm's own objects do not belong among the workload's tables.
 fn own_session(
     database: &dyn Database,
     server: &Server,
@@ -96,8 +95,8 @@ fn own_session(
     database.connect(server, setup, &how)
 }
 
-/// Has `clients` load the data of one arm through its own protections, in parallel; tells the rows that are done. What
-/// the arm encrypts of the user's own tables is encrypted then.
+/// Lets `clients` load the data of one arm through its own protections, in parallel; reports the rows that are done.
+/// Columns of the user's own tables that the arm encrypts are encrypted then.
 pub(super) fn load(
     run: &Run<'_>,
     (workload, clients): (&dyn Workload, &dyn Clients),

@@ -1,4 +1,4 @@
-//! Data of the user's own: restored into the server of an arm, and worked on by another program.
+//! The user's own data: restored into the server of an arm, or used by another program.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +21,11 @@ use crate::{
     run::{EpochPlan, Run, sharing},
 };
 
-/// What copies may take where nobody knows how much a disk has free, and the user says nothing, bytes.
+/// Limit for the size of copies if the free disk space is unknown and the user sets no limit, bytes.
 const UNSEEN_BYTES: u64 = 1_000_000_000;
 
-/// The operations of `workload` that are statements, each with its text as reports show it. They are named by their
-/// place, `app.sql:3`, and whole scripts by their file.
+/// The operations of `workload` that are statements, each with its text as reports show it. Their names are their
+/// places, `app.sql:3`; whole scripts are named by their file.
 pub(super) fn statements(workload: &dyn Workload) -> BTreeMap<String, String> {
     let all = workload.operations().into_iter().zip(workload.texts());
     let of_place = all.filter(|(name, text)| name.contains(':') && !text.is_empty());
@@ -33,14 +33,14 @@ pub(super) fn statements(workload: &dyn Workload) -> BTreeMap<String, String> {
 }
 
 /// Finds where the statements of `workload` run on servers that Tithe did not start, for all arms before anything is
-/// made there; `setups` are those of the arms of `run`.
+/// created there. `setups` are those of the arms of `run`.
 ///
 /// # Errors
-/// [`Fault::Refused`] with everything that is in the way on some arm; a server that cannot be reached.
+/// [`Fault::Refused`] with all obstacles on some arm; a server that cannot be reached.
 pub(super) fn find_tables(run: &Run<'_>, workload: &dyn Workload, setups: &mut [Setup]) -> Result<(), Fault> {
     let Some(sql) = run.product.sql() else { return Ok(()) };
     let Some(mut asked) = workload.own_tables(sql.dialect().placeholder) else { return Ok(()) };
-    // Arms that encrypt nothing are compared with those that do, so that all have copies.
+    // Arms that encrypt nothing are compared with those that do, so all of them have copies.
     asked.on_copies = setups.iter().filter_map(|setup| setup.columns.as_ref()).any(|columns| !columns.own.is_empty());
     let mut refused: Vec<(&str, String)> = Vec::new();
     for (arm, setup) in run.plan.experiment.arms.iter().zip(setups.iter_mut()) {
@@ -59,7 +59,7 @@ pub(super) fn find_tables(run: &Run<'_>, workload: &dyn Workload, setups: &mut [
     if lines.is_empty() { Ok(()) } else { Err(Fault::Refused(lines.join("; besides, "))) }
 }
 
-/// Why copies cannot be made: what all of them take on one server, against what its disk has, or what is allowed.
+/// Why copies cannot be made: the size of all copies on one server exceeds its free disk space, or the limit.
 fn too_large(run: &Run<'_>, setups: &[Setup], limit: Option<u64>) -> Vec<String> {
     let mut servers: BTreeMap<String, (u64, Option<u64>)> = BTreeMap::new();
     for (arm, setup) in run.plan.experiment.arms.iter().zip(setups) {
@@ -88,7 +88,7 @@ fn too_large(run: &Run<'_>, setups: &[Setup], limit: Option<u64>) -> Vec<String>
 }
 
 impl EpochSetup<'_> {
-    /// Brings `data` of the user's own into the server of one arm.
+    /// Restores `data` of the user's own into the server of one arm.
     pub(super) fn restore(
         &mut self,
         run: &Run<'_>,
@@ -109,7 +109,7 @@ impl EpochSetup<'_> {
         restored
     }
 
-    /// Makes the place where another program works on data of the user's own, which it does not load itself.
+    /// Makes the place where another program works on the user's own data, which the program does not load itself.
     pub(super) fn place_program(
         &mut self,
         run: &Run<'_>,

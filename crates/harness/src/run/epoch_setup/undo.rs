@@ -1,9 +1,10 @@
-//! What an administrator says once the data are loaded, and how it is undone on servers that Tithe does not start.
+//! Statements that an administrator runs once the data are loaded, and how they are undone on servers that Tithe does
+//! not start.
 //!
-//! Before statements are said there, the server keeps those that undo them, in Tithe's own space: what a killed run has
-//! left, the next run of the same experiment undoes. Others may have written there, so only statements that the arm has
-//! itself are said. A run that has said all of its statements expects all of them to be undone. Of one that has not,
-//! nobody knows which were said.
+//! Before such statements are run, the statements that undo them are stored on the server, in Tithe's own space. If a
+//! run is killed, the next run of the same experiment undoes its changes. Others may have written there, so only
+//! statements that the arm has itself are run. After a run that has executed all of its statements, all of them are
+//! expected to be undone. After one that has not, it is unknown which were executed.
 
 use tithe_machine::{
     clock::Clock,
@@ -18,7 +19,7 @@ use tithe_plugin::{
     workload::Workload,
 };
 
-/// Kept behind the others once every statement was said.
+/// Stored after the others once every statement was run.
 const ALL_SAID: &str = "all said";
 
 /// The server of an arm, with its set-up and workload, and an administrator's sessions.
@@ -30,7 +31,7 @@ pub(super) struct Administered<'a> {
 }
 
 impl Administered<'_> {
-    /// Says the statements of the arm.
+    /// Runs the statements of the arm.
     ///
     /// # Errors
     /// The server's error, with the statement.
@@ -46,7 +47,7 @@ impl Administered<'_> {
         })
     }
 
-    /// As [`Administered::say`], once the server keeps what undoes them.
+    /// As [`Administered::say`], after the statements that undo it were stored on the server.
     ///
     /// # Errors
     /// The same.
@@ -66,21 +67,21 @@ impl Administered<'_> {
         administrator.rows(&add(undo.len(), ALL_SAID)).map(drop)
     }
 
-    /// Undoes what the server keeps, if it keeps something.
+    /// Runs the undo statements that the server stores, if there are some.
     ///
     /// # Errors
-    /// [`Fault::Refused`] where it keeps a statement that is not one of this arm's. The first statement that failed,
-    /// once all were said; they stay kept then.
+    /// [`Fault::Refused`] if one of them is not a statement of this arm. The first statement that failed, once all were
+    /// run; they stay stored then.
     pub(super) fn undo(&self) -> Result<(), Fault> {
         let Some(kept) = self.kept() else { return Ok(()) };
         let in_space = |statement: &str| in_space(statement, &self.setup.space);
         let mut administrator = match self.administrator() {
-            // Without Tithe's own space nothing is kept.
+            // Without Tithe's own space nothing is stored.
             Err(Fault::Server(_)) => return Ok(()),
             opened => opened?,
         };
         let is_there = match administrator.rows(&in_space(kept.is_there)) {
-            // An account that keeps nothing need not be allowed to ask.
+            // An account that stores nothing need not have the right to read there.
             Err(Fault::Server(_) | Fault::Refused(_)) if self.setup.after_loading.undo.is_empty() => return Ok(()),
             asked => asked?,
         };
