@@ -268,7 +268,15 @@ fn scram() {
 
 #[test]
 fn iterations_of_scram() {
-    check(&[chosen("scram", &[("iterations", "10000")])], expect![[""]]);
+    check(&[chosen("scram", &[("iterations", "10000")])], expect![[r#"
+        - run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync
+        - host all all 127.0.0.1/32 trust
+        + write /run/arm/password 600 Secret(***)
+        + run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A scram-sha-256 --pwfile=/run/arm/password --no-locale -E UTF8 --no-sync -c scram_iterations=10000
+        + password_encryption = 'scram-sha-256'
+        + scram_iterations = '10000'
+        + host all all 127.0.0.1/32 scram-sha-256
+    "#]]);
 }
 
 #[test]
