@@ -39,8 +39,8 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     PROGRAMS.find(search, Vec::new())
 }
 
-/// The options of a server of its own where the installed one knows none called `name`. It reads those before it says its
-/// version.
+/// The options that have names of their own, if the installed server knows none called `name`: it reads options before
+/// it prints its version.
 pub fn in_place_of(install: &Install, name: &str) -> Option<Vec<String>> {
     let name = name_of(name);
     if LONG.contains(&name.as_str()) {

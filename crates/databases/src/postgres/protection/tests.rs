@@ -268,7 +268,9 @@ fn scram() {
 
 #[test]
 fn iterations_of_scram() {
-    check(&[chosen("scram", &[("iterations", "10000")])], expect![[r#"
+    check(
+        &[chosen("scram", &[("iterations", "10000")])],
+        expect![[r#"
         - run LC_ALL=C /pg/bin/initdb -D /run/arm/data -U tithe -A trust --no-locale -E UTF8 --no-sync
         - host all all 127.0.0.1/32 trust
         + write /run/arm/password 600 Secret(***)
@@ -276,7 +278,8 @@ fn iterations_of_scram() {
         + password_encryption = 'scram-sha-256'
         + scram_iterations = '10000'
         + host all all 127.0.0.1/32 scram-sha-256
-    "#]]);
+    "#]],
+    );
 }
 
 #[test]
