@@ -1,4 +1,4 @@
-//! What a node that Tithe did not start lacks for being measured, and for proof.
+//! What prevents Tithe from measuring a node that it did not start, or from proving a protection there.
 
 use std::os::fd::AsFd as _;
 
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::attached::unseen_process;
 
-/// Makes a keyspace, were there such a strategy: rights are checked first.
+/// Would create a keyspace if there were such a strategy: rights are checked first.
 const CREATES: &str =
     "CREATE KEYSPACE tithe_is_not_here_and_tries_its_rights WITH replication = {'class': 'NoStrategy'}";
 
-/// Tables that are read, what for, and what there is not without.
+/// Tables that are read, the purpose, and what is missing without them.
 const READ: [(&str, &str, Without); 2] = [
     (
         "system_views.clients",
@@ -60,7 +60,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     Ok(all)
 }
 
-/// What gives the account the right that it lacks for `statement`.
+/// The statement that gives the account the right that it lacks for `statement`.
 fn missing(connection: &mut CqlConnection, statement: &str) -> Result<Option<Remedy>, Fault> {
     match connection.run(statement) {
         Err(Fault::Refused(words)) => {

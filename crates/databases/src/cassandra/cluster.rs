@@ -1,4 +1,4 @@
-//! How many nodes there are, how many hold each record, and how many must answer: what an experiment says about a
+//! How many nodes there are, how many hold each record, and how many must answer: an experiment's settings for a
 //! cluster.
 
 use std::collections::BTreeMap;
@@ -19,10 +19,9 @@ pub const HEAP: &str = "heap";
 
 /// Most nodes that are launched.
 pub const MOST_NODES: usize = 4;
-/// Rows by which a node is seen to have written its files, where every node holds every row: one of them may be cut in
-/// two.
+/// Rows that show that a node has written its files, if every node holds every row: one of them may be cut in two.
 const MARKS: usize = 8;
-/// As [`MARKS`], where each row is on some nodes only: with so many, every node holds several.
+/// As [`MARKS`], if each row is only on some nodes: with this many, every node holds several.
 const MARKS_SPREAD: usize = 64;
 
 /// A cluster, as an experiment describes it.
@@ -39,11 +38,11 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// The cluster that `setup` describes: one node where it says nothing, each record on three nodes as far as there
-    /// are three, and QUORUM, which is what YCSB's own binding asks for.
+    /// The cluster that `setup` describes. Defaults: one node, each record on up to three nodes, and QUORUM, as in
+    /// YCSB's own binding.
     ///
     /// # Errors
-    /// [`Fault::Refused`] for numbers that do not fit together, and for a level that is not known.
+    /// [`Fault::Refused`] for numbers that do not fit together, and for an unknown level.
     pub fn of(setup: &Setup) -> Result<Self, Fault> {
         Self::of_settings(&setup.settings)
     }
@@ -71,7 +70,7 @@ impl Cluster {
         Ok(Self { nodes, replication, level, level_name })
     }
 
-    /// Number of rows by which every node is seen to have written its files.
+    /// Number of rows that show that every node has written its files.
     pub fn marks(&self) -> usize {
         if self.nodes == self.replication { MARKS } else { MARKS_SPREAD }
     }

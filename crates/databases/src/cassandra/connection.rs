@@ -1,7 +1,8 @@
-//! One connection to Cassandra, from TCP to being let in, and statements on it that are not measured.
+//! One connection to Cassandra, from TCP to login, and statements on it that are not measured.
 //!
-//! Nothing falls back: a server that closes the connection at the first message (it speaks TLS only), asks for a
-//! password that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
+//! There is no fallback. Three kinds of server are refused: one that closes the connection at the first message (it
+//! only has TLS); one that asks for a password that was not given; and one that does not ask for the password that it
+//! should.
 
 use tithe_machine::{fault::Fault, secret::Secret};
 use tithe_plugin::wire::{TlsFacts, Wire};
@@ -12,7 +13,7 @@ use super::protocol::{
 };
 use crate::target::Target;
 
-/// What the client calls itself; the server lists it among its clients.
+/// The name of the client in the server's list of clients.
 pub const DRIVER: &str = "Tithe";
 
 /// A connection that was let in; it blocks.
@@ -21,11 +22,11 @@ pub struct CqlConnection {
     method: String,
 }
 
-/// Rows of an answer, copied. What is not text is as the server sends it.
+/// Rows of an answer, copied. Values that are not text keep the server's encoding.
 pub type Table = Vec<Vec<Option<Vec<u8>>>>;
 
-/// A server that speaks TLS only hangs up on others, or answers in TLS; one that rejects the client's certificate hangs
-/// up, and what it says to that may be lost. A server that answered and hung up has refused.
+/// A server with TLS only closes other connections, or answers in TLS. One that rejects the client's certificate closes
+/// the connection, and its message may be lost. A server that answered and then closed has refused.
 fn turned_away(when: &str, fault: Fault) -> Fault {
     match fault {
         Fault::Connection(words) | Fault::Protocol(words) => Fault::Refused(format!("{when}: {words}")),
@@ -33,7 +34,7 @@ fn turned_away(when: &str, fault: Fault) -> Fault {
     }
 }
 
-/// `fault` with the statement that gives an account the right that it lacks, where the server says which.
+/// `fault` with the statement that gives an account the right that it lacks, if the server names it.
 pub fn named(fault: Fault) -> Fault {
     match fault {
         Fault::Refused(words) => {
@@ -44,7 +45,7 @@ pub fn named(fault: Fault) -> Fault {
     }
 }
 
-/// What would give the right that is missing by the server's `words`: `User ann has no CREATE permission on <all
+/// The statement that grants the right that the server's `words` name: `User ann has no CREATE permission on <all
 /// keyspaces> or any of its parents`.
 pub fn grant(words: &str) -> Option<String> {
     let (account, rest) = words.split_once("User ")?.1.split_once(" has no ")?;
@@ -76,7 +77,7 @@ impl CqlConnection {
         Ok(connection)
     }
 
-    /// Finds out whether the server asks for a password, and gives it.
+    /// Finds out whether the server asks for a password, and sends it.
     fn enter(&mut self, target: &Target) -> Result<(), Fault> {
         let options =
             [("CQL_VERSION", "3.0.0"), ("DRIVER_NAME", DRIVER), ("DRIVER_VERSION", env!("CARGO_PKG_VERSION"))];
@@ -107,7 +108,7 @@ impl CqlConnection {
         }
     }
 
-    /// SASL PLAIN (RFC 4616), which is what all of Cassandra's authenticators by password speak.
+    /// SASL PLAIN (RFC 4616), which all of Cassandra's password authenticators use.
     fn authenticate(&mut self, user: &str, password: &Secret) -> Result<(), Fault> {
         let token = Secret::new([b"\0", user.as_bytes(), b"\0", password.expose()].concat());
         self.send(opcode::AUTH_RESPONSE, |out| put_value(out, token.expose()))?;
@@ -122,12 +123,12 @@ impl CqlConnection {
         Ok(class.rsplit_once('.').map_or(class.clone(), |(_, name)| name.to_owned()))
     }
 
-    /// How the client said who it is: `none`, or the name of the server's authenticator.
+    /// How the client authenticated: `none`, or the name of the server's authenticator.
     pub fn method(&self) -> &str {
         &self.method
     }
 
-    /// What TLS agreed on, as the client sees it.
+    /// The TLS parameters that were negotiated, as the client sees them.
     pub fn tls_facts(&self) -> Option<TlsFacts> {
         self.wire.tls_facts()
     }
@@ -173,7 +174,7 @@ impl CqlConnection {
         self.wire.flush()
     }
 
-    /// Waits for the next frame, which stays unread; an error of the server is consumed and given as a fault.
+    /// Waits for the next frame, which stays unread; an error of the server is consumed and returned as a fault.
     fn receive(&mut self) -> Result<Message, Fault> {
         loop {
             if let Some(frame) = next_frame(self.wire.unread())? {

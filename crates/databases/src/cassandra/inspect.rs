@@ -82,7 +82,7 @@ pub fn canary_checks(server: &Server, setup: &Setup, _table: &Table) -> Result<C
     Ok(CanaryChecks { paths: Paths::default(), audit: records::canary(&settings).into_iter().collect() })
 }
 
-/// What repeats values in the clear, by the settings. Passwords, which no check asks about, are not judged.
+/// Recorders that repeat values in plaintext, from the settings. Passwords are not judged, because no check needs it.
 ///
 /// # Errors
 /// When the server cannot be reached, or does not show its settings.
@@ -94,23 +94,23 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
     Ok(Some(records::of_values(&settings)))
 }
 
-/// One part of a setting that has several; nothing if it is `null`. What is between the names differs from version to
-/// version.
+/// One part of a setting that has several; nothing if it is `null`. The separator between the names differs between
+/// versions.
 pub(super) fn value(settings: &Settings, group: &str, part: &str) -> String {
     let find = |between: &str| settings.get(&format!("{group}{between}{part}"));
     find("_").or_else(|| find(".")).filter(|value| *value != "null").cloned().unwrap_or_default()
 }
 
-/// What an account needs to read the settings.
+/// The right that an account needs to read the settings.
 const RIGHT: &str = "the account needs GRANT SELECT ON system_views.settings";
 
-/// A certificate is asked of everybody where TLS is, and there is no way round TLS.
+/// Every client must show a certificate if TLS requires one and plaintext is not accepted.
 fn asks_certificates(settings: &Settings) -> bool {
     let of = |part: &str| value(settings, "client_encryption_options", part);
     of("enabled") == "true" && of("require_client_auth") == "true" && of_transport(settings).exceptions.is_empty()
 }
 
-/// One authenticator asks everybody.
+/// One authenticator applies to all clients.
 fn of_authentication(settings: &Settings, roles: Result<&Roles, &Fault>) -> Rules {
     let name = part(settings, "authenticator");
     let open = name.is_some_and(|name| name.contains("AllowAll")) && !asks_certificates(settings);
@@ -140,7 +140,7 @@ fn part<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
     settings.get(&format!("{name}.class_name")).or_else(|| settings.get(name)).map(String::as_str)
 }
 
-/// One port asks everybody, unless TLS has a second one for itself.
+/// One port applies to all clients, unless TLS has a second port of its own.
 fn of_transport(settings: &Settings) -> Rules {
     let of = |part: &str| value(settings, "client_encryption_options", part);
     let mut exceptions = Vec::new();
@@ -158,7 +158,7 @@ fn of_transport(settings: &Settings) -> Rules {
     }
 }
 
-/// What roles can become, where the account may read them.
+/// What roles can become, if the account may read them.
 fn authorisation(
     connection: &mut CqlConnection,
     settings: Option<&Settings>,
@@ -175,7 +175,7 @@ fn authorisation(
         ),
         Err(fault) => Judgement::unseen(fault.to_string()),
         Ok(_) if authorizer.is_none() => match connection.run("LIST ROLES") {
-            // Only a server without rights says that there is nothing to say.
+            // Only a server without access control gives this answer.
             Err(fault) => Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}")),
             Ok(_) => {
                 Judgement::unseen("the settings are not shown, and the table of roles is: whether it limits any role")
@@ -224,7 +224,7 @@ pub fn node_to_node(settings: &Settings) -> (State, String) {
     }
 }
 
-/// Properties by which a management port is opened, the one for this machine alone first.
+/// Properties that open a management port, the one for this machine alone first.
 const PORTS: [&str; 3] = ["cassandra.jmx.local.port", "cassandra.jmx.remote.port", "com.sun.management.jmxremote.port"];
 const PASSWORD_SWITCH: &str = "com.sun.management.jmxremote.authenticate";
 const TLS_SWITCH: &str = "com.sun.management.jmxremote.ssl";
@@ -289,7 +289,7 @@ mod tests {
         assert_eq!(node_to_node(&settings(&[])).0, State::Off);
     }
 
-    /// A table of set-ups: what differs from the one before, and how it is judged.
+    /// A table of set-ups: the difference from the previous one, and the judgement.
     #[test]
     fn every_answer_has_a_set_up_that_gives_it() {
         let mut text = String::new();
@@ -367,7 +367,7 @@ mod tests {
             let Rules { exceptions, doubts, .. } = of_authentication(&settings(pairs), Err(&fault));
             (exceptions.len(), doubts.len())
         };
-        // Exceptions, and doubts: of accounts that are not shown, and of what asks them.
+        // Exceptions, and doubts: about accounts that are not shown, and about the authenticator.
         assert_eq!(judged(&[password]), (0, 1));
         assert_eq!(judged(&[open]), (1, 0));
         assert_eq!(judged(&[]), (0, 2));

@@ -1,6 +1,6 @@
 //! Finds Cassandra's libraries and a Java virtual machine on this machine: in the user's folders, in `CASSANDRA_HOME`,
-//! beside the program `cassandra` in `PATH`, where packages put them, and where `tithe get cassandra` has put them. The
-//! only command run here is `java -version`.
+//! near the program `cassandra` in `PATH`, and where packages and `tithe get cassandra` put them. The only command run
+//! here is `java -version`.
 
 use std::{
     collections::BTreeMap,
@@ -17,29 +17,29 @@ use super::get;
 
 /// Oldest version that is launched.
 const OLDEST: (u32, u32) = (4, 1);
-/// Versions of Java that Cassandra 4.1 and 5.0 start on (its own documentation: 8 and 11, 11 and 17; 4.1 serves on 17
-/// too).
+/// Versions of Java that Cassandra 4.1 and 5.0 start on (its own documentation: 8 and 11, 11 and 17; 4.1 also works on
+/// 17).
 const JAVA: std::ops::RangeInclusive<u32> = 11..=17;
 
 /// Name under which [`Install::facts`] holds the Java virtual machine.
 pub const JAVA_PROGRAM: &str = "java";
-/// Name under which [`Install::facts`] holds what the virtual machine says about its version.
+/// Name under which [`Install::facts`] holds the virtual machine's version output.
 pub const JAVA_VERSION: &str = "java version";
-/// Name under which [`Install::facts`] holds the program that makes key stores, where there is one.
+/// Name under which [`Install::facts`] holds the program that creates key stores, if there is one.
 pub const KEYTOOL: &str = "keytool";
 /// Name under which [`Install::facts`] holds the class path.
 pub const CLASS_PATH: &str = "class path";
-/// Name under which [`Install::facts`] holds the library that measures objects, which must be loaded before all others.
+/// Name under which [`Install::facts`] holds the library that measures objects, which must be loaded first.
 pub const AGENT: &str = "agent";
 
 /// Where Debian's and other packages put the libraries, or archives are unpacked to.
 const FOLDERS: [&str; 4] =
     ["/usr/share/cassandra", "/opt/cassandra", "/usr/local/cassandra", "/opt/homebrew/opt/cassandra/libexec"];
 
-/// Looks in the folders of `search`, then everywhere else; the first that is new enough wins.
+/// Searches the folders of `search`, then everywhere else; the first that is new enough wins.
 ///
 /// # Errors
-/// Every place that was checked, when none has Cassandra's libraries, or when there is no Java for them.
+/// Every searched place, if none has Cassandra's libraries, or if there is no Java for them.
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let mut looked_in = Vec::new();
     let homes = homes(search);
@@ -87,7 +87,7 @@ fn homes(search: &Search) -> Vec<PathBuf> {
     homes
 }
 
-/// What is in `home`, with the agent's path; what is not right there is added to `looked_in`.
+/// The installation in `home`, with the agent's path; problems are added to `looked_in`.
 fn probe(home: &Path, looked_in: &mut Vec<String>) -> Option<(Install, PathBuf)> {
     let folders = [home.join("lib"), home.to_owned()];
     let jars: Vec<PathBuf> = folders.iter().flat_map(|folder| jars(folder)).collect();
@@ -126,7 +126,7 @@ fn version_of(jar: &str) -> Option<String> {
     version.starts_with(|first: char| first.is_ascii_digit()).then(|| version.to_owned())
 }
 
-/// A Java virtual machine that Cassandra starts on, and what it says about its version.
+/// A Java virtual machine that Cassandra starts on, and its version output.
 fn java() -> Result<(PathBuf, String), Missing> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let home = std::env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin"));
@@ -157,16 +157,16 @@ fn java_version(said: &str) -> Option<u32> {
     said.split('"').nth(1)?.split(['.', '-', '+']).next()?.parse().ok()
 }
 
-/// The program beside the virtual machine that makes key stores.
+/// The program next to the virtual machine that creates key stores.
 fn keytool(java: &Path) -> Option<PathBuf> {
     let real = java.canonicalize().unwrap_or_else(|_| java.to_owned());
     [java, &real].into_iter().map(|program| program.with_file_name("keytool")).find(|program| program.is_file())
 }
 
-/// What an installation lacks for a key store.
+/// Reports what an installation lacks for a key store.
 ///
 /// # Errors
-/// Where `keytool` was looked for, and how to install it.
+/// The searched places of `keytool`, and how to install it.
 pub fn needs_keytool(install: &Install) -> Result<(), Missing> {
     if install.facts.contains_key(KEYTOOL) {
         return Ok(());

@@ -1,14 +1,14 @@
-//! What starts a cluster: files, commands and arguments as data. Pure.
+//! Files, commands and arguments that start a cluster, as data. Pure.
 //!
-//! Everything is written whole: `cassandra.yaml`, the options of the virtual machine and the set-up of the log; nothing
-//! of a distribution's defaults is read. Node N answers clients on 127.0.0.N and the other nodes on 127.0.0.1N, both at
-//! the one port that the place has. No management port (JMX) is opened. The server's log goes to standard output, the
-//! audit log to a file or folder of its own.
+//! All files are written completely: `cassandra.yaml`, the options of the virtual machine and the log configuration.
+//! None of a distribution's defaults are read. Node N listens for clients on 127.0.0.N and for other nodes on
+//! 127.0.0.1N, both at the one port of the place. No management port (JMX) is opened. The server's log goes to standard
+//! output, the audit log to its own file or folder.
 //!
-//! TLS is given to the server as PEM files (`PEMBasedSslContextFactory`), so no key store is needed for it. The key of
-//! the commit log has to be in one: `keytool` makes it beside the run's certificates, outside the server's folder. The
-//! password of that store is a constant and no secret: it stands in `cassandra.yaml`, which every account that can read
-//! the store can read too.
+//! The server gets TLS as PEM files (`PEMBasedSslContextFactory`), so TLS needs no key store. The key of the commit log
+//! must be in one: `keytool` creates it with the run's certificates, outside the server's folder. The password of that
+//! store is a constant and not a secret: it is in `cassandra.yaml`, which every account that can read the store can
+//! read too.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -28,19 +28,19 @@ use super::{
 const SERVER_LOG: &str = "server.log";
 /// File of the audit log of FileAuditLogger, below a node's folder; BinAuditLogger has a folder `audit` there.
 const AUDIT_LOG: &str = "audit.log";
-/// Folder for temporary files, below a node's folder: the virtual machine knows no `TMPDIR`.
+/// Folder for temporary files, below a node's folder: the virtual machine ignores `TMPDIR`.
 const TEMPORARY: &str = "tmp";
-/// Setting with which the protection `internode-tls` asks for TLS between nodes.
+/// Setting with which the protection `internode-tls` requests TLS between nodes.
 pub const BETWEEN_NODES: &str = "server_encryption_options";
 /// Setting with which the protection `commitlog-encryption` names a cipher.
 pub const COMMITLOG_CIPHER: &str = "transparent_data_encryption_options";
 /// Setting with which the protections of the audit log describe it.
 pub const AUDIT: &str = "audit_logging_options";
-/// Password of the store that holds the key of the commit log. No secret: see the head of this file.
+/// Password of the store that holds the key of the commit log. Not a secret: see the head of this file.
 const STORE_PASSWORD: &str = "tithe-key-store";
 
-/// Settings of every server that Tithe launches, with the reason; an experiment may change them. What is not here is
-/// Cassandra's own default.
+/// Settings of every server that Tithe launches, with the reason; an experiment may change them. All others are
+/// Cassandra's defaults.
 const COMMON: &[(&str, &str, &str)] = &[
     ("auto_bootstrap", "false", "a new cluster has nothing to stream"),
     ("auto_snapshot", "false", "Tithe's tables are removed after the run"),
@@ -109,7 +109,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     (COMMITLOG_CIPHER, "decided by the protection `commitlog-encryption`"),
 ];
 
-/// What Cassandra needs of the modules of Java 11 and 17 (its own `conf/jvm11-server.options` and
+/// What Cassandra needs from the modules of Java 11 and 17 (its own `conf/jvm11-server.options` and
 /// `jvm17-server.options`).
 const EXPORTED: [&str; 10] = [
     "java.base/java.lang.ref",
@@ -142,8 +142,8 @@ const OPENED: [&str; 15] = [
     "java.base/sun.nio.ch",
 ];
 
-/// Settings that leave no trace in the data files of a node that is stopped: memory, threads, caches, what is logged,
-/// how nodes and clients talk. The commit log is empty then.
+/// Settings that leave no trace in the data files of a stopped node: memory, threads, caches, what is logged, how nodes
+/// and clients communicate. The commit log is empty then.
 const STORAGE_NEUTRAL: [&str; 18] = [
     AUDIT,
     BETWEEN_NODES,
@@ -165,8 +165,8 @@ const STORAGE_NEUTRAL: [&str; 18] = [
     "row_cache_size",
 ];
 
-/// What a stopped cluster of one node leaves: it has written all tables to their files, and nothing is in its commit
-/// log. The accounts are tables. `None` for several nodes, which know each other by their ports.
+/// What a stopped cluster of one node leaves: it has written all tables to their files, and its commit log is empty.
+/// Accounts are in tables. `None` for several nodes, which identify each other by their ports.
 pub fn stored(setup: &Setup) -> Option<Stored> {
     if Cluster::of(setup).is_ok_and(|cluster| cluster.nodes > 1) {
         return None;
@@ -180,7 +180,7 @@ pub fn stored(setup: &Setup) -> Option<Stored> {
 
 /// Everything that starts the cluster of this arm in `place`.
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
-    // What does not fit was refused before; a launch that is shown all the same has one node.
+    // Invalid numbers were refused before; a launch that is shown all the same has one node.
     let nodes = Cluster::of(setup).map_or(1, |cluster| cluster.nodes);
     let nodes: Vec<Node<'_>> = (1..=nodes).map(|number| Node { number, install, setup, place }).collect();
     let mut steps = Vec::from_iter(setup.identity_step());
@@ -208,9 +208,10 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
 }
 
-/// Starts the nodes of a cluster one after the other, each once the one before serves clients: they find each other by
-/// the first. Where one ends, all end, and what they said last is said again, last of all why one did not start; where
-/// this shell is killed, the kernel kills all (`setpriv`, of util-linux); told to stop, it tells them and waits.
+/// Starts the nodes of a cluster one after the other, each when the previous one serves clients: they find each other
+/// through the first. If one ends, all end, and their last output is repeated, with that of a node that did not start
+/// at the end. If this shell is killed, the kernel kills all nodes (`setpriv`, of util-linux). On SIGTERM it stops them
+/// and waits.
 const TOGETHER: &str = r#"program=$1; folder=$2; shift 2
 trap 'trap "" TERM
   tail -qn 5 "$folder"/node*/server.log
@@ -277,8 +278,8 @@ impl Node<'_> {
         }
     }
 
-    /// Options of the virtual machine, one a line. A fixed heap, and memory beside it that does not grow without bound;
-    /// the other nodes and the first account are not waited for longer than needed.
+    /// Options of the virtual machine, one per line: a fixed heap, and other memory that does not grow without bound.
+    /// Delays for other nodes and for the first account are as short as possible.
     fn java_options(&self) -> String {
         let folder = self.folder().display().to_string();
         let fact = |name: &str| self.install.facts.get(name).cloned().unwrap_or_default();
@@ -314,8 +315,8 @@ impl Node<'_> {
         lines.join("\n") + "\n"
     }
 
-    /// How long the node waits for another one when it starts, ms. The first asks itself and knows that nobody answers;
-    /// the others give up after it, and a busy machine may take seconds for the first handshake.
+    /// How long the node waits for another one when it starts, ms. The first one only asks itself, so it need not wait;
+    /// the others give up after this time, and on a busy machine the first handshake may take seconds.
     fn ring_delay_ms(&self) -> u32 {
         if self.number == 1 { 1_000 } else { 30_000 }
     }
@@ -341,7 +342,7 @@ impl Node<'_> {
         )
     }
 
-    /// The configuration of the server: one setting a line, in the order of their names.
+    /// The configuration of the server: one setting per line, in the order of their names.
     fn yaml(&self) -> String {
         let folder = self.folder().display().to_string();
         let mut lines: BTreeMap<String, String> =
@@ -395,8 +396,8 @@ impl Node<'_> {
         lines.iter().map(|(name, value)| format!("{name}: {value}\n")).collect()
     }
 
-    /// A node refuses data that another cluster has written. One node has no other to take for one of its own, and its
-    /// data are copied to further clusters; those of several have a name that no other cluster has.
+    /// A node refuses data written by another cluster. A single node has no peers that it could confuse, and its data
+    /// are copied to further clusters, so its name is constant. Several nodes have a name that no other cluster has.
     fn cluster_name(&self) -> String {
         if Cluster::of(self.setup).is_ok_and(|cluster| cluster.nodes == 1) {
             return "'tithe'".to_owned();
@@ -416,7 +417,7 @@ impl Node<'_> {
     }
 }
 
-/// A file beside the run's certificates that belongs to this server alone.
+/// A file with the run's certificates that belongs to this server alone.
 fn beside_certificates(setup: &Setup, place: &Place, name: &str) -> PathBuf {
     let server = place.folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     setup.credentials.authority.with_file_name(format!("{name}-{server}"))
@@ -427,7 +428,7 @@ fn identity_file(setup: &Setup, place: &Place) -> PathBuf {
     beside_certificates(setup, place, "cassandra-identity")
 }
 
-/// Makes that file. Only the shell can put two files together that are not known before a run.
+/// Creates that file. Only the shell can combine two files that are not known before a run.
 fn identity(setup: &Setup, place: &Place) -> Step {
     let file = |path: PathBuf| path.display().to_string();
     Step::Run(Command {
@@ -449,7 +450,7 @@ fn store_file(setup: &Setup, place: &Place) -> PathBuf {
     beside_certificates(setup, place, "cassandra-commitlog-key")
 }
 
-/// Makes the store with a random key of 256 bits. `keytool` asks for its password in a file, not in an argument.
+/// Creates the store with a random key of 256 bits. `keytool` gets its password in a file, not in an argument.
 fn key_store(install: &Install, setup: &Setup, place: &Place) -> [Step; 2] {
     let password = beside_certificates(setup, place, "cassandra-store-password");
     let store = store_file(setup, place);
@@ -475,7 +476,7 @@ fn key_store(install: &Install, setup: &Setup, place: &Place) -> [Step; 2] {
     ]
 }
 
-/// Name of the key in its store. Cassandra wants a number after a colon.
+/// Name of the key in its store. Cassandra requires a number after a colon.
 const KEY_ALIAS: &str = "tithe:1";
 
 fn encryption(cipher: &str, store: &std::path::Path) -> String {
@@ -500,8 +501,7 @@ fn name_of(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' }).collect()
 }
 
-/// A setting's value: what a protection sets is YAML already, what an experiment sets can be nothing but one plain
-/// value.
+/// A setting's value: a protection's value is YAML already; an experiment's value can only be one plain value.
 fn value_of(name: &str, value: &str) -> String {
     if RESERVED.iter().any(|(reserved, _)| *reserved == name) {
         return value.to_owned();

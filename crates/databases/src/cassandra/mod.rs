@@ -1,8 +1,8 @@
 //! Apache Cassandra 4.1 and newer: launched on this machine as one to four nodes, or attached to by URL.
 //!
-//! The client is Tithe's own ([`protocol`], [`session`]). Cassandra encrypts its commit log and nothing else: data
-//! files stay in the clear, and the protection that encrypts the log says so and shows it. Each protection is one file
-//! below [`protection`], each check that only Cassandra has one file below [`evidence`].
+//! The client is Tithe's own ([`protocol`], [`session`]). Cassandra only encrypts its commit log. Data files stay in
+//! plaintext, and the protection that encrypts the log states and shows that. Each protection is one file below
+//! [`protection`]; each check that only Cassandra has is one file below [`evidence`].
 
 mod attached;
 mod clients;
@@ -72,7 +72,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     custom: Some(AskedOfCustom {
         setting: "SELECT value FROM system_views.settings WHERE name = '{setting}'",
         between: '_',
-        // What a connection takes care of itself: `spoken`.
+        // The connection itself refuses changes: `spoken`.
         careful: &[],
         kept: None,
     }),

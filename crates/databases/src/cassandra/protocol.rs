@@ -1,8 +1,8 @@
-//! Version 4 of the protocol of CQL: frames are written, and parsed where they lie.
+//! Version 4 of the protocol of CQL: frames are written, and parsed in place.
 //!
 //! Source: Apache Cassandra, "CQL BINARY PROTOCOL v4" (`native_protocol_v4.spec`); section numbers below are its own.
-//! Left out: compression, events, batches, paging, and the checksummed frames of version 5, which protect against
-//! broken networks and which every server that speaks them lets a client do without.
+//! Left out: compression, events, batches, paging, and the checksummed frames of version 5. Those protect against
+//! broken networks, and every server that has them also accepts clients without them.
 
 use std::ops::Range;
 
@@ -17,7 +17,7 @@ pub mod opcode {
     pub const STARTUP: u8 = 0x01;
     /// Come in.
     pub const READY: u8 = 0x02;
-    /// Say who you are.
+    /// Requests authentication.
     pub const AUTHENTICATE: u8 = 0x03;
     /// One statement as text.
     pub const QUERY: u8 = 0x07;
@@ -27,22 +27,22 @@ pub mod opcode {
     pub const PREPARE: u8 = 0x09;
     /// Execute a prepared statement.
     pub const EXECUTE: u8 = 0x0a;
-    /// Who the client is.
+    /// The client's credentials.
     pub const AUTH_RESPONSE: u8 = 0x0f;
     /// Come in, after all.
     pub const AUTH_SUCCESS: u8 = 0x10;
 }
 
-/// Version byte of what a client sends.
+/// Version byte of a client's frames.
 const REQUEST: u8 = 0x04;
-/// Version byte of what a server sends.
+/// Version byte of a server's frames.
 const RESPONSE: u8 = 0x84;
 /// Length of a frame's header (section 2).
 const HEADER: usize = 9;
 /// Longest body: the protocol's own limit (section 2.5).
 const LONGEST_BODY: usize = 256 << 20;
 
-/// Parts of a frame's body that stand before the message (section 2.2).
+/// Parts of a frame's body that come before the message (section 2.2).
 mod frame_flag {
     pub const COMPRESSED: u8 = 0x01;
     pub const TRACED: u8 = 0x02;
@@ -56,7 +56,7 @@ mod result_kind {
     pub const PREPARED: u32 = 4;
 }
 
-/// What the description of rows holds (section 4.2.5.2).
+/// What the description of rows contains (section 4.2.5.2).
 mod metadata_flag {
     pub const GLOBAL_TABLE: u32 = 0x01;
     pub const MORE_PAGES: u32 = 0x02;
@@ -107,18 +107,18 @@ impl Consistency {
 /// One whole frame in received bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
-    /// What it answers: the number that the request bore.
+    /// The number of the request that it answers.
     pub stream: i16,
-    /// What it is: one of [`opcode`].
+    /// Its kind: one of [`opcode`].
     pub opcode: u8,
-    /// Where its message lies, without what may stand before it.
+    /// The position of its message, without the parts that may come before it.
     pub message: Range<usize>,
 }
 
-/// The first frame in `bytes`; `None` when it has not arrived whole.
+/// The first frame in `bytes`; `None` if it has not arrived completely.
 ///
 /// # Errors
-/// [`Fault::Protocol`] for what is no answer of version 4.
+/// [`Fault::Protocol`] for bytes that are not an answer of version 4.
 #[inline]
 pub fn next_frame(bytes: &[u8]) -> Result<Option<Message>, Fault> {
     if bytes.first().is_some_and(|version| *version != RESPONSE) {
@@ -135,7 +135,7 @@ pub fn next_frame(bytes: &[u8]) -> Result<Option<Message>, Fault> {
     Ok(Some(Message { stream: i16::from_be_bytes([high, low]), opcode, message: message..end }))
 }
 
-/// `body` without what `flags` put before the message.
+/// `body` without the parts that `flags` announce before the message.
 fn after_flags(body: &[u8], flags: u8) -> Result<&[u8], Fault> {
     let mut body = Body::new(body);
     if flags & frame_flag::COMPRESSED != 0 {
@@ -204,7 +204,7 @@ pub struct RowsOf<'a> {
 /// The rows of a result; `None` for a result without rows.
 ///
 /// # Errors
-/// [`Fault::Protocol`] for one that is cut short, or says more than it can hold, or goes on in further pages.
+/// [`Fault::Protocol`] for an answer that is cut short, announces more than it can hold, or continues in further pages.
 #[inline]
 pub fn rows(message: &[u8]) -> Result<Option<RowsOf<'_>>, Fault> {
     let mut body = Body::new(message);
@@ -220,7 +220,7 @@ pub fn rows(message: &[u8]) -> Result<Option<RowsOf<'_>>, Fault> {
         skip_columns(&mut body, flags, columns)?;
     }
     let count = body.be_u32()? as usize;
-    // Every value takes four bytes at least. A row without values would take none.
+    // Every value takes at least four bytes. A row without values would take none.
     if columns == 0 || count.saturating_mul(columns) > body.rest().len() / 4 {
         return Err(Body::cut_short());
     }
@@ -250,7 +250,7 @@ fn skip_type(body: &mut Body<'_>) -> Result<(), Fault> {
     const LIST: u16 = 0x20;
     const MAP: u16 = 0x21;
     const SET: u16 = 0x22;
-    // Types within types are read in a loop: what is foreign must not choose the depth of a recursion.
+    // Nested types are read in a loop: untrusted input must not choose the depth of a recursion.
     let mut missing = 1usize;
     while missing > 0 {
         missing -= 1;
@@ -277,7 +277,7 @@ pub fn prepared(message: &[u8]) -> Result<&[u8], Fault> {
     take_string(&mut body)
 }
 
-/// The server's error as a fault: who may not come in or do something is refused (section 9).
+/// The server's error as a fault: a denied login or request is [`Fault::Refused`] (section 9).
 pub fn server_error(message: &[u8]) -> Fault {
     const BAD_CREDENTIALS: u32 = 0x0100;
     const UNAUTHORIZED: u32 = 0x2100;
@@ -287,7 +287,7 @@ pub fn server_error(message: &[u8]) -> Fault {
     if matches!(code, BAD_CREDENTIALS | UNAUTHORIZED) { Fault::Refused(text) } else { Fault::Server(text) }
 }
 
-/// An answer that has no place where it came.
+/// An error for an answer that is not allowed at this point.
 pub fn unexpected(opcode: u8) -> Fault {
     Fault::Protocol(format!("a message of kind 0x{opcode:02x} has no place here"))
 }
@@ -406,7 +406,7 @@ mod tests {
             assert_eq!(take_value(&mut rows.values), Ok(None));
         }
         assert!(matches!(rows(b"\0\0\0\x01"), Ok(None)));
-        // A page that is not the last one: rows would be missing without a word.
+        // A page that is not the last one: rows would be missing without notice.
         assert!(rows(b"\0\0\0\x02\0\0\0\x06\0\0\0\x01\0\0\0\0\0\0\0\0").is_err());
     }
 

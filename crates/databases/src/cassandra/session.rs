@@ -1,12 +1,12 @@
 //! One connection to Cassandra as a [`KeyValueSession`].
 //!
-//! Records are stored as in YCSB's own binding (`site.ycsb.db.CassandraCQLClient`): one row a record, its key the
-//! partition key, its fields columns of text. Every statement is prepared when the session opens, all of them in one
-//! go.
+//! Records are stored as in YCSB's own binding (`site.ycsb.db.CassandraCQLClient`): one row per record, with the
+//! record's key as partition key and its fields as text columns. All statements are prepared together when the session
+//! opens.
 //!
-//! A scan is that of the same binding: `WHERE token(y_id) >= token(?) LIMIT ?`. Rows lie in the order of their keys'
-//! hashes there, so a scan begins with the asked key and goes on with others of no particular order. Canaries of the
-//! evidence would be met by chance, and are left out of its rows.
+//! A scan is that of the same binding: `WHERE token(y_id) >= token(?) LIMIT ?`. Rows are in the order of their keys'
+//! hashes, so a scan begins with the requested key and continues with others in no particular order. Scans would meet
+//! canaries of the evidence by chance, so these are left out of its rows.
 //!
 //! Cassandra does not say whether a write met a row: each that it acknowledges counts as one.
 
@@ -36,7 +36,7 @@ pub struct CassandraSession {
     asked: InFlight,
 }
 
-/// What the server calls the prepared statements.
+/// The server's ids of the prepared statements.
 #[derive(Default)]
 struct Statements {
     insert: Vec<u8>,
@@ -62,7 +62,7 @@ impl PerField {
     }
 }
 
-/// What the next answer answers.
+/// Which request the next answer belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InFlight {
     Nothing,
@@ -104,7 +104,7 @@ impl CassandraSession {
     }
 }
 
-/// Hands rows over; those of a scan begin with their key.
+/// Passes on rows; those of a scan begin with their key.
 #[inline]
 fn deliver(message: &[u8], fields: Fields, scan: bool, to: &mut dyn Rows) -> Result<u64, Fault> {
     let Some(mut found) = rows(message)? else {
@@ -132,7 +132,7 @@ fn deliver(message: &[u8], fields: Fields, scan: bool, to: &mut dyn Rows) -> Res
 }
 
 impl Statements {
-    /// Prepares every statement: all are sent, then all answers are awaited, which may come in any order.
+    /// Prepares every statement: all are sent, then all answers are awaited, in any order.
     fn prepare(wire: &mut Wire, keyspace: &str, table: &Table) -> Result<Self, Fault> {
         let name = qualified(keyspace, table);
         let fields: Vec<String> = (0..table.fields).map(|field| field_of(table, field)).collect();

@@ -11,7 +11,7 @@ use super::{connection::CqlConnection, store::administrator, target::of_clients}
 /// How statements begin that change nothing.
 const ASKING: [&str; 2] = ["SELECT", "LIST"];
 
-/// A connection for them. One that is careful says nothing that may change something.
+/// A connection for them. If it is careful, it sends nothing that may change something.
 pub struct Spoken {
     connection: CqlConnection,
     careful: bool,
@@ -21,7 +21,7 @@ impl Spoken {
     /// Connects as `speaker`.
     ///
     /// # Errors
-    /// As [`CqlConnection::open`]; the server's error about what sessions say first.
+    /// As [`CqlConnection::open`]; the server's error about the first statements of sessions.
     pub fn open(server: &Server, setup: &Setup, speaker: Speaker) -> Result<Self, Fault> {
         if speaker == Speaker::Administrator {
             return Ok(Self { connection: administrator(server, setup)?, careful: false });

@@ -1,8 +1,8 @@
-//! Where the records are, and everything else that an administrator's connection does around them.
+//! Where the records are, and everything else that an administrator's connection does with them.
 //!
-//! Tithe works in a keyspace of its own, `tithe`, which holds a table that says so; on an attached cluster the user may
-//! name another keyspace, in which nothing but Tithe's table is touched. Where arms on one server have a space each,
-//! their keyspaces are called alike with a number behind. A table is Tithe's when its comment says so.
+//! Tithe works in its own keyspace, `tithe`, which holds a marker table. On an attached cluster the user may name
+//! another keyspace, in which Tithe only uses its own table. If several arms share a cluster, their keyspaces have the
+//! same name with a number at the end. A table is Tithe's if its comment marks it.
 
 use std::{
     collections::BTreeMap,
@@ -34,15 +34,15 @@ use crate::target::{Target, is_local};
 pub const KEY: &str = "y_id";
 /// Comment of every table that Tithe makes.
 const MARK: &str = "made by tithe";
-/// The table that says that a keyspace is Tithe's.
+/// The table that marks a keyspace as Tithe's.
 const MARKER: &str = "tithe_made_this";
-/// How long a server may take to write its tables to their files, or to make its first account.
+/// How long a server may take to write its tables to their files, or to create its first account.
 const TIMEOUT: Duration = Duration::from_secs(180);
-/// How long is waited until all nodes know of a change to the tables: as long as Cassandra's own drivers wait.
+/// How long to wait until all nodes know of a change to the tables: as long as Cassandra's own drivers wait.
 const AGREEMENT: Duration = Duration::from_secs(10);
 
-/// Settings whose values go into the report, where the server has them. None of them is a secret.
-/// Of two names the newer version has the second.
+/// Settings whose values go into the report, if the server has them. None of them is a secret. Where two names are
+/// given, newer versions use the second.
 const REPORTED: [&str; 26] = [
     "audit_logging_options_enabled",
     "authenticator",
@@ -92,8 +92,7 @@ fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
 
-/// A connection that is not measured. On a server of Tithe's own that asks for passwords, the first one makes the
-/// accounts.
+/// A connection that is not measured. On a launched server that asks for passwords, the first one creates the accounts.
 ///
 /// # Errors
 /// A refusal of either side, or a broken connection.
@@ -117,7 +116,7 @@ pub fn well_known(target: &Target) -> Target {
     Target { user: "cassandra".to_owned(), password: Some(Secret::new("cassandra")), ..target.clone() }
 }
 
-/// Makes the administrator's account and the clients', then closes the one that everybody knows.
+/// Creates the administrator's account and the clients', then closes the default account.
 fn make_accounts(administrator: &Target) -> Result<(), Fault> {
     let password = administrator.password.as_ref().map(|password| text(password.expose_text())).unwrap_or_default();
     let mut connection = CqlConnection::open(&well_known(administrator))?;
@@ -135,7 +134,7 @@ fn make_accounts(administrator: &Target) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Creates `table`, and the keyspace around it. What a run that was killed left behind is made again.
+/// Creates `table`, and its keyspace if needed. Leftovers of a killed run are replaced.
 ///
 /// # Errors
 /// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
@@ -151,7 +150,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     if is_local(server) && has_accounts(setup) {
         connection.run(&format!("GRANT SELECT ON KEYSPACE {} TO {USER}", quoted(&keyspace)))?;
         connection.run(&format!("GRANT MODIFY ON KEYSPACE {} TO {USER}", quoted(&keyspace)))?;
-        // What was asked about before may be remembered for as long as the server caches permissions.
+        // The server may cache earlier answers for as long as it caches permissions.
         std::thread::sleep(Duration::from_millis(2100));
     }
     if is_local(server) {
@@ -160,8 +159,8 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// Makes `keyspace` with the table that says that it is Tithe's. Where that fails the keyspace is removed again:
-/// without the table nobody would know it for Tithe's later.
+/// Creates `keyspace` with its marker table. If that fails, the keyspace is removed again: without the table, Tithe
+/// would not recognise it later.
 fn make_keyspace(connection: &mut CqlConnection, keyspace: &str, replication: usize) -> Result<(), Fault> {
     let name = quoted(keyspace);
     let strategy = format!("{{'class': 'SimpleStrategy', 'replication_factor': {replication}}}");
@@ -170,15 +169,14 @@ fn make_keyspace(connection: &mut CqlConnection, keyspace: &str, replication: us
     let marked = define(connection, &marker);
     let is_marker = |(name, _): &(String, String)| name == MARKER;
     if marked.is_err() && tables(connection, keyspace).is_ok_and(|tables| tables.iter().all(is_marker)) {
-        // Why it could not be marked says more than why it could not be removed.
+        // The error of marking is more useful than that of removing.
         let _ = define(connection, &format!("DROP KEYSPACE {name}"));
     }
     marked
 }
 
-/// Changes what tables there are or what they are like, and waits until every node knows: until then a node refuses
-/// what the others ask of it. A node that is down never tells: what comes of that is told by the statements that
-/// follow.
+/// Changes the schema, and waits until every node knows: until then a node refuses related requests of the others. A
+/// node that is down never answers; the statements that follow report the consequences.
 fn define(connection: &mut CqlConnection, statement: &str) -> Result<(), Fault> {
     connection.run(statement)?;
     let begun = Instant::now();
@@ -193,7 +191,7 @@ fn define(connection: &mut CqlConnection, statement: &str) -> Result<(), Fault> 
     Ok(())
 }
 
-/// Fields are text, as in YCSB's schema, but for those that clients encrypt: ciphertext is bytes.
+/// Fields are text, as in YCSB's schema, except those that clients encrypt: ciphertext is bytes.
 fn table_text(keyspace: &str, table: &Table, setup: &Setup) -> String {
     let encrypted = encrypted(setup, table);
     let kind = |field| if encrypted.contains(&field) { "blob" } else { "text" };
@@ -208,7 +206,7 @@ fn encrypted(setup: &Setup, table: &Table) -> Vec<usize> {
     setup.columns.as_ref().map_or_else(Vec::new, |columns| columns.selection().of(table))
 }
 
-/// Removes `table`, and the keyspace with it when Tithe made it and nothing else is left in it.
+/// Removes `table`, and the keyspace if Tithe created it and nothing else is left in it.
 ///
 /// # Errors
 /// As [`create`].
@@ -240,7 +238,7 @@ fn has_definitions(connection: &mut CqlConnection, keyspace: &str) -> Result<boo
     Ok(false)
 }
 
-/// What stands where Tithe works.
+/// What exists in the place where Tithe works.
 #[derive(Debug, PartialEq, Eq)]
 enum Existing {
     NoKeyspace,
@@ -257,7 +255,7 @@ fn existing(connection: &mut CqlConnection, keyspace: &str, setup: &Setup, table
     if tables.iter().any(|(name, comment)| *name == table.name && comment != MARK) {
         return foreign(&format!("a table `{keyspace}.{}`", table.name));
     }
-    // A keyspace that the user named may be anyone's; one beside it is Tithe's.
+    // A keyspace that the user named may be anyone's; a numbered one must be Tithe's.
     if (keyspace == KEYSPACE || setup.space != SPACE) && tables.iter().all(|(name, _)| name != MARKER) {
         return foreign(&format!("a keyspace `{keyspace}`"));
     }
@@ -272,12 +270,12 @@ fn tables(connection: &mut CqlConnection, keyspace: &str) -> Result<Vec<(String,
     Ok(connection.texts(&statement)?.into_iter().map(pair).collect())
 }
 
-/// Has every node of a launched cluster write `table` to its files. On an attached one its owner decides when that is
-/// done.
+/// Has every node of a launched cluster write `table` to its files. On an attached cluster its owner decides when that
+/// is done.
 ///
-/// There is no statement for it, and the command that does it wants a management port, which none of Tithe's servers
-/// opens. But a table may be written periodically: a period of a millisecond is set, and taken away once the files hold
-/// what was written last.
+/// There is no statement for it, and the command for it needs a management port, which Tithe's servers do not open. But
+/// a table can be flushed periodically: a period of a millisecond is set, and removed once the files hold the latest
+/// writes.
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when it does not come to rest.
@@ -327,19 +325,19 @@ fn written(folder: &Path, table: &Table) -> Vec<PathBuf> {
     data.collect()
 }
 
-/// True when a complete file of `table` that was not there `before` holds one of `tokens`. One of them may be cut in
-/// two, where a block ends or where the file's compression found four of its bytes earlier in the block.
+/// True if a complete file of `table` that was not there `before` holds one of `tokens`. One of them may be cut in two
+/// by the end of a block, or because the file's compression found four of its bytes earlier in the block.
 fn holds(folder: &Path, table: &Table, before: &[PathBuf], tokens: &[Secret]) -> bool {
     let needles = Needles::new(tokens.iter().map(|token| ("token", token.expose())));
     written(folder, table).into_iter().filter(|path| !before.contains(path)).any(|path| {
-        // A file that was merged into another one meanwhile is gone.
+        // A file that was merged into another one in the meantime is gone.
         let found = fs::File::open(&path).and_then(|mut file| needles.count_in(&mut file));
         found.is_ok_and(|(tally, _)| tally.hits() > 0)
     })
 }
 
-/// The cluster, whichever of its nodes is spoken to: they all serve the same tables. Its name is no help, because most
-/// are called like every new one.
+/// The cluster, whichever of its nodes answers: they all serve the same tables. Its name does not identify it, because
+/// most clusters keep the default name.
 ///
 /// # Errors
 /// The server's error.
@@ -355,7 +353,7 @@ fn cluster_of(nodes: impl Iterator<Item = Vec<Option<Vec<u8>>>>) -> Option<Strin
     nodes.flatten().flatten().min().map(|least| hex(&least))
 }
 
-/// What the figure depends on, as the server and the client's TLS say it.
+/// The facts that a figure depends on, as the server and the client's TLS report them.
 ///
 /// # Errors
 /// The server's error; [`Fault::Wrong`] when it does not say its version.
@@ -398,14 +396,13 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     Ok(ArmFacts { version: format!("Apache Cassandra {version}"), facts, configuration: Vec::new() })
 }
 
-/// What stays on the disks of somebody else's cluster with these settings when a table is dropped, and how it is
-/// removed.
+/// What stays on the disks of an attached cluster with these settings when a table is dropped, and how to remove it.
 fn snapshots(settings: &BTreeMap<String, String>) -> Option<&'static str> {
     let kept = settings.get("auto_snapshot").is_some_and(|value| value == "true");
     kept.then_some("each leaves a snapshot on every node (auto_snapshot = true): `nodetool clearsnapshot` removes them")
 }
 
-/// The server's settings, as it says them itself.
+/// The server's settings, as it reports them.
 ///
 /// # Errors
 /// The server's error.
@@ -414,8 +411,7 @@ pub fn settings(connection: &mut CqlConnection) -> Result<BTreeMap<String, Strin
     Ok(rows.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok().map(Into::into)).collect())
 }
 
-/// What the server says about TLS on the connections of Tithe's that are open: `off`, or version and cipher of each
-/// kind.
+/// What the server reports about TLS on Tithe's open connections: `off`, or version and cipher of each kind.
 ///
 /// # Errors
 /// The server's error.
@@ -429,7 +425,7 @@ pub fn tls_of(connection: &mut CqlConnection) -> Result<String, Fault> {
     let kinds: std::collections::BTreeSet<String> = ours.map(said).collect();
     Ok(match kinds.len() {
         0 => "no connection of Tithe's".to_owned(),
-        // `off` would sort behind a version, and must not.
+        // `off` would sort after a version, and must not.
         _ if kinds.contains("off") => "off".to_owned(),
         _ => kinds.into_iter().collect::<Vec<_>>().join(", "),
     })

@@ -1,10 +1,9 @@
-//! Who connects where, and as whom.
+//! Which client connects to which server, as which account.
 //!
-//! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is asked for by `?ca=FILE`, or
-//! `?insecure=yes` to accept anyone's certificate, with `&cert=FILE&key=FILE` for a client's own. A password
-//! that is not in the URL is taken from `CASSANDRA_PASSWORD`. Of several hosts the first that answers is spoken
-//! to: other nodes of its cluster are reached through it. A keyspace that is there already keeps its
-//! replication; one that Tithe makes has one copy of each record.
+//! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is requested by `?ca=FILE`, or `?insecure=yes` to
+//! accept any certificate; `&cert=FILE&key=FILE` is the client's own. A password that is not in the URL is taken from
+//! `CASSANDRA_PASSWORD`. Of several hosts the first that answers is used: other nodes of its cluster are reached
+//! through it. An existing keyspace keeps its replication; one that Tithe creates has one copy of each record.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::{SPACE, Setup};
@@ -12,11 +11,11 @@ use tithe_plugin::setup::{SPACE, Setup};
 use super::connection::CqlConnection;
 use crate::target::{Authority, Outside, Product, Target, Tls, UrlParts, is_local, refused};
 
-/// Account of the measured clients where servers of Tithe's own have accounts.
+/// Account of the measured clients in launched servers with accounts.
 pub const USER: &str = "tithe";
 /// Account that may do everything, on the same servers.
 pub const ADMINISTRATOR: &str = "tithe_administrator";
-/// Keyspace in which Tithe works where a URL names none.
+/// Keyspace in which Tithe works if a URL names none.
 pub const KEYSPACE: &str = "tithe";
 
 /// Cassandra's port, names and URL options.
@@ -57,14 +56,14 @@ pub const PRODUCT: Product = Product {
 /// Options of a URL that are about TLS.
 pub const TLS_OPTIONS: &[&str] = &["ca", "insecure", "cert", "key", "server_name"];
 
-/// Puts what options say of the account where it belongs.
+/// Moves what options set for the account to its field.
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     if let Some(user) = parts.any(&["username", "user"]).map(str::to_owned) {
         parts.user = Some(user);
     }
     let given = parts.option("password").map(str::to_owned).or(parts.password.take());
     parts.password = given.or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
-    // A port behind the last of several hosts is that of all, as drivers read them.
+    // A port after the last of several hosts applies to all, as drivers read them.
     let port = parts.hosts.last().and_then(|host| host.port);
     for host in &mut parts.hosts {
         host.port = host.port.or(port);

@@ -1,7 +1,7 @@
-//! One connection to etcd, from TCP to being let in, and calls on it that are not measured.
+//! One connection to etcd, from TCP to login, and calls on it that are not measured.
 //!
-//! Nothing falls back: a server that speaks no TLS, asks for a password that is not at hand, or lets clients in without
-//! the one that was to be asked for, is a refusal.
+//! There is no fallback. Three kinds of server are refused: one without TLS; one that asks for a password that was not
+//! given; and one that does not ask for the password that it should.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::wire::TlsFacts;
@@ -19,10 +19,10 @@ pub struct EtcdConnection {
     method: &'static str,
 }
 
-/// What the server says to a client with a password that it does not ask for.
+/// The server's message to a client with a password if authentication is off.
 const ASKS_NOT: &str = "authentication is not enabled";
 
-/// Field of requests with what a login gave out.
+/// Header field of requests with the token of the login.
 const TOKEN: &str = "token";
 
 impl EtcdConnection {
@@ -47,7 +47,8 @@ impl EtcdConnection {
         let authority = format!("{}:{}", target.host, target.port);
         let mut connection = Self { http: Http2::new(wire, &authority)?, method: "none" };
         connection.enter(target).map_err(|fault| match fault {
-            // A listener with TLS hangs up on plaintext, and on a client without the certificate that it asks for.
+            // A TLS listener closes plaintext connections, and those of a client without the certificate that it
+            // requires.
             Fault::Connection(words) => {
                 let hint = if target.tls.is_none() { ": a listener with TLS speaks nothing else" } else { "" };
                 Fault::Refused(format!("at the first call: {words}{hint}"))
@@ -57,7 +58,7 @@ impl EtcdConnection {
         Ok(connection)
     }
 
-    /// Finds out whether the server asks for a password, and gives it.
+    /// Finds out whether the server asks for a password, and sends it.
     fn enter(&mut self, target: &Target) -> Result<(), Fault> {
         let Some(password) = &target.password else {
             return match self.range(SPACE.as_bytes(), b"", 1) {
@@ -91,12 +92,12 @@ impl EtcdConnection {
         }
     }
 
-    /// How the client said who it is: `none`, `user and password`.
+    /// How the client authenticated: `none`, `user and password`.
     pub fn method(&self) -> &'static str {
         self.method
     }
 
-    /// What TLS agreed on, as the client sees it.
+    /// The TLS parameters that were negotiated, as the client sees them.
     pub fn tls_facts(&self) -> Option<TlsFacts> {
         self.http.tls_facts()
     }
@@ -119,7 +120,8 @@ impl EtcdConnection {
         }
     }
 
-    /// The answer about at most `limit` keys from `key` to before `end`; about `key` alone where `end` is empty.
+    /// The answer about at most `limit` keys from `key` up to, but not including, `end`; about `key` alone if `end` is
+    /// empty.
     ///
     /// # Errors
     /// As [`EtcdConnection::call`].

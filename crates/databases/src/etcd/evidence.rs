@@ -36,7 +36,7 @@ fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     Ok(Whole::of("the list of members (clientURLs), and a listener with TLS speaks nothing else", exceptions))
 }
 
-/// etcd does not say what one connection speaks; its listeners speak TLS or plaintext, and never both.
+/// etcd does not report the transport of one connection; its listeners have TLS or plaintext, never both.
 fn tls_of_server(_context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let mut connection = EtcdConnection::open(target)?;
     let seen =
@@ -46,8 +46,8 @@ fn tls_of_server(_context: &CheckContext<'_>, target: &Target) -> Result<String,
     Ok(format!("{seen}, which the client sees; the server reports {}", urls.join(", ")))
 }
 
-/// As the measured account: reads a key outside Tithe's and asks for the list of accounts, which must be refused; then
-/// reads a key of Tithe's, which must be served. Neither changes anything. Id `rights-enforced`.
+/// As the measured account: reads a key outside Tithe's and asks for the list of accounts, which must be refused. Then
+/// reads one of Tithe's keys, which must be served. Neither changes anything. Id `rights-enforced`.
 pub struct RightsEnforced;
 
 impl Check for RightsEnforced {

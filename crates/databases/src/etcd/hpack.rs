@@ -1,15 +1,15 @@
-//! Header fields of HTTP/2: requests are written plainly, answers are read. Source: RFC 7541.
+//! Header fields of HTTP/2: requests are written without compression, answers are read. Source: RFC 7541.
 //!
 //! Left out: the dynamic table, which the client asks the server not to use, and the names of the static table, none of
-//! which says how a call ended.
+//! which shows how a call ended.
 
 use tithe_machine::fault::Fault;
 
-/// Longest text that is believed: what a server says of an error.
+/// Longest text that is accepted: the server's text about an error.
 const LONGEST: usize = 64 * 1024;
 
-/// Lengths of the codes of the bytes 0 to 255 and of the end, bits (RFC 7541, appendix B). The code is canonical: codes
-/// of one length follow each other in the order of their bytes.
+/// Code lengths of the bytes 0 to 255 and of the end, bits (RFC 7541, appendix B). The code is canonical: codes of one
+/// length follow each other in the order of their bytes.
 const LENGTHS: [u8; 257] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28, 28, 28, 28, 28, 28,
     28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6, 5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12,
@@ -22,7 +22,8 @@ const LENGTHS: [u8; 257] = [
     27, 27, 27, 27, 27, 26, 30,
 ];
 
-/// Writes a number that begins in a byte with `prefix` bits for it, the others being `flags` (section 5.1).
+/// Writes a number into a byte with `prefix` bits for it and the bits `flags`, and into further bytes if needed
+/// (section 5.1).
 fn put_number(out: &mut Vec<u8>, flags: u8, prefix: u32, mut number: usize) {
     let most = (1_usize << prefix) - 1;
     if number < most {
@@ -48,7 +49,7 @@ pub fn put_indexed(out: &mut Vec<u8>, index: usize) {
     put_number(out, 0x80, 7, index);
 }
 
-/// Writes a field whose name is in the static table, or is `name` where `index` is 0. It is kept by nobody (section
+/// Writes a field whose name is in the static table, or is `name` if `index` is 0. Neither side stores it (section
 /// 6.2.2).
 pub fn put_field(out: &mut Vec<u8>, index: usize, name: &str, value: &[u8]) {
     put_number(out, 0, 4, index);
@@ -61,10 +62,10 @@ pub fn put_field(out: &mut Vec<u8>, index: usize, name: &str, value: &[u8]) {
 /// A name with its value.
 pub type Field = (Vec<u8>, Vec<u8>);
 
-/// The fields of `block` whose names are spelled out in it.
+/// The fields of `block` whose names are written out in it.
 ///
 /// # Errors
-/// [`Fault::Protocol`] for what is no block, and for one that uses the dynamic table.
+/// [`Fault::Protocol`] for bytes that are not a block, and for a block that uses the dynamic table.
 pub fn fields(mut block: &[u8]) -> Result<Vec<Field>, Fault> {
     let mut fields = Vec::new();
     while let Some(&first) = block.first() {
@@ -120,7 +121,7 @@ fn take<'b>(block: &mut &'b [u8], count: usize) -> Result<&'b [u8], Fault> {
     Ok(taken)
 }
 
-/// What was Huffman-coded (section 5.2).
+/// Decodes Huffman-coded bytes (section 5.2).
 fn decoded(bytes: &[u8]) -> Result<Vec<u8>, Fault> {
     let (mut code, mut length, mut first, mut decoded) = (0_u32, 0_u8, 0_u32, Vec::new());
     let bits = bytes.iter().flat_map(|byte| (0..8).rev().map(move |bit| u32::from((byte >> bit) & 1)));
@@ -138,7 +139,7 @@ fn decoded(bytes: &[u8]) -> Result<Vec<u8>, Fault> {
             first += of_length;
         }
     }
-    // What fills the last byte are ones.
+    // The padding of the last byte is ones.
     if length < 8 && ones >= length { Ok(decoded) } else { Err(malformed("a text ends in the middle of a code")) }
 }
 

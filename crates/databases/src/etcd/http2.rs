@@ -1,9 +1,9 @@
-//! HTTP/2 as far as gRPC's calls of one message each need it: one call at a time on one connection, over plaintext or
+//! HTTP/2 as needed for gRPC's calls with one message each: one call at a time on one connection, over plaintext or
 //! TLS. Sources: RFC 9113; "gRPC over HTTP2" (grpc/grpc, `doc/PROTOCOL-HTTP2.md`).
 //!
-//! Left out: several calls at once, streams of messages, compression, padding and priorities of the client's own, and
-//! the dynamic table of header fields: each request spells its fields out, which takes some 100 bytes more than clients
-//! with such a table send.
+//! Left out: concurrent calls, streams of messages, compression, the client's own padding and priorities, and the
+//! dynamic table of header fields. So each request writes its fields out, about 100 bytes more than clients with such a
+//! table send.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -13,11 +13,11 @@ use tithe_plugin::wire::{TlsFacts, Wire};
 
 use super::hpack;
 
-/// What a client says first (RFC 9113, section 3.4).
+/// The first bytes from a client (RFC 9113, section 3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 const HEAD: usize = 9;
-/// Longest payload of a frame that either side sends: the default, which nobody changes here.
+/// Longest payload of a frame that either side sends: the default, which neither side changes here.
 const LONGEST_FRAME: usize = 16 * 1024;
 /// Largest window of any stream and connection (section 6.9.1).
 const LARGEST_WINDOW: u32 = (1 << 31) - 1;
@@ -66,14 +66,14 @@ pub struct Http2 {
     wire: Wire,
     /// Header fields of every request, before its path and after it, the token included.
     fields: (Vec<u8>, Vec<u8>),
-    /// What a request is assembled in.
+    /// The buffer in which a request is assembled.
     block: Vec<u8>,
     /// The stream of the call, odd numbers one after the other.
     stream: u32,
-    /// Of the request, what the server has no window for yet, from `sent` on.
+    /// The part of the request that exceeds the server's window, from `sent` on.
     request: Vec<u8>,
     sent: usize,
-    /// Bytes that may be sent: of the connection, of this stream, and of a stream at its beginning.
+    /// Bytes that may be sent: on the connection, on this stream, and on a new stream.
     window: i64,
     stream_window: i64,
     first_window: i64,
@@ -127,12 +127,12 @@ impl Http2 {
         })
     }
 
-    /// Has every further request bear `value` in its field `name`.
+    /// Adds the field `name` with `value` to every further request.
     pub fn bear(&mut self, name: &str, value: &str) {
         hpack::put_field(&mut self.fields.1, 0, name, value.as_bytes());
     }
 
-    /// What TLS agreed on, as the client sees it.
+    /// The TLS parameters that were negotiated, as the client sees them.
     pub fn tls_facts(&self) -> Option<TlsFacts> {
         self.wire.tls_facts()
     }
@@ -207,7 +207,7 @@ impl Http2 {
         }
     }
 
-    /// Takes what has arrived; the message of the answer once it is whole.
+    /// Reads what has arrived; returns the message of the answer when it is complete.
     ///
     /// # Errors
     /// The server's error, or a broken connection.
@@ -229,7 +229,7 @@ impl Http2 {
         }
     }
 
-    /// Takes the first frame that has arrived; false where none has.
+    /// Handles the first frame that has arrived; false if there is none.
     fn frame(&mut self) -> Result<bool, Fault> {
         let unread = self.wire.unread();
         let Some(head) = unread.first_chunk::<HEAD>() else { return Ok(false) };
@@ -241,7 +241,7 @@ impl Http2 {
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) & LARGEST_WINDOW;
         let Some(payload) = unread.get(HEAD..HEAD + length) else { return Ok(false) };
         let is_ours = stream == self.stream;
-        // What goes back to the server; the payload lies in the same buffers.
+        // The reply to the server; the payload is in the same buffers.
         let mut reply = Vec::new();
         match kind {
             DATA => {
@@ -315,10 +315,10 @@ impl Http2 {
 
 /// Those of gRPC's codes that are refusals: PERMISSION_DENIED and UNAUTHENTICATED.
 const REFUSALS: [&[u8]; 2] = [b"7", b"16"];
-/// What etcd says of logins under other codes.
+/// etcd's messages about logins that have other codes.
 const OF_LOGINS: [&str; 3] = ["authentication failed", "user name is empty", "authentication is not enabled"];
 
-/// What the fields at the end of a call say of it.
+/// The result of a call, from the fields at its end.
 fn status(block: &[u8]) -> Result<(), Fault> {
     let fields = hpack::fields(block)?;
     let of = |name: &str| fields.iter().find(|(known, _)| known == name.as_bytes()).map(|(_, value)| value.as_slice());
@@ -363,7 +363,7 @@ fn unpadded(payload: &[u8], flags: u8) -> Result<&[u8], Fault> {
     inner.ok_or_else(|| malformed("a frame of padding"))
 }
 
-/// The number at the beginning of `payload`; 0 where it is too short.
+/// The number at the beginning of `payload`; 0 if it is too short.
 fn number(payload: &[u8]) -> u32 {
     payload.first_chunk::<4>().map_or(0, |bytes| u32::from_be_bytes(*bytes) & LARGEST_WINDOW)
 }
@@ -399,7 +399,7 @@ mod tests {
         frame(HEADERS, END_STREAM | END_HEADERS, 1, &block)
     }
 
-    /// What a call comes to at a server that says `said`, with a request of so many bytes; and how many it was sent.
+    /// The result of a call with a request of so many bytes at a server that sends `said`, and how many bytes it got.
     fn meet(said: &[u8], request: usize) -> (Result<Vec<u8>, Fault>, usize) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();

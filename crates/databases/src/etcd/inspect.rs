@@ -1,4 +1,4 @@
-//! The security matrix of a running etcd, by its lists of members, users and roles and what is tried at its doors.
+//! The security matrix of a running etcd, from its lists of members, users and roles, and from connection attempts.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
@@ -20,7 +20,7 @@ use crate::{
     target::Target,
 };
 
-/// Who may read the lists of accounts.
+/// Which account may read the lists of accounts.
 const RIGHT: &str = "ask as an account with the role root";
 
 /// Judges every feature.
@@ -66,14 +66,14 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
     opened(&target.in_plaintext())
 }
 
-/// Passwords are asked of everybody or of nobody.
+/// Authentication is on for all clients or for none.
 fn logins(method: &str) -> Rules {
     let is_on = method != "none";
     let read = if is_on { "auth is enabled, for every client" } else { "auth is not enabled" };
     Rules { read: read.to_owned(), ..Rules::default() }
 }
 
-/// Who may do what, by users and their roles.
+/// Which account may do what, from users and their roles.
 fn rights(connection: &mut EtcdConnection, method: &str) -> Result<Judgement, Fault> {
     if method == "none" {
         let seen = "auth is not enabled: every client may read, change and remove every key";
@@ -157,7 +157,7 @@ fn is_encrypted(url: &str) -> bool {
     url.starts_with("https:") || url.starts_with("unixs:")
 }
 
-/// What members speak with each other.
+/// The transport between members.
 fn between(members: &[Member]) -> Judgement {
     let plain: Vec<&str> =
         members.iter().flat_map(|member| &member.peers).map(String::as_str).filter(|url| !is_encrypted(url)).collect();

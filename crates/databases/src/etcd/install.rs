@@ -12,7 +12,8 @@ use crate::programs::Programs;
 /// Oldest version that is launched: the oldest that was tried.
 const OLDEST: (u32, u32) = (3, 4);
 
-/// Name under which [`Install::facts`] says whether the server can be told its lowest version of TLS: `yes` or `no`.
+/// Name under which [`Install::facts`] records whether the server has an option for its lowest version of TLS: `yes` or
+/// `no`.
 pub const LOWEST_TLS: &str = "tls-min-version";
 
 const PROGRAMS: Programs = Programs {

@@ -1,9 +1,9 @@
 //! The keys of records: `SPACE/TABLE/`, the record's key, a zero byte, and the field's number in two bytes, so that
-//! records are in the order of their keys.
+//! keys are in the order of the records.
 
 use tithe_plugin::session::Table;
 
-/// Bytes behind the key of a record that name a field.
+/// Bytes after a record's key that identify a field.
 pub const FIELD: usize = 3;
 
 /// Before the key of each record of `table`.
@@ -11,7 +11,7 @@ pub fn prefix_of(space: &str, table: &Table) -> String {
     format!("{space}/{}/", table.name)
 }
 
-/// What follows the key of a record in that of its `field`.
+/// The bytes after a record's key in the key of its `field`.
 pub fn of_field(field: usize) -> [u8; FIELD] {
     let [high, low] = (field as u16).to_be_bytes();
     [0, high, low]

@@ -1,8 +1,8 @@
-//! What starts one server: arguments and files as data. Pure.
+//! Arguments and files that start one server, as data. Pure.
 //!
-//! A setting of an experiment is one of etcd's options (`snapshot-count`). One member is a cluster of its own: its port
-//! for others is one of the loopback device, which nobody asks. Users and roles are data in etcd, and are made over its
-//! first connection (`store`).
+//! A setting of an experiment is one of etcd's options (`snapshot-count`). One member is a complete cluster: its peer
+//! port is on the loopback device and unused. Users and roles are data in etcd, and are created over its first
+//! connection (`store`).
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -50,17 +50,17 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("wal-dir", "everything that a server writes stays in its folder"),
 ];
 
-/// Size at which a server takes no more writes, where an experiment does not name it: the largest that etcd recommends,
-/// because every update keeps the value before it. Bytes.
+/// Size at which a server accepts no more writes, if an experiment does not set it: the largest that etcd recommends,
+/// because every update keeps the previous value. Bytes.
 const QUOTA: &str = "8589934592";
 
-/// Longest time between two calls of a connection, s: a client's token is forgotten after it.
+/// Longest time between two calls of a connection, s: after it, a client's token expires.
 const TOKEN_S: &str = "86400";
 
-/// What a peer address is that nobody connects to.
+/// A peer address to which no member connects.
 const NO_PEER: &str = "http://127.0.0.1:2380";
 
-/// Settings that change nothing of what is in the files.
+/// Settings that do not change the content of the files.
 const STORAGE_NEUTRAL: [&str; 8] = [
     "auto-compaction-mode",
     "auto-compaction-retention",
@@ -72,8 +72,8 @@ const STORAGE_NEUTRAL: [&str; 8] = [
     "quota-backend-bytes",
 ];
 
-/// What a stopped server leaves. Users and roles are among the data, so servers that ask for a password share none with
-/// those that do not.
+/// What a stopped server leaves. Users and roles are part of the data, so servers with passwords share no data with
+/// those without.
 pub fn stored(setup: &Setup) -> Stored {
     let asks = matches!(setup.authentication, Authentication::Password { .. });
     let mut storage_settings = vec![format!("authentication = {asks}")];
@@ -131,8 +131,8 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
 }
 
-/// The setting by which a server takes TLS 1.3 alone. One without a setting for its lowest version gets the one cipher
-/// of TLS 1.2 that HTTP/2 demands and that does not go with its key: no handshake of 1.2 can agree on anything.
+/// The setting with which a server only accepts TLS 1.3. A server without a setting for its lowest version gets a
+/// single TLS 1.2 cipher, the one that HTTP/2 requires, which does not fit its key: no TLS 1.2 handshake can succeed.
 fn only_tls_1_3(install: &Install, setup: &Setup) -> (&'static str, &'static str) {
     if install.facts.get(LOWEST_TLS).is_some_and(|can| can == "yes") {
         return ("tls-min-version", "TLS1.3");

@@ -1,5 +1,5 @@
-//! The messages of etcd's calls: protocol buffers, written and read where they lie. Sources: "Encoding" (protobuf.dev);
-//! etcd, `api/etcdserverpb/rpc.proto`, `api/mvccpb/kv.proto`, `api/authpb/auth.proto`.
+//! The messages of etcd's calls: protocol buffers, written and read in place. Sources: "Encoding" (protobuf.dev); etcd,
+//! `api/etcdserverpb/rpc.proto`, `api/mvccpb/kv.proto`, `api/authpb/auth.proto`.
 
 use tithe_machine::fault::Fault;
 
@@ -110,10 +110,10 @@ impl<'a> Fields<'a> {
         Some((key >> 3, value))
     }
 
-    /// The last field `field` as a number; 0 where there is none, as the protocol has it.
+    /// The last field `field` as a number; 0 if there is none, as the protocol defines.
     ///
     /// # Errors
-    /// [`Fault::Protocol`] for what is no message.
+    /// [`Fault::Protocol`] for bytes that are not a message.
     pub fn number(self, field: u64) -> Result<u64, Fault> {
         let mut found = 0;
         for one in self {

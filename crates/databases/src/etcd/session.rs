@@ -1,8 +1,7 @@
 //! One connection to etcd as a [`KeyValueSession`].
 //!
-//! A field of a record is a key of its own. A read asks for the range of a record, a scan for that of as many records.
-//! Writes are transactions as Kubernetes makes them: an update happens if its first key is there, an insert if it is
-//! not.
+//! Each field of a record has its own key. A read requests the range of one record, a scan that of several. Writes are
+//! transactions like those of Kubernetes: an update runs if its first key exists, an insert if it does not.
 
 use std::os::fd::BorrowedFd;
 
@@ -31,7 +30,7 @@ pub struct EtcdSession {
     asked: InFlight,
     /// Inserts that wait for the end of their group, as operations of one transaction.
     group: Option<Group>,
-    /// What the record is called that is read last.
+    /// The key of the record that was read last.
     key: Vec<u8>,
 }
 
@@ -41,10 +40,10 @@ struct Group {
     count: usize,
 }
 
-/// What the next message answers.
+/// Which request the next message answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InFlight {
-    /// A record, or those of a scan, of which this field is asked for; all where it is none.
+    /// A record, or those of a scan, of which this field is requested; `None` means all fields.
     Records { scan: bool, field: Option<usize> },
     /// A transaction.
     Written,
@@ -78,13 +77,13 @@ impl EtcdSession {
         Ok(Self { http, prefix, fields: table.fields, asked: InFlight::Grouped, group: None, key: Vec::new() })
     }
 
-    /// Writes `values` of the record `key`, where its first key is there, or is not.
+    /// Writes `values` of the record `key`, on the condition that its first key exists, or does not.
     fn write(&mut self, key: &[u8], values: &[(usize, &[u8])], is_there: bool) -> Result<(), Fault> {
         self.asked = InFlight::Written;
         let (http, prefix) = (&mut self.http, &self.prefix[..]);
         http.submit(TXN, |out| {
             put_message(out, 1, |out| {
-                // Its revision at which it was made is more than 0, or is 0 of a key that is not there.
+                // The condition: its creation revision is greater than 0, or is 0 for a missing key.
                 put_number(out, 1, u64::from(is_there));
                 put_number(out, 2, 1);
                 let first = values.first().map_or(0, |(field, _)| *field);
@@ -97,7 +96,7 @@ impl EtcdSession {
         })
     }
 
-    /// Adds an insert to its group, which is sent once no other may have room in it.
+    /// Adds an insert to its group, which is sent when another one might not fit.
     fn add(&mut self, key: &[u8], values: &[(usize, &[u8])]) -> Result<(), Fault> {
         let Some(group) = &mut self.group else { return self.write(key, values, false) };
         let bytes: usize = values.iter().map(|(_, value)| value.len()).sum();
@@ -113,7 +112,7 @@ impl EtcdSession {
         Ok(())
     }
 
-    /// Sends what has been grouped and waits for the answer.
+    /// Sends the group and waits for the answer.
     fn send_group(&mut self) -> Result<(), Fault> {
         let Some(group) = self.group.as_mut().filter(|group| group.count > 0) else { return Ok(()) };
         let operations = std::mem::take(group).operations;
@@ -122,7 +121,7 @@ impl EtcdSession {
         self.finish()
     }
 
-    /// Waits for the answer to what was sent.
+    /// Waits for the answer to the sent request.
     fn finish(&mut self) -> Result<(), Fault> {
         while self.advance(&mut Discard)? == Progress::Pending {
             wait_ready(self)?;
@@ -181,7 +180,7 @@ impl Connection for EtcdSession {
     }
 
     fn server_task(&self) -> ServerTask {
-        // Threads of a program in Go serve whatever there is to do.
+        // Goroutines are not tied to one thread: any thread may serve any connection.
         ServerTask::Unknown
     }
 
@@ -243,7 +242,7 @@ impl KeyValueSession for EtcdSession {
         let Some(answer) = self.http.advance()? else { return Ok(Progress::Pending) };
         Ok(Progress::Done(match asked {
             InFlight::Records { scan, field } => deliver(answer, &self.prefix, (scan, field), &mut self.key, rows)?,
-            // A transaction without a condition is one whose condition holds.
+            // A transaction without a condition counts as one whose condition is true.
             InFlight::Written => Fields(answer).number(2)?,
             InFlight::Deleted => u64::from(Fields(answer).number(2)? > 0),
             InFlight::Called | InFlight::Grouped => 1,

@@ -1,8 +1,8 @@
 //! The keys in which Tithe keeps its records, and requests outside the load.
 //!
-//! All keys of Tithe's begin with its space (`tithe/`, or more if arms on one server have a space each), and the value
-//! [`MARK`] of the key `tithe` says that these are Tithe's. If such keys exist without the mark, they are somebody
-//! else's: refused, and never removed.
+//! All of Tithe's keys begin with its space (`tithe/`, or one per arm if several arms share a server). The value
+//! [`MARK`] of the key `tithe` marks them as Tithe's. If such keys exist without the mark, they belong to someone else:
+//! they are refused, and never removed.
 
 use std::collections::BTreeMap;
 
@@ -29,7 +29,7 @@ use crate::{
     target::{Target, is_local},
 };
 
-/// What the key says that is called as the space is.
+/// The value of the key with the space's name.
 const MARK: &[u8] = b"made by tithe";
 
 /// Kind of a permission: to read and to write.
@@ -43,7 +43,7 @@ pub fn client(server: &Server, setup: &Setup) -> Result<EtcdConnection, Fault> {
     EtcdConnection::open(&of_clients(server, setup)?)
 }
 
-/// A connection that is not measured. In a launched server that asks for passwords it first makes the accounts.
+/// A connection that is not measured. In a launched server that asks for passwords it first creates the accounts.
 ///
 /// # Errors
 /// A refusal of either side, or a broken connection.
@@ -60,8 +60,8 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<EtcdConnection, F
     EtcdConnection::open(&target)
 }
 
-/// Makes the administrator, and the clients' account with a role that may read and write Tithe's keys; asks for
-/// passwords from then on.
+/// Creates the administrator, and the clients' account with a role that may read and write Tithe's keys; then switches
+/// authentication on.
 fn make_accounts(connection: &mut EtcdConnection, setup: &Setup) -> Result<(), Fault> {
     let password = setup.credentials.password.expose();
     let mut say = |path: &str, put: &dyn Fn(&mut Vec<u8>)| match connection.call(path, put) {
@@ -111,7 +111,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     connection.call(PUT, put).map(drop)
 }
 
-/// Removes the records of `table`, and the mark when nothing else is left of Tithe's.
+/// Removes the records of `table`, and the mark if nothing else of Tithe is left.
 ///
 /// # Errors
 /// As [`create`].
@@ -127,7 +127,7 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// True if the mark says that what begins with `space` is Tithe's, false where nothing does.
+/// True if the mark shows that keys that begin with `space` are Tithe's, false if there are none.
 fn is_ours(connection: &mut EtcdConnection, space: &str) -> Result<bool, Fault> {
     let foreign = |key: &str| Fault::Refused(format!("a key `{key}` is on this server, and Tithe did not make it"));
     let answer = connection.range(space.as_bytes(), b"", 1)?;
@@ -155,8 +155,8 @@ fn clear(connection: &mut EtcdConnection, prefix: &str) -> Result<(), Fault> {
     connection.call(DELETE_RANGE, put).map(drop)
 }
 
-/// Lets go of what was overwritten and deleted in a launched server, and writes its file again. On a server of others
-/// their history is theirs.
+/// Discards overwritten and deleted values in a launched server, and rewrites its file. On an attached server the
+/// history is left alone.
 ///
 /// # Errors
 /// The server's error.
@@ -189,13 +189,13 @@ pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault>
     Ok(Some(format!("{:x} {:x}", Fields(header).number(1)?, Fields(header).number(2)?)))
 }
 
-/// What a member of the cluster is called, where others reach it, and where clients do.
+/// The name of a member, and its URLs for other members and for clients.
 pub struct Member {
     /// Its name.
     pub name: String,
     /// URLs for other members.
     pub peers: Vec<String>,
-    /// URLs for clients, as it tells them.
+    /// URLs for clients, as it reports them.
     pub clients: Vec<String>,
 }
 
@@ -221,7 +221,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     let mut connection = EtcdConnection::open(&target)?;
     let mut all = Vec::new();
     let below = format!("{}/", setup.space);
-    // Rights are checked for what is written if the condition holds, which it never does: no key has so many versions.
+    // Rights are checked for the write under a condition that is never true: no key has that many versions.
     let tried = connection.call(TXN, |out| {
         put_message(out, 1, |out| {
             put_number(out, 1, 1);
@@ -259,7 +259,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     Ok(all)
 }
 
-/// What the figure depends on, as the server and the client's TLS say it.
+/// The facts that a figure depends on, as the server and the client's TLS report them.
 ///
 /// # Errors
 /// The server's error.

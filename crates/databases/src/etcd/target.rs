@@ -1,22 +1,22 @@
-//! Who connects where, and as whom.
+//! Which client connects to which server, as which account.
 //!
-//! URL: `etcd://[user:password@]host[:port]`, and `etcds://` for TLS with the system's authorities, `?ca=FILE`, or
-//! `?insecure=yes` to accept anyone's certificate, and `&cert=FILE&key=FILE` for a client's own; `etcdctl`'s names of
-//! these are known. A password that is not in the URL is taken from `ETCDCTL_PASSWORD`.
+//! URL: `etcd://[user:password@]host[:port]`. `etcds://` is TLS with the system's authorities, `?ca=FILE`, or
+//! `?insecure=yes` to accept any certificate; `&cert=FILE&key=FILE` is the client's own. `etcdctl`'s names of these
+//! options are known. A password that is not in the URL is taken from `ETCDCTL_PASSWORD`.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::Setup;
 
 use crate::target::{Authority, Outside, Product, Target, Tls, UrlParts, refused};
 
-/// Account of the measured clients where the server asks for one. No certificate of Tithe's bears its name: etcd takes
-/// the common name of a client's certificate for an account.
+/// Account of the measured clients if the server requires one. None of Tithe's certificates has its name, because etcd
+/// takes the common name of a client's certificate for an account.
 pub const USER: &str = "tithe-clients";
-/// Account that may do everything, in servers of Tithe's own: etcd wants it to be called so.
+/// Account with all rights, in servers that Tithe launches: etcd requires this name.
 pub const ADMINISTRATOR: &str = "root";
 /// Mechanism of [`Authentication`](tithe_plugin::setup::Authentication): users with passwords and roles.
 pub const PASSWORD: &str = "password";
-/// What all keys of Tithe's begin with, and the key of its mark in servers of its own.
+/// The prefix of all of Tithe's keys, and the key of its mark in servers that it launches.
 pub const SPACE: &str = "tithe";
 
 /// etcd's port, names and URL options.
@@ -41,7 +41,7 @@ pub const PRODUCT: Product = Product {
 /// Options of a URL that are about TLS.
 pub const TLS_OPTIONS: &[&str] = &["ca", "cacert", "insecure", "cert", "key", "server_name"];
 
-/// Protocol that clients name in the handshake of TLS: newer servers refuse those that do not.
+/// Protocol that clients name in the TLS handshake: newer servers refuse clients that do not.
 const HTTP2: &str = "h2";
 
 /// The target of the measured clients.
@@ -56,7 +56,7 @@ pub fn of_clients(server: &Server, setup: &Setup) -> Result<Target, Fault> {
     Ok(target)
 }
 
-/// Puts what options say of place and account where it belongs.
+/// Moves what options set for host and account to its field.
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     parts.password = parts.password.take().or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
     if parts.database.take().is_some_and(|path| !path.is_empty()) {

@@ -1,7 +1,8 @@
-//! One connection to memcached, from TCP to being let in, and commands on it that are not measured.
+//! One connection to memcached, from TCP to login, and commands on it that are not measured.
 //!
-//! Nothing falls back: a server that closes the connection at the first command (it speaks TLS only), asks for a
-//! password that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
+//! There is no fallback. Three kinds of server are refused: one that closes the connection at the first command (it
+//! only has TLS); one that asks for a password that was not given; and one that does not ask for the password that it
+//! should.
 
 use std::collections::BTreeMap;
 
@@ -21,16 +22,16 @@ pub struct MemcachedConnection {
     method: &'static str,
 }
 
-/// What is to be checked where TLS does not begin.
+/// What to check if TLS does not start.
 const PLAINTEXT: &str = "does it speak TLS at this port?";
 
-/// What is to be checked where a server hangs up on plaintext.
+/// What to check if a server closes a plaintext connection.
 const TLS_ALONE: &str = ": a listener with TLS speaks nothing else";
 
-/// What a server says to a client that has not logged in.
+/// The server's message to a client that has not logged in.
 const UNAUTHENTICATED: &str = "CLIENT_ERROR unauthenticated";
 
-/// Most keys that are listed: those of Tithe's own.
+/// Most of Tithe's own keys that are listed.
 const MOST_KEYS: usize = 100_000_000;
 
 impl MemcachedConnection {
@@ -46,7 +47,7 @@ impl MemcachedConnection {
         let mut wire = target.dial()?;
         if let Some(tls) = &target.tls {
             tls.start(&mut wire, &target.host, target.port).map_err(|fault| match fault {
-                // A server takes what begins TLS for a line of plaintext that it does not know.
+                // A server takes the start of TLS for a plaintext line that it does not know.
                 Fault::Connection(words) => Fault::Connection(format!("in the handshake of TLS: {words}: {PLAINTEXT}")),
                 fault => fault,
             })?;
@@ -56,7 +57,7 @@ impl MemcachedConnection {
         Ok(connection)
     }
 
-    /// Finds out whether the server asks for a password, and gives it.
+    /// Finds out whether the server asks for a password, and sends it.
     fn enter(&mut self, target: &Target) -> Result<(), Fault> {
         let asks = match self.line("version") {
             Ok(_) => false,
@@ -64,7 +65,8 @@ impl MemcachedConnection {
                 Some(_) => true,
                 None => return Err(Fault::Refused(format!("the server asks for a user and password: {words}"))),
             },
-            // A listener with TLS hangs up on plaintext, and on a client without the certificate that it asks for.
+            // A TLS listener closes plaintext connections, and those of a client without the certificate that it
+            // requires.
             Err(Fault::Connection(words)) => {
                 let hint = if target.tls.is_none() { TLS_ALONE } else { "" };
                 return Err(Fault::Refused(format!("at the first command: {words}{hint}")));
@@ -86,12 +88,12 @@ impl MemcachedConnection {
         Ok(())
     }
 
-    /// How the client said who it is: `none`, `user and password`.
+    /// How the client authenticated: `none`, `user and password`.
     pub fn method(&self) -> &'static str {
         self.method
     }
 
-    /// What TLS agreed on, as the client sees it.
+    /// The TLS parameters that were negotiated, as the client sees them.
     pub fn tls_facts(&self) -> Option<TlsFacts> {
         self.wire.tls_facts()
     }
@@ -110,7 +112,7 @@ impl MemcachedConnection {
         self.answer()
     }
 
-    /// What `stats` says of `what`: all of the server where it is empty.
+    /// The statistics `what` of `stats`: those of the whole server if it is empty.
     ///
     /// # Errors
     /// As [`MemcachedConnection::line`].
@@ -127,7 +129,8 @@ impl MemcachedConnection {
         }
     }
 
-    /// What it answers to `command`, a row a line: name and value of a statistic, the value of an item, or all of it.
+    /// Its answer to `command`, one row per line: name and value of a statistic, the value of an item, or the whole
+    /// line.
     ///
     /// # Errors
     /// As [`MemcachedConnection::line`].
@@ -159,7 +162,7 @@ impl MemcachedConnection {
         }
     }
 
-    /// What the item `key` holds; `None` if there is none.
+    /// The value of the item `key`; `None` if there is none.
     ///
     /// # Errors
     /// As [`MemcachedConnection::line`].
@@ -188,7 +191,7 @@ impl MemcachedConnection {
         }
     }
 
-    /// Removes the items `keys`; those that are not there are none.
+    /// Removes the items `keys`; missing ones are ignored.
     ///
     /// # Errors
     /// As [`MemcachedConnection::line`].
@@ -201,10 +204,10 @@ impl MemcachedConnection {
         Ok(())
     }
 
-    /// The keys of all items that begin with `prefix`. The server goes through everything that it has.
+    /// The keys of all items that begin with `prefix`. The server goes through all its items.
     ///
     /// # Errors
-    /// [`Fault::Server`] where it does not list its keys (`disable-dumping`, `no_lru_crawler`).
+    /// [`Fault::Server`] if it does not list its keys (`disable-dumping`, `no_lru_crawler`).
     pub fn keys(&mut self, prefix: &str) -> Result<Vec<String>, Fault> {
         self.send("lru_crawler metadump all")?;
         let mut keys = Vec::new();

@@ -29,7 +29,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     others,
 };
 
-/// What claims by name ask of memcached.
+/// How memcached answers the claims that are checked by name.
 pub static CLAIMS: Probes = Probes { password: Some(|| Box::new(PasswordAsked(&PROBES))), count_in_log: None };
 
 /// Which doors of the server speak no TLS.
@@ -42,7 +42,7 @@ fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     ))
 }
 
-/// memcached does not say what one connection speaks; its listeners speak TLS or plaintext, and never both.
+/// memcached does not report the transport of one connection; its listeners have TLS or plaintext, never both.
 fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let mut connection = MemcachedConnection::open(target)?;
     let seen =

@@ -1,4 +1,4 @@
-//! The security matrix of a running memcached, by what `stats settings` says and what is tried at its doors.
+//! The security matrix of a running memcached, from `stats settings` and from connection attempts.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::{
     target::Target,
 };
 
-/// What `stats settings` says.
+/// The output of `stats settings`.
 type Settings = BTreeMap<String, String>;
 
 /// Judges every feature.
@@ -51,7 +51,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     Ok(seen)
 }
 
-/// What repeats values in the clear.
+/// Recorders that repeat values in plaintext.
 ///
 /// # Errors
 /// When the server cannot be reached.
@@ -59,7 +59,7 @@ pub fn recording(connection: &mut MemcachedConnection) -> Result<Recording, Faul
     Ok(Recording { repeats: written(&connection.stats("")?), doubts: Vec::new() })
 }
 
-/// What writes items to a file, by `stats`.
+/// Features that write items to a file, from `stats`.
 fn written(stats: &Settings) -> Vec<String> {
     let extstore = stats.keys().any(|name| name.starts_with("extstore_"));
     extstore.then(|| "extstore (ext_path) writes items to a file in the clear".to_owned()).into_iter().collect()
@@ -81,7 +81,7 @@ fn is_on(settings: &Settings, name: &str) -> bool {
     settings.get(name).is_some_and(|value| value == "yes")
 }
 
-/// Who gets in otherwise: where nobody is asked for a password, a door without TLS asks for no certificate either.
+/// Logins by other listeners: if no password is required, a listener without TLS requires no certificate either.
 fn logins(settings: &Settings) -> Rules {
     let asks = settings.get("auth_enabled_ascii").is_some_and(|file| file != "no");
     let exceptions = if asks || !is_on(settings, "ssl_enabled") { Vec::new() } else { doors_beside(settings) };
@@ -105,7 +105,7 @@ fn listeners(settings: &Settings) -> Rules {
     }
 }
 
-/// The doors that speak no TLS, each by its name: all of them where the server has none.
+/// The listeners without TLS, each by its name: all of them if the server has no TLS.
 pub fn doors_beside(settings: &Settings) -> Vec<String> {
     if !is_on(settings, "ssl_enabled") {
         return vec!["ssl_enabled is no: every listener speaks plaintext".to_owned()];

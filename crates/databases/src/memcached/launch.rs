@@ -1,8 +1,8 @@
-//! What starts one server: arguments and files as data. Pure.
+//! Arguments and files that start one server, as data. Pure.
 //!
 //! memcached has no configuration file: a setting of an experiment is one of its long options (`memory-limit`), or one
 //! of its extended options (`lru_crawler_sleep`, `no_hashexpand`). It listens on the one address of its place. The
-//! password stands in a file of its own, readable by the server alone.
+//! password is in a separate file, readable only by the server.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -65,10 +65,11 @@ pub const LONG: [&str; 20] = [
     "verbose",
 ];
 
-/// Memory for items where an experiment does not name it: the product's own default, MB.
+/// Memory for items if an experiment does not set it: the product's default, MB.
 const MEMORY_MB: u64 = 64;
 
-/// What an item takes beside the bytes that clients send: key, header and the slack of its slab.
+/// Memory of an item relative to the bytes that clients send: includes key, header and the unused part of its slab
+/// chunk.
 const MEMORY_FACTOR: u64 = 4;
 
 /// Everything that starts one server of this arm in `place`.
@@ -134,8 +135,8 @@ fn number_of(version: TlsVersion) -> u8 {
     }
 }
 
-/// A setting's name from an experiment, which can be nothing but a name: options have hyphens between their words,
-/// extended ones underscores.
+/// A setting's name from an experiment, restricted to the characters of a name: options have hyphens between their
+/// words, extended ones underscores.
 pub fn name_of(name: &str) -> String {
     let between = |mark: char| -> String {
         name.chars()
@@ -146,7 +147,7 @@ pub fn name_of(name: &str) -> String {
     if LONG.contains(&long.as_str()) { long } else { between('_') }
 }
 
-/// A setting's value from an experiment: it ends no option and begins no other.
+/// A setting's value from an experiment: it cannot end an option or begin another.
 fn value_of(value: &str) -> String {
     value.replace(|letter: char| letter.is_control() || letter == ',', "_")
 }

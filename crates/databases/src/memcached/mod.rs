@@ -1,8 +1,8 @@
 //! memcached 1.6: launched on this machine, or attached to by URL.
 //!
-//! The client is Tithe's own ([`protocol`], [`session`]) and speaks the text protocol. memcached has everything in
-//! memory, so nothing is claimed of files; it has no accounts with rights, no audit log and no scans. Its SASL logins
-//! need the binary protocol, which is deprecated, and are left out.
+//! The client is Tithe's own ([`protocol`], [`session`]) and uses the text protocol. memcached keeps everything in
+//! memory, so there are no claims about files. It has no accounts with rights, no audit log and no scans. Its SASL
+//! logins need the binary protocol, which is deprecated, and are left out.
 
 mod connection;
 mod evidence;
@@ -56,7 +56,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     custom: Some(AskedOfCustom {
         setting: "stats settings {setting}",
         between: '-',
-        // What a connection takes care of itself: `spoken`.
+        // The connection itself refuses changes: `spoken`.
         careful: &[],
         kept: None,
     }),

@@ -1,13 +1,13 @@
-//! The text protocol of memcached: requests are written, answers are parsed where they lie.
+//! The text protocol of memcached: requests are written, answers are parsed in place.
 //!
 //! Source: memcached, `doc/protocol.txt` (1.6). Left out: the binary protocol, meta commands, and UDP.
 
 use tithe_machine::fault::{Fault, said};
 use tithe_plugin::wire::decimal;
 
-/// Longest line that is believed: keys have at most 250 bytes, words of errors and lists not many more.
+/// Longest line that is accepted: keys have at most 250 bytes, errors and list entries not many more.
 const LONGEST_LINE: usize = 8 * 1024;
-/// Longest value, as the largest that a server can be told to take (`-I`).
+/// Longest value: the largest item size that a server can be configured for (`-I`).
 const LONGEST_VALUE: usize = 1 << 30;
 
 /// A part of an answer.
@@ -17,17 +17,17 @@ pub enum Part<'a> {
     Value {
         /// Its key.
         key: &'a [u8],
-        /// What it holds.
+        /// Its value.
         value: &'a [u8],
     },
     /// Any other line, without its end.
     Line(&'a [u8]),
 }
 
-/// The first whole part of `bytes` and its length; `None` when it has not arrived.
+/// The first complete part of `bytes` and its length; `None` if it has not arrived.
 ///
 /// # Errors
-/// [`Fault::Protocol`] for what memcached never says.
+/// [`Fault::Protocol`] for bytes that memcached never sends.
 #[inline]
 pub fn part(bytes: &[u8]) -> Result<Option<(Part<'_>, usize)>, Fault> {
     let Some(end) = bytes.iter().take(LONGEST_LINE).position(|&byte| byte == b'\n') else {
@@ -62,7 +62,7 @@ fn malformed(what: &str) -> Fault {
     Fault::Protocol(format!("the server does not speak memcached's text protocol: {what}"))
 }
 
-/// A line that has no place where it came.
+/// An error for a line that is not allowed at this point.
 pub fn unexpected(line: &[u8]) -> Fault {
     error(line).unwrap_or_else(|| Fault::Protocol(format!("the answer `{}` has no place here", line.escape_ascii())))
 }

@@ -1,8 +1,8 @@
 //! One connection to memcached as a [`KeyValueSession`].
 //!
-//! A field of a record is an item of its own, `SPACE:TABLE:KEY:NUMBER`. A read asks for all of them with one `get`, an
-//! update replaces the items of its fields, an insert adds all of its items together and leaves a record that is there.
-//! YCSB's own binding keeps a record as one item, and its update throws the other fields away.
+//! Each field of a record is an item of its own, `SPACE:TABLE:KEY:NUMBER`. A read requests all of them with one `get`,
+//! an update replaces the items of its fields, an insert adds all of its items together and does not overwrite an
+//! existing record. YCSB's own binding keeps a record as one item, and its update discards the other fields.
 //!
 //! A scan is refused: memcached knows no order of keys.
 
@@ -25,7 +25,7 @@ pub struct MemcachedSession {
     wire: Wire,
     /// Before the key of each record.
     prefix: Vec<u8>,
-    /// What follows the key of a record in the name of each of its items.
+    /// The suffixes of a record's key in the names of its items.
     fields: Vec<Vec<u8>>,
     asked: InFlight,
     /// Lines of the answer that have not arrived.
@@ -34,18 +34,18 @@ pub struct MemcachedSession {
     items: usize,
     /// First error among the answers.
     error: Option<Fault>,
-    /// What the record is called that is read.
+    /// The key of the record that is being read.
     key: Vec<u8>,
 }
 
-/// What the next lines answer.
+/// Which request the next lines answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InFlight {
     /// Items of a record.
     Record,
-    /// What became of so many items that were to be stored.
+    /// The results for so many items that were to be stored.
     Stored(usize),
-    /// What became of items that were to be removed.
+    /// The results for items that were to be removed.
     Deleted,
     /// A command outside the load.
     Command,
@@ -85,7 +85,7 @@ impl MemcachedSession {
         }
     }
 
-    /// Takes one whole part of an answer; true if it is a line that was missing.
+    /// Takes one complete part of an answer; true if it is a line that was missing.
     #[inline]
     fn take(&mut self, rows: &mut dyn Rows) -> Result<Option<bool>, Fault> {
         let Some((part, length)) = part(self.wire.unread())? else { return Ok(None) };
@@ -144,7 +144,7 @@ impl Connection for MemcachedSession {
     }
 
     fn server_task(&self) -> ServerTask {
-        // It does not say which of its threads serves a connection.
+        // It does not report which of its threads serves a connection.
         ServerTask::Unknown
     }
 
@@ -238,7 +238,7 @@ mod tests {
     use super::*;
     use crate::target::Target;
 
-    /// What a session makes of a server that says `said` after letting it in; and what it has sent.
+    /// The session's result with a server that sends `said` after the login, and what the session sent.
     fn meet(said: &[u8], request: &Request<'_>) -> (Result<u64, Fault>, Vec<u8>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();

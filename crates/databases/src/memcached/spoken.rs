@@ -8,7 +8,7 @@ use tithe_plugin::{
 
 use super::{connection::MemcachedConnection, store::open};
 
-/// Commands that change nothing, and what follows them where others change something.
+/// Commands that change nothing, with the second word for commands that can also change something.
 const ASKING: [(&str, &[&str]); 8] = [
     ("get", &[]),
     ("gets", &[]),
@@ -20,7 +20,7 @@ const ASKING: [(&str, &[&str]); 8] = [
     ("watch", &[]),
 ];
 
-/// A connection for them. One that is careful says none that may change something: there are no transactions.
+/// A connection for them. If it is careful, it sends no command that may change something: there are no transactions.
 pub struct Spoken {
     connection: MemcachedConnection,
     careful: bool,
@@ -30,7 +30,7 @@ impl Spoken {
     /// Connects as `speaker`.
     ///
     /// # Errors
-    /// As [`MemcachedConnection::open`]; the server's error about what sessions say first.
+    /// As [`MemcachedConnection::open`]; the server's error about the first commands of sessions.
     pub fn open(server: &Server, setup: &Setup, speaker: Speaker) -> Result<Self, Fault> {
         let mut connection = open(server, setup)?;
         let careful = speaker == Speaker::CarefulClient;

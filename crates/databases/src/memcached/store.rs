@@ -1,8 +1,8 @@
-//! Where the records are, and everything else that is asked of a server around them.
+//! Where the records are, and all other requests to a server about them.
 //!
-//! Everything that Tithe makes is called `tithe` or begins with `tithe:` (or the like, where arms on one server have a
-//! space each), and the value [`MARK`] of the item `tithe` says that these names are Tithe's. Where such items exist
-//! without the mark they are somebody else's: refused, and never removed.
+//! Every item of Tithe is called `tithe` or begins with `tithe:` (or a similar name for each arm if several arms share
+//! a server). The value [`MARK`] of the item `tithe` marks these names as Tithe's. If such items exist without the
+//! mark, they belong to someone else: they are refused, and never removed.
 
 use std::os::fd::AsFd as _;
 
@@ -17,10 +17,10 @@ use tithe_plugin::{
 use super::{ENTRY, connection::MemcachedConnection, launch::name_of, target::PRODUCT};
 use crate::{attached::unseen_process, target::is_local};
 
-/// What the item says that is called as the space is.
+/// The value of the item with the space's name.
 const MARK: &[u8] = b"made by tithe";
 
-/// Memory that a byte of data may take, with the keys and the slack of slabs.
+/// Memory that a byte of data may take, including keys and unused parts of slab chunks.
 const MEMORY_FACTOR: u64 = 4;
 
 /// Settings whose values go into the report (`stats settings`). None of them is a secret.
@@ -52,10 +52,10 @@ pub fn open(server: &Server, setup: &Setup) -> Result<MemcachedConnection, Fault
     MemcachedConnection::open(&PRODUCT.target(server, setup)?)
 }
 
-/// Makes the names of `table` Tithe's own. On a server that Tithe launched, runs the arm's own commands first.
+/// Marks the names of `table` as Tithe's own. On a server that Tithe launched, runs the arm's own commands first.
 ///
 /// # Errors
-/// [`Fault::Refused`] when something is there that Tithe did not make, or the data have no room; the server's error.
+/// [`Fault::Refused`] if items exist that Tithe did not create, or if the data have no room; the server's error.
 pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut connection = open(server, setup)?;
     let space = &setup.space;
@@ -74,7 +74,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     connection.store(space, MARK)
 }
 
-/// Checks whether data of so many bytes fit below `most_bytes` of memory, of which `used_bytes` are used: beyond it the
+/// Checks whether so many bytes of data fit below `most_bytes` of memory, of which `used_bytes` are used: beyond it the
 /// server removes items of any client.
 fn room(used_bytes: u64, most_bytes: u64, data_bytes: u64) -> Result<(), Fault> {
     let needed_bytes = data_bytes.saturating_mul(MEMORY_FACTOR);
@@ -88,7 +88,7 @@ fn room(used_bytes: u64, most_bytes: u64, data_bytes: u64) -> Result<(), Fault> 
     )))
 }
 
-/// Removes the records of `table`, and the mark when nothing else is left of Tithe's.
+/// Removes the records of `table`, and the mark if nothing else of Tithe is left.
 ///
 /// # Errors
 /// As [`create`].
@@ -104,7 +104,7 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// True if the mark says that what begins with `space` is Tithe's, false where nothing does.
+/// True if the mark shows that items that begin with `space` are Tithe's, false if there are none.
 fn is_ours(connection: &mut MemcachedConnection, space: &str) -> Result<bool, Fault> {
     let foreign = |key: &str| Fault::Refused(format!("an item `{key}` is on this server, and Tithe did not make it"));
     match connection.item(space)? {
@@ -126,7 +126,7 @@ fn clear(connection: &mut MemcachedConnection, prefix: &str) -> Result<(), Fault
 /// Checks that a launched server has everything that it was given.
 ///
 /// # Errors
-/// [`Fault::Server`] where it has removed items to make room.
+/// [`Fault::Server`] if it has removed items to make room.
 pub fn nothing_evicted(server: &Server, setup: &Setup) -> Result<(), Fault> {
     if !is_local(server) {
         return Ok(());
@@ -189,7 +189,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
     Ok(all)
 }
 
-/// What the server answers to `question`: of a setting its value, by the name that it has there.
+/// The server's answer to `question`; for a setting its value, by the server's name for it.
 ///
 /// # Errors
 /// The server's error.
@@ -203,7 +203,7 @@ pub fn ask(server: &Server, setup: &Setup, question: &str) -> Result<Option<Stri
     Ok(connection.stats("settings")?.remove(named.map_or(option.as_str(), |(_, shown)| shown)))
 }
 
-/// Options whose settings are shown by another name.
+/// Options whose settings are shown under another name.
 const SHOWN: [(&str, &str); 13] = [
     ("conn-limit", "maxconns"),
     ("disable-cas", "cas_enabled"),
@@ -220,7 +220,7 @@ const SHOWN: [(&str, &str); 13] = [
     ("verbose", "verbosity"),
 ];
 
-/// What the figure depends on, as the server and the client's TLS say it.
+/// The facts that a figure depends on, as the server and the client's TLS report them.
 ///
 /// # Errors
 /// The server's error.

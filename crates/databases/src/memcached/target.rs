@@ -1,14 +1,14 @@
-//! Who connects where, and as whom.
+//! Which client connects to which server, as which account.
 //!
-//! URL: `memcached://[user:password@]host[:port]`, `memcached+unix:///path`, and `memcacheds://` for TLS with the
-//! system's authorities, `?ca=FILE`, or `?insecure=yes` to accept anyone's certificate, and `&cert=FILE&key=FILE` for a
-//! client's own. A password that is not in the URL is taken from `MEMCACHED_PASSWORD`.
+//! URL: `memcached://[user:password@]host[:port]` or `memcached+unix:///path`. `memcacheds://` is TLS with the system's
+//! authorities, `?ca=FILE`, or `?insecure=yes` to accept any certificate; `&cert=FILE&key=FILE` is the client's own. A
+//! password that is not in the URL is taken from `MEMCACHED_PASSWORD`.
 
 use tithe_machine::fault::Fault;
 
 use crate::target::{Authority, Host, Outside, Product, Tls, UrlParts, refused};
 
-/// Account of clients where the server asks for one.
+/// Account of clients if the server requires one.
 pub const USER: &str = "tithe";
 
 /// Mechanism of [`Authentication`](tithe_plugin::setup::Authentication): a file of users with their passwords.
@@ -39,7 +39,7 @@ pub const TLS_OPTIONS: &[&str] = &["ca", "insecure", "cert", "key", "server_name
 /// The scheme of a Unix socket, whose path follows.
 const SOCKET: &str = "memcached+unix";
 
-/// Puts what options say of place and account where it belongs.
+/// Moves what options set for host and account to its field.
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     parts.password = parts.password.take().or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
     let path = parts.database.take().filter(|path| !path.is_empty());

@@ -1,4 +1,4 @@
-//! What a server that Tithe did not start lacks for being measured, as the server itself tells the account.
+//! What prevents Tithe from measuring a server that it did not start, as the server itself reports it to the account.
 
 use mongodb::bson::{Document, doc};
 use tithe_machine::{fault::Fault, launch::Server};
@@ -9,7 +9,7 @@ use tithe_plugin::{
 
 use super::{store::administrator, target::DATABASE};
 
-/// What Tithe does in its own database, by the names of MongoDB's actions, and the role that may.
+/// What Tithe does in its own database, as names of MongoDB's actions, and the role that allows it.
 const NEEDED: [(&str, &[&str]); 2] = [
     ("readWrite", &["find", "insert", "update", "remove", "createCollection", "dropCollection", "listCollections"]),
     ("dbAdmin", &["dropDatabase"]),
@@ -29,13 +29,13 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
             without: Without::Measurement,
         });
     }
-    // A server that does not tell what the account may do is asked for what is needed when it is needed.
+    // If a server does not report what the account may do, missing rights only show when they are used.
     let status = link.admin(doc! { "connectionStatus": 1, "showPrivileges": true }).unwrap_or_default();
     all.extend(rights(&status));
     Ok(all)
 }
 
-/// The rights that the account of a connection with this `status` lacks; none if nobody has to say who it is.
+/// The rights that the account of a connection with this `status` lacks; none if the server requires no login.
 fn rights(status: &Document) -> Vec<Lack> {
     let of = |name: &str| status.get_document("authInfo").and_then(|told| told.get_array(name)).ok();
     let user = of("authenticatedUsers").and_then(|users| users.first()?.as_document());
@@ -97,7 +97,7 @@ mod tests {
 
     use super::*;
 
-    /// What an account with `privileges` lacks, a line each.
+    /// What an account with `privileges` lacks, one per line.
     fn check(privileges: Vec<Document>, expected: Expect) {
         let users = vec![doc! { "user": "ann", "db": "shop" }];
         let status =

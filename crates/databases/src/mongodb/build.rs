@@ -1,8 +1,8 @@
-//! What a server is: product, version, and what the figures depend on.
+//! The identity of a server: product, version, and the facts that figures depend on.
 //!
-//! The protocol of MongoDB is spoken by others too: a stand-in for tests, products of other makers. Such a server is
-//! never called MongoDB. MongoDB's own builds, and Percona's, say which commit they were built from; one that does not
-//! is a stand-in. Those that say who they are, are called so.
+//! Other servers use the protocol of MongoDB too: stand-ins for tests, products of other makers. Such a server is never
+//! called MongoDB. MongoDB's own builds, and Percona's, report the commit they were built from; one that does not is a
+//! stand-in. A server that reports its product is called by that name.
 
 use std::collections::BTreeMap;
 
@@ -66,7 +66,7 @@ impl Build {
     }
 }
 
-/// What the figure depends on, as the server and the driver say it.
+/// The facts that a figure depends on, as the server and the driver report them.
 ///
 /// # Errors
 /// The server's error; [`Fault::Wrong`] when it does not say its version.
@@ -82,7 +82,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         ("encryption at rest", &["encryptionAtRest", "encryptionCipherMode"][..]),
         ("openssl", &["openssl", "running"][..]),
     ];
-    // An attached server may keep its state to itself: then it is not told.
+    // An attached server may hide its state: then it is not reported.
     let status = match link.admin(doc! { "serverStatus": 1 }) {
         Ok(status) => status,
         Err(Fault::Refused(_) | Fault::Server(_)) if !is_local(server) => Document::new(),
@@ -99,7 +99,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     Ok(ArmFacts { version: build.title, facts, configuration: Vec::new() })
 }
 
-/// What stands at `path` of nested documents, as text.
+/// The value at `path` of nested documents, as text.
 pub fn at(document: &Document, path: &[&str]) -> Option<String> {
     let (last, folders) = path.split_last()?;
     let folder = folders.iter().try_fold(document, |folder, name| folder.get_document(name).ok())?;

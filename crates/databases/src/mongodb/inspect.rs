@@ -76,7 +76,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     Ok(seen)
 }
 
-/// What repeats values in the clear. Passwords, which no check asks about, are not judged.
+/// Recorders that repeat values in plaintext. Passwords are not judged, because no check needs it.
 ///
 /// # Errors
 /// When the server cannot be reached.
@@ -88,7 +88,7 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
     Ok(Some(records::of_values(&Options::ask(&link), &Profilers::ask(&link))))
 }
 
-/// One port asks everybody.
+/// One port applies to all clients.
 fn of_transport(options: &Options) -> Result<Rules, Fault> {
     let now = options.tls_mode()?;
     let mut rules = Rules { read: now.read, remedy: "set requireTLS", ..Rules::default() };
@@ -120,7 +120,7 @@ fn reads_others(link: &Link) -> Result<bool, Fault> {
     }
 }
 
-/// What all accounts may do, where the connected one may read them, or else what it may do itself.
+/// What all accounts may do, if the connected one may read them; otherwise what it may do itself.
 fn authorisation(
     link: &Link,
     options: &Options,
@@ -172,7 +172,8 @@ fn between_nodes(topology: &str, options: &Options) -> Result<Judgement, Fault> 
     }
     let now = options.tls_mode()?;
     let takes_any = options.tls_option(&["allowInvalidCertificates"])?.as_deref() == Some("true");
-    // With preferTLS members speak TLS to each other, and let plaintext in; with allowTLS they do not.
+    // With preferTLS members use TLS between each other and also accept plaintext; with allowTLS they do not use TLS
+    // between each other.
     let state = match now.mode.as_deref() {
         Some("requireTLS") if !takes_any => State::Enforced,
         Some("requireTLS" | "preferTLS") => State::Available,

@@ -11,8 +11,8 @@ use crate::programs::Programs;
 
 /// Oldest version that the driver speaks to.
 pub const OLDEST: (u32, u32) = (4, 2);
-/// Name under which [`Install::facts`] says whether the server has an audit log and an encrypted storage engine: `yes`
-/// or `no`. MongoDB Enterprise and Percona Server have both, MongoDB Community neither.
+/// Name under which [`Install::facts`] records whether the server has an audit log and an encrypted storage engine:
+/// `yes` or `no`. MongoDB Enterprise and Percona Server have both, MongoDB Community neither.
 pub const ENTERPRISE: &str = "enterprise";
 
 const PROGRAMS: Programs = Programs {
@@ -35,7 +35,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     PROGRAMS.find(search, Vec::new())
 }
 
-/// The installation in `folder`, or what is too old there.
+/// The installation in `folder`, or the version there that is too old.
 fn probe(folder: &Path, name: &str) -> Option<Result<Install, String>> {
     let file = folder.join(name);
     let output = process::version(&file, "--version").ok()?;

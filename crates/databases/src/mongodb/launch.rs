@@ -1,8 +1,8 @@
-//! What starts one server: files, commands and arguments as data. Pure.
+//! Files, commands and arguments that start one server, as data. Pure.
 //!
-//! `mongod.conf` is written whole (MongoDB documentation, "Configuration File Options"). The server listens on
-//! 127.0.0.1 only and runs in the foreground with its log on standard output. Settings of an experiment are written
-//! with dots, as in `storage.wiredTiger.engineConfig.cacheSizeGB`.
+//! `mongod.conf` is written completely (MongoDB documentation, "Configuration File Options"). The server listens only
+//! on 127.0.0.1 and runs in the foreground with its log on standard output. Settings of an experiment are written with
+//! dots, as in `storage.wiredTiger.engineConfig.cacheSizeGB`.
 
 use std::{collections::BTreeMap, fmt::Write as _};
 
@@ -42,7 +42,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("net.bindIp", "servers listen on 127.0.0.1 only"),
     ("net.bindIpAll", "servers listen on 127.0.0.1 only"),
     ("net.port", "Tithe chooses a free one"),
-    // Older names, which every version still takes, of what stands below `net.tls`.
+    // Older names of options below `net.tls`, which every version still accepts.
     ("net.ssl.CAFile", "decided by the protection `tls`"),
     ("net.ssl.PEMKeyFile", "decided by the protection `tls`"),
     ("net.ssl.allowConnectionsWithoutCertificates", "decided by the protection `tls`"),
@@ -105,7 +105,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
 /// The setting whose presence means that there is an audit log.
 pub const AUDIT_FILTER: &str = "auditLog.filter";
 
-/// Puts certificate and key into one file, which the server and the driver want.
+/// Writes certificate and key into one file, as the server and the driver require.
 fn join(parts: &[&std::path::PathBuf], place: &Place, name: &str) -> Step {
     let mut arguments = vec!["-c".to_owned(), "umask 077 && cat \"$1\" \"$2\" > \"$3\"".to_owned(), "sh".to_owned()];
     arguments.extend(parts.iter().map(|part| part.display().to_string()));
@@ -156,7 +156,7 @@ fn disabled(version: TlsVersion) -> &'static str {
     }
 }
 
-/// Settings with dots in their names as the nested YAML that the server reads. Names hold nothing but what names hold.
+/// Settings with dotted names, as the nested YAML that the server reads. Names are restricted to valid characters.
 fn nested(settings: &BTreeMap<String, String>) -> String {
     let mut text = String::new();
     let mut open: Vec<&str> = Vec::new();

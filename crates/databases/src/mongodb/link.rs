@@ -1,9 +1,9 @@
 //! One driver with one connection, in the calling thread.
 //!
-//! The driver's own blocking interface hands work to a pool of threads, whose processor time would belong to no lane.
-//! Here every driver has a scheduler without threads: sending, waiting, TLS and BSON are done by the caller, and are
-//! counted there. The driver's look at the server's state, which runs beside the load, is made rare for the same
-//! reason. Nothing is sent twice: retries are off, so that what failed is counted as failed.
+//! The driver's own blocking interface uses a pool of threads, whose processor time would belong to no lane. Here every
+//! driver has a scheduler without threads: the caller does the sending, waiting, TLS and BSON, and is charged for it.
+//! For the same reason the driver's background check of the server's state is made rare. Nothing is sent twice: retries
+//! are off, so that a failure counts as a failure.
 
 use std::{future::Future, time::Duration};
 
@@ -17,9 +17,9 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::session::timeout_s;
 use tokio::runtime::Runtime;
 
-/// How long to look for a server that takes the connection.
+/// How long to search for a server that accepts the connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
-/// Time between two looks at the server's state while all is well.
+/// Time between two checks of the server's state while there is no error.
 const HEARTBEAT: Duration = Duration::from_secs(3600);
 
 /// A driver with one connection.
@@ -31,7 +31,7 @@ pub struct Link {
 }
 
 impl Link {
-    /// A driver that connects as `options` say, when first asked.
+    /// A driver with `options`, which connects at its first request.
     ///
     /// # Errors
     /// [`Fault::Machine`] when there is no scheduler; [`Fault::Refused`] for options that cannot be.
@@ -52,7 +52,7 @@ impl Link {
         Ok(Self { client, runtime, options })
     }
 
-    /// What the driver was told.
+    /// The driver's options.
     pub fn options(&self) -> &ClientOptions {
         &self.options
     }
@@ -62,10 +62,10 @@ impl Link {
         self.client.database(database).collection(collection)
     }
 
-    /// Runs `work` to its end in this thread. The driver itself waits for an answer for ever.
+    /// Runs `work` to its end in this thread. The driver itself waits for an answer without a limit.
     ///
     /// # Errors
-    /// What the driver or the server said; [`Fault::Connection`] when there is no answer for [`timeout_s`] seconds.
+    /// The error of the driver or the server; [`Fault::Connection`] if there is no answer for [`timeout_s`] seconds.
     pub fn wait<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
         let timeout_s = timeout_s();
         let timeout = Duration::from_secs(timeout_s.into());

@@ -1,10 +1,10 @@
 //! MongoDB 4.2 and newer, and Percona Server for MongoDB: launched on this machine, or attached to by URL.
 //!
 //! The client is the official Rust driver, whose processor time is part of the client's figure: applications pay it
-//! too. Each connection of the load has a driver of its own with a pool of one, which runs in the lane's thread
-//! ([`link`]). A lane therefore serves one operation at a time; several connections of one lane take turns.
+//! too. Each connection of the load has its own driver with a pool of one, which runs in the lane's thread ([`link`]).
+//! So a lane serves one operation at a time; several connections of one lane take turns.
 //!
-//! A server that speaks the protocol and is not MongoDB is called what it is: see [`build`].
+//! A server that uses the protocol and is not MongoDB is called by its own name: see [`build`].
 
 mod attached;
 mod build;

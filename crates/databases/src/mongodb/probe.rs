@@ -1,6 +1,6 @@
-//! One greeting to a server, by Tithe's own client: which version of TLS it speaks, and to whom.
+//! One greeting to a server, by Tithe's own client: which version of TLS it accepts, and from which clients.
 //!
-//! The driver offers every version of TLS that it knows and does not say which was taken. Checks need to offer one.
+//! The driver offers every version of TLS that it knows and does not report which was chosen. Checks need to offer one.
 
 use mongodb::bson::{RawDocument, doc};
 use tithe_machine::fault::Fault;
@@ -8,14 +8,14 @@ use tithe_plugin::wire::TlsFacts;
 
 use crate::target::Target;
 
-/// What a greeting found out.
+/// What a greeting showed.
 pub struct HelloReply {
-    /// What TLS agreed on, as the client sees it; `None` without TLS.
+    /// The TLS parameters that were negotiated, as the client sees them; `None` without TLS.
     pub tls: Option<TlsFacts>,
 }
 
-/// Header of every message: length, number, number answered, kind; 4 bytes each, little-endian (MongoDB documentation,
-/// "Wire Protocol").
+/// Header of every message: length, number, number of the answered message, kind; 4 bytes each, little-endian (MongoDB
+/// documentation, "Wire Protocol").
 const HEADER: usize = 16;
 /// `OP_MSG`.
 const MESSAGE: i32 = 2013;
@@ -27,8 +27,8 @@ const LONGEST: usize = 1 << 20;
 /// Connects to `target`, greets, and closes the connection.
 ///
 /// # Errors
-/// [`Fault::Refused`] when the server hangs up at the greeting, as one does that speaks TLS only, or that rejects the
-/// client's certificate; a broken connection.
+/// [`Fault::Refused`] if the server closes the connection at the greeting: it only has TLS, or rejects the client's
+/// certificate. Otherwise a broken connection.
 pub fn probe(target: &Target) -> Result<HelloReply, Fault> {
     let mut wire = target.dial()?;
     if let Some(tls) = &target.tls {
@@ -57,10 +57,10 @@ fn put_message(out: &mut Vec<u8>, document: &[u8]) {
     out.extend_from_slice(document);
 }
 
-/// True when `received` is a whole answer that says `ok`; false while it is not whole.
+/// True if `received` is a complete answer with `ok`; false while it is incomplete.
 ///
 /// # Errors
-/// [`Fault::Protocol`] for what is no such answer.
+/// [`Fault::Protocol`] for bytes that are not such an answer.
 fn is_answered(received: &[u8]) -> Result<bool, Fault> {
     let protocol = |what: &str| Fault::Protocol(format!("the answer to the greeting {what}"));
     let Some((length, _)) = received.split_first_chunk::<4>() else { return Ok(false) };

@@ -1,8 +1,9 @@
 //! One connection to MongoDB as a [`KeyValueSession`].
 //!
-//! Records are stored as in YCSB's own binding (`site.ycsb.db.MongoDbClient`): one document a record, its key in `_id`,
-//! its fields as binary values of subtype 0, which is what encrypted values are too. An update sets the fields that it
-//! changes; a scan is a range of `_id` in order. The driver answers whole documents, so all work is done in `submit`.
+//! Records are stored as in YCSB's own binding (`site.ycsb.db.MongoDbClient`): one document per record, its key in
+//! `_id`, its fields as binary values of subtype 0, which encrypted values are too. An update sets the fields that it
+//! changes; a scan is an ordered range of `_id`. The driver returns complete documents, so all work is done in
+//! `submit`.
 
 use std::os::fd::BorrowedFd;
 
@@ -24,11 +25,11 @@ pub struct MongoSession {
     answer: Answer,
 }
 
-/// What was answered and not yet taken.
+/// An answer that was received and not yet taken.
 enum Answer {
     Nothing,
     Changed(u64),
-    /// Documents; with their keys where a scan asked for them.
+    /// Documents; with their keys if a scan requested them.
     Records(Vec<RawDocumentBuf>, Fields, bool),
 }
 
@@ -76,7 +77,7 @@ impl MongoSession {
             changed.insert(self.fields[*field].clone(), binary(value));
         }
         let update = self.records.update_one(doc! { "_id": text(key)? }, doc! { "$set": changed });
-        // A value that was there already is a match and no modification; the record was there all the same.
+        // Setting a value that is already there is a match without a modification; the record exists in both cases.
         Ok(Answer::Changed(self.link.wait(async { update.await })?.matched_count))
     }
 
@@ -153,7 +154,7 @@ impl Connection for MongoSession {
     }
 
     fn wire_bytes(&self) -> (u64, u64) {
-        // The driver does not tell.
+        // The driver does not report it.
         (0, 0)
     }
 

@@ -1,7 +1,7 @@
-//! The database in which Tithe keeps its records, and what is asked of a server outside the load.
+//! The database in which Tithe keeps its records, and requests to a server outside the load.
 //!
-//! Everything is in one database, `tithe`, which must be Tithe's own: it bears a mark. Collections of a sharded cluster
-//! are not sharded: the one of a run is made again.
+//! Everything is in one database, `tithe`, which must be Tithe's own: it has a mark. Collections of a sharded cluster
+//! are not sharded: the one of a run is created again.
 
 use mongodb::bson::{Bson, Document, doc};
 use tithe_machine::{fault::Fault, launch::Server};
@@ -13,7 +13,7 @@ use super::{
 };
 use crate::target::is_local;
 
-/// The collection that bears the mark.
+/// The collection that is the mark.
 const MARKED: &str = "made_by_tithe";
 
 /// A connection as the measured clients have it.
@@ -24,7 +24,7 @@ pub fn client(server: &Server, setup: &Setup) -> Result<Link, Fault> {
     opened(Link::new(of_clients(server, setup)?)?)
 }
 
-/// A connection that is not measured. In a launched server that asks for passwords it first makes the accounts.
+/// A connection that is not measured. In a launched server that asks for passwords it first creates the accounts.
 ///
 /// # Errors
 /// A refusal of either side, or a broken connection.
@@ -42,8 +42,7 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<Link, Fault> {
     }
 }
 
-/// Makes the administrator by the way that a server without accounts leaves open to its own machine, and then the
-/// clients' account as the administrator.
+/// Creates the administrator through the localhost exception, and then the clients' account as the administrator.
 fn make_accounts(open: &Link, administrator: &mongodb::options::ClientOptions, setup: &Setup) -> Result<(), Fault> {
     let password = setup.credentials.password.expose_text();
     let create = |name: &str, roles: Vec<Document>| doc! { "createUser": name, "pwd": password, "roles": roles };
@@ -52,7 +51,7 @@ fn make_accounts(open: &Link, administrator: &mongodb::options::ClientOptions, s
     link.admin(create(USER, vec![doc! { "role": "readWrite", "db": DATABASE }])).map(drop)
 }
 
-/// The driver connects when first asked; this asks, so that what is wrong shows at once.
+/// The driver connects at its first request; this sends one, so that an error shows at once.
 fn opened(link: Link) -> Result<Link, Fault> {
     link.admin(doc! { "ping": 1 })?;
     Ok(link)
@@ -84,7 +83,7 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     }
 }
 
-/// Removes the collection of `table`, and the mark when nothing else is left of Tithe's.
+/// Removes the collection of `table`, and the mark if nothing else of Tithe is left.
 ///
 /// # Errors
 /// As [`create`].
@@ -114,8 +113,8 @@ fn drop_collection(link: &Link, there: &[String], table: &Table) -> Result<(), F
     link.run(DATABASE, doc! { "drop": &table.name }).map(drop)
 }
 
-/// The server that takes the writes, whichever URL leads to it, through its replica set or not; `None` if it says
-/// nothing that tells it from others.
+/// Identifies the server that accepts the writes, whichever URL leads to it, through its replica set or not; `None` if
+/// it reports nothing that identifies it.
 ///
 /// # Errors
 /// The server's error.
@@ -123,8 +122,8 @@ pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault>
     Ok(identity_in(&administrator(server, setup)?.admin(doc! { "isMaster": 1 })?))
 }
 
-/// The same, as the answer to `isMaster` has it: the number of the process, which servers say from 4.4 on, or else the
-/// place of the primary in its set. Of a sharded cluster a router answers, one of several before the same data.
+/// The same, from the answer to `isMaster`: the process id, which servers report from 4.4 on, or otherwise the address
+/// of the primary and the name of its set. In a sharded cluster one of several routers to the same data answers.
 fn identity_in(hello: &Document) -> Option<String> {
     let text = |name: &str| hello.get_str(name).ok();
     if text("msg") == Some("isdbgrid") {
@@ -173,7 +172,7 @@ mod tests {
         assert_eq!(alone.as_deref(), Some("010101010101010101010101"));
         let in_set = doc! { "setName": "rs0", "primary": "db:27017", "topologyVersion": process(1) };
         assert_eq!(identity_in(&in_set), alone);
-        // Sets of one name, whose members call themselves alike.
+        // Sets with the same name, whose members have the same names.
         assert_ne!(identity_in(&doc! { "setName": "rs0", "topologyVersion": process(2) }), alone);
         let older = doc! { "setName": "rs0", "primary": "db:27017", "me": "db:27017" };
         assert_eq!(identity_in(&older).as_deref(), Some("rs0 db:27017"));

@@ -1,8 +1,8 @@
-//! Who connects where, and as whom.
+//! Which client connects to which server, as which account.
 //!
 //! A URL is MongoDB's own (documentation, "Connection Strings"): one host, a replica set, or routers of a sharded
 //! cluster; `mongodb+srv://` is refused. TLS needs `tls=true` and either `tlsCAFile=FILE` or
-//! `tlsAllowInvalidCertificates=true`, which trusts anyone. A password that is not in the URL is taken from
+//! `tlsAllowInvalidCertificates=true`, which trusts any certificate. A password that is not in the URL is taken from
 //! `MONGODB_PASSWORD`.
 
 use std::collections::BTreeMap;
@@ -23,11 +23,11 @@ use crate::target::{Authority, Target, Tls, launched, refused};
 
 /// Account of the measured clients.
 pub const USER: &str = "tithe";
-/// Account that may do everything, in servers of Tithe's own that ask for a password.
+/// Account with all rights, in launched servers that ask for a password.
 pub const ADMINISTRATOR: &str = "tithe-administrator";
 /// The database that everything of Tithe's is in.
 pub const DATABASE: &str = "tithe";
-/// The client's certificate and key in one file, beside a launched server that demands it.
+/// The client's certificate and key in one file, for a launched server that requires it.
 pub const CLIENT_IDENTITY: &str = "client.pem";
 
 const PORT: u16 = 27017;
@@ -36,12 +36,12 @@ pub const PASSWORD_VARIABLE: &str = "MONGODB_PASSWORD";
 /// Options of a URL that are about TLS.
 pub const TLS_OPTIONS: &[&str] =
     &["tls", "ssl", "tlsCAFile", "tlsCertificateKeyFile", "tlsAllowInvalidCertificates", "tlsInsecure"];
-/// Options of a URL that cannot be: each connection of the load has its own driver.
+/// Options of a URL that are not possible: each connection of the load has its own driver.
 const NOT_IN_URLS: [&str; 2] = ["maxPoolSize", "minPoolSize"];
-/// Options of a URL that have no effect: what failed is counted as failed, and Tithe's clients bear its name.
+/// Options of a URL without effect: a failure counts as a failure, and Tithe's clients use its name.
 const IDLE: [&str; 3] = ["appName", "retryReads", "retryWrites"];
 
-/// What the driver of an arm's clients is told.
+/// The options of the driver of an arm's clients.
 ///
 /// # Errors
 /// [`Fault::Refused`] for a URL that cannot be used, or that contradicts the set-up.
@@ -49,7 +49,7 @@ pub fn of_clients(server: &Server, setup: &Setup) -> Result<ClientOptions, Fault
     of(server, setup, USER)
 }
 
-/// What an administrator's driver is told; of an attached server it is the user's own account.
+/// The options of an administrator's driver; for an attached server it uses the user's own account.
 ///
 /// # Errors
 /// As [`of_clients`].
@@ -70,8 +70,8 @@ fn of(server: &Server, setup: &Setup, user: &str) -> Result<ClientOptions, Fault
     }
 }
 
-/// The one server that `url` leads to where a relay can stand before it: the driver is told to look for no other
-/// (`directConnection=true`), and does not hold the certificate to a name that the relay has not.
+/// The one server of `url` if a relay can be put in front of it: the driver is set to search for no other
+/// (`directConnection=true`), and does not check the certificate for a name that the relay does not have.
 pub fn endpoint(url: &Url) -> Option<(String, u16)> {
     let parsed = parsed(url).ok()?;
     let HostInfo::HostIdentifiers(hosts) = parsed.host_info else { return None };
@@ -87,7 +87,7 @@ pub fn endpoint(url: &Url) -> Option<(String, u16)> {
 /// Where relays are.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// Where the measured clients go, for checks that knock at one server; of several, the first.
+/// The server of the measured clients, for checks that connect to one server; of several, the first.
 ///
 /// # Errors
 /// As [`of_clients`].
@@ -124,13 +124,13 @@ fn of_launched(host: &str, port: u16, server: &Server, setup: &Setup, user: &str
     target
 }
 
-/// What a driver is told that goes to one server and looks for no other.
+/// The options of a driver that uses one server and searches for no other.
 pub fn direct(target: &Target, mechanism: Option<AuthMechanism>) -> ClientOptions {
     let address = ServerAddress::Tcp { host: target.host.clone(), port: Some(target.port) };
     let mut options = ClientOptions::builder().hosts(vec![address]).direct_connection(true).build();
     options.tls = Some(target.tls.as_ref().map_or(DriverTls::Disabled, |tls| DriverTls::Enabled(driver_tls(tls))));
     options.credential = match (mechanism, &target.password) {
-        // The certificate says who comes.
+        // The certificate identifies the client.
         (Some(AuthMechanism::MongoDbX509), _) => {
             let mut credential = Credential::default();
             credential.mechanism = Some(AuthMechanism::MongoDbX509);
@@ -176,7 +176,7 @@ pub fn mechanism(setup: &Setup) -> Option<AuthMechanism> {
     }
 }
 
-/// What a mechanism is called where people read.
+/// The name of a mechanism for users.
 pub fn mechanism_name(mechanism: &AuthMechanism) -> &'static str {
     match mechanism {
         AuthMechanism::ScramSha1 => "SCRAM-SHA-1",
@@ -207,12 +207,12 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
     as_asked(parsed.tls.as_ref(), setup.transport)
 }
 
-/// What the driver reads in `url`.
+/// The driver's result for `url`.
 ///
 /// # Errors
-/// [`Fault::Refused`] where it cannot; the driver's own words may quote the URL.
+/// [`Fault::Refused`] if it cannot read it; the driver's own message may quote the URL.
 fn parsed(url: &Url) -> Result<ConnectionString, Fault> {
-    // The driver panics where letters beyond ASCII stand for the digits (mongodb 3.8.2, `validate_and_parse_userinfo`).
+    // The driver panics if the hex digits are letters outside ASCII (mongodb 3.8.2, `validate_and_parse_userinfo`).
     let is_encoded = |part: &str| part.as_bytes().get(..2).is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit));
     if !url.expose().split('%').skip(1).all(is_encoded) {
         return Err(refused("a percent sign in a value is written %25"));
@@ -220,7 +220,7 @@ fn parsed(url: &Url) -> Result<ConnectionString, Fault> {
     ConnectionString::parse(url.expose()).map_err(|_| refused("the driver cannot read it"))
 }
 
-/// What of `url` has no effect.
+/// The parts of `url` that have no effect.
 pub fn remarks(url: &Url) -> Vec<String> {
     let idle = named(url, &IDLE);
     if idle.is_empty() { Vec::new() } else { vec![format!("no effect here: {}", idle.join(", "))] }
@@ -235,7 +235,7 @@ fn named(url: &Url, options: &[&'static str]) -> Vec<&'static str> {
     options.iter().copied().filter(|option| is_given(option)).collect()
 }
 
-/// Refuses TLS that is asked for and not obtained.
+/// Refuses a connection if TLS was requested and not obtained.
 fn as_asked(tls: Option<&DriverTls>, transport: Transport) -> Result<(), Fault> {
     match (tls, transport) {
         (_, Transport::Plain) => Ok(()),
@@ -261,12 +261,12 @@ fn verified(tls: &TlsOptions) -> Result<(), Fault> {
     }
 }
 
-/// What the driver is told of a server that was running before.
+/// The options of the driver for an attached server.
 fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Result<ClientOptions, Fault> {
     check_url(url, setup)?;
     let parse = async { ClientOptions::parse(url.expose()).await };
     let mut options = scheduler()?.block_on(parse).map_err(|error| match fault(&error) {
-        // Names of hosts that cannot be resolved are no secret; anything else may quote the URL.
+        // Host names that cannot be resolved are not secret; anything else may quote the URL.
         Fault::Connection(words) => Fault::Connection(words),
         _ => refused("the driver cannot read it"),
     })?;
@@ -279,7 +279,7 @@ fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Resul
             let password_outside = password_outside.filter(|_| is_by_password);
             credential.password = credential.password.take().or(password_outside);
             match (&credential.mechanism, mechanism(setup)) {
-                // Clients say who they are in the way that is proven, and not in the driver's choice.
+                // Clients authenticate with the mechanism that is proven, not with the driver's choice.
                 (None, asked) => credential.mechanism = asked,
                 (Some(named), Some(asked)) if *named != asked => {
                     let (named, asked) = (mechanism_name(named), mechanism_name(&asked));

@@ -1,7 +1,7 @@
-//! What a server that Tithe did not start lacks for being measured, and for proof.
+//! What prevents Tithe from measuring a server that it did not start, or from proving a protection there.
 //!
-//! Each command is given as one that the server looks at only after the account's rights, and then refuses or finds
-//! nothing to do: no key is made or changed.
+//! Each command is sent in a form in which the server checks the account's rights first and then refuses it or finds
+//! nothing to do: no key is created or changed.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
@@ -17,10 +17,10 @@ use super::{
 };
 use crate::attached::unseen_process;
 
-/// A key that nobody has, of the names that Tithe's own have.
+/// A key that does not exist, with a name like Tithe's own.
 const NOWHERE: &str = "tithe:is-not-here-and-tries-its-rights";
 
-/// What Tithe asks for its keys, as what changes nothing.
+/// The commands that Tithe uses on its keys, in a form that changes nothing.
 const OF_KEYS: [&[&str]; 11] = [
     &["GET", NOWHERE],
     &["SET", NOWHERE, "value", "no-option"],
@@ -35,7 +35,7 @@ const OF_KEYS: [&[&str]; 11] = [
     &["ZRANGEBYLEX", NOWHERE, "-", "+", "LIMIT", "0", "1"],
 ];
 
-/// What it asks of the server.
+/// The commands that it sends about the server.
 const OF_SERVER: [&[&str]; 3] = [&["PING"], &["SCAN", "0", "MATCH", NOWHERE], &["INFO", "server"]];
 
 /// Everything that `server` and the account lack.
@@ -80,7 +80,7 @@ fn rights(connection: &mut RedisConnection, account: &str) -> Result<Vec<Lack>, 
             without: Without::Measurement,
         });
     }
-    // Which keys it has is known of an account that has a command for keys.
+    // Which keys an account has is only known if it has a command for keys.
     if keys_refused || !keys_allowed {
         let known =
             if keys_refused { "are not the account's" } else { "may not be the account's: it has no command for keys" };
@@ -93,12 +93,12 @@ fn rights(connection: &mut RedisConnection, account: &str) -> Result<Vec<Lack>, 
     Ok(all)
 }
 
-/// What gives `account` these rules.
+/// The command that gives `account` these rules.
 fn rule(account: &str, rules: &[String]) -> Remedy {
     Remedy::Statement(format!("ACL SETUSER {account} {}", rules.join(" ")))
 }
 
-/// The server's words where it refuses `command` to this account.
+/// The server's message if it refuses `command` to this account.
 fn refused(connection: &mut RedisConnection, command: &[&str]) -> Result<Option<String>, Fault> {
     match connection.call(command) {
         Err(Fault::Refused(words)) if words.starts_with("NOPERM") => Ok(Some(words)),
@@ -107,10 +107,10 @@ fn refused(connection: &mut RedisConnection, command: &[&str]) -> Result<Option<
     }
 }
 
-/// What keeps the server from being measured, whatever the account.
+/// What prevents the server from being measured, whatever the account.
 fn obstacles(connection: &mut RedisConnection) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
-    // An account that may not ask is told so.
+    // An account that may not ask gets a message of its own.
     if info(connection, "replication", "role").ok().flatten().is_some_and(|role| role == "slave") {
         all.push(Lack {
             why: "it is a replica, whose data are its master's, and Tithe loads records of its own".to_owned(),
@@ -118,7 +118,7 @@ fn obstacles(connection: &mut RedisConnection) -> Result<Vec<Lack>, Fault> {
             without: Without::Measurement,
         });
     }
-    // A server may keep its settings to itself; then it is seen when it closes a connection.
+    // A server may hide its settings; then the timeout shows when it closes a connection.
     let silent_s = connection.setting("timeout").ok().flatten().and_then(|text| text.parse::<u64>().ok());
     if let Some(silent_s) = silent_s.filter(|silent_s| (1..IDLE_AT_LEAST_S).contains(silent_s)) {
         all.push(Lack {
@@ -133,7 +133,7 @@ fn obstacles(connection: &mut RedisConnection) -> Result<Vec<Lack>, Fault> {
     Ok(all)
 }
 
-/// What the server's settings lack, where they are shown.
+/// What the server's settings lack, if they are readable.
 fn settings(connection: &mut RedisConnection, account: &str, tls: bool) -> Result<Option<Lack>, Fault> {
     if refused(connection, &["CONFIG", "GET", "tls-port"])?.is_some() {
         return Ok(Some(Lack {

@@ -1,5 +1,5 @@
-//! The clients that Redis lists (documentation, "CLIENT LIST"). It does not say of any what it speaks; but each of its
-//! ports speaks TLS or plaintext and never both.
+//! The clients that Redis lists (documentation, "CLIENT LIST"). It does not report their transport, but each of its
+//! ports has either TLS or plaintext, never both.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
@@ -17,9 +17,9 @@ pub struct Clients {
     connection: RedisConnection,
     /// Number of this connection.
     own: String,
-    /// What this connection speaks, as the client sees it: so does who comes by the same port.
+    /// The transport of this connection, as the client sees it: all clients of the same port have the same.
     spoken: Spoken,
-    /// The ports for TLS and for plaintext, where the server tells them.
+    /// The ports for TLS and for plaintext, if the server reports them.
     ports: Option<[String; 2]>,
 }
 
@@ -27,7 +27,7 @@ impl Clients {
     /// Opens the connection.
     ///
     /// # Errors
-    /// A refusal of either side, with the right that is missing; a broken connection.
+    /// A refusal of either side, with the missing right; a broken connection.
     pub fn open(server: &Server, setup: &Setup) -> Result<Self, Fault> {
         let mut connection = RedisConnection::open(&of_clients(server, setup)?)?;
         let own = connection.call(&["CLIENT", "ID"]).map_err(named)?.text().unwrap_or_default();

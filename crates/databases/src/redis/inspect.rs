@@ -64,7 +64,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     Ok(seen)
 }
 
-/// What repeats values in the clear. Passwords, which no check of Redis asks about, are not judged.
+/// Recorders that repeat values in plaintext. Passwords are not judged, because no check of Redis needs it.
 ///
 /// # Errors
 /// When the server cannot be reached.
@@ -87,7 +87,7 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
     open(&target.in_plaintext())
 }
 
-/// What an account needs to read the list of accounts.
+/// The right that an account needs to read the list of accounts.
 const RIGHT: &str = "the account needs +acl|list";
 
 /// Accounts that are on.
@@ -100,7 +100,7 @@ fn accounts(connection: &mut RedisConnection) -> Result<Vec<Account>, Fault> {
     }
 }
 
-/// A certificate is asked of everybody where one is asked at the port of TLS and there is no other.
+/// Every client must show a certificate if the TLS port requires one and there is no other port.
 fn who_comes_in(
     target: &Target,
     method: &str,
@@ -138,7 +138,7 @@ fn who_comes_in(
     }
 }
 
-/// What everybody tries first.
+/// The password that attackers try first.
 const SAMPLE: &str = "foobared";
 
 fn of_passwords(accounts: &[Account], by_certificate: bool) -> Rules {
@@ -177,7 +177,7 @@ fn authorisation(accounts: &Result<Vec<Account>, Fault>, ground: &Ground) -> Jud
     }
 }
 
-/// Who becomes what: one account that may do everything is nobody's mistake.
+/// Which account becomes which: a single account with all rights is normal.
 fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     let mut reach = reach(accounts, ground);
     let ways = reach.ways([EVERYTHING]);

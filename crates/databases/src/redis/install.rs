@@ -1,5 +1,5 @@
 //! Finds the server program of Redis or Valkey on this machine. The only commands run here are `--version`, and one
-//! that ends at a setting that does not exist.
+//! that stops at a setting that does not exist.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -17,7 +17,7 @@ pub const OLDEST: u32 = 6;
 /// Name under which [`Install::facts`] holds the name of the server program.
 pub const PROGRAM: &str = "program";
 
-/// Name under which [`Install::facts`] says whether the program was built with TLS: `yes` or `no`.
+/// Name under which [`Install::facts`] records whether the program was built with TLS: `yes` or `no`.
 pub const TLS: &str = "tls";
 
 const PROGRAMS: Programs = Programs {
@@ -33,8 +33,8 @@ const PROGRAMS: Programs = Programs {
     probe,
 };
 
-/// How functions of OpenSSL begin that only a program with TLS calls; they are in the program as text. The names of its
-/// settings are in programs without TLS, too.
+/// Prefixes of OpenSSL functions that only a program with TLS calls; they are in the program as text. The names of TLS
+/// settings are also in programs without TLS.
 const TLS_FUNCTIONS: &[u8] = b"SSL_CTX_";
 
 /// Looks for it.
@@ -45,8 +45,8 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
     PROGRAMS.find(search, DOWNLOAD.downloaded().into_iter().map(|folder| folder.join("bin")).collect())
 }
 
-/// True if the installed server does not know the setting called `name`, as its file would have it. It tells nothing of
-/// settings without being started; but it reads them to the first one that is wrong, and here the last one always is.
+/// True if the installed server does not know the setting `name` as written in its file. It cannot list its settings
+/// without a start, but it reads the file up to the first wrong setting, and here the last one is always wrong.
 pub fn is_unknown(install: &Install, name: &str) -> bool {
     /// Settings that are written otherwise say nothing else of one value too many.
     const MOST_VALUES: usize = 4;
@@ -59,7 +59,7 @@ pub fn is_unknown(install: &Install, name: &str) -> bool {
     })
 }
 
-/// True if the server says by `complaint` that `name` is no setting, or is one that takes another number of values.
+/// True if the server's `complaint` means that `name` is not a setting, or takes another number of values.
 fn refuses(complaint: &str, name: &str) -> bool {
     let mut lines = complaint.lines().skip_while(|line| !line.starts_with(">>> '"));
     let (quoted, why) = (lines.next().unwrap_or_default(), lines.next().unwrap_or_default());
@@ -79,7 +79,7 @@ fn probe(folder: &Path, program: &str) -> Option<Result<Install, String>> {
         .is_ok_and(|bytes| bytes.windows(TLS_FUNCTIONS.len()).any(|window| window == TLS_FUNCTIONS));
     let facts = [(PROGRAM, program), (TLS, if tls { "yes" } else { "no" })];
     Some(Ok(Install {
-        // Not the real path behind links: one program of several names looks at its own name to know what it is.
+        // Links are not resolved: a program with several names checks its own name to know what it is.
         programs: folder.to_owned(),
         version: said,
         facts: BTreeMap::from(facts.map(|(name, value)| (name.to_owned(), value.to_owned()))),

@@ -1,7 +1,7 @@
-//! What starts one server: files, commands and arguments as data. Pure.
+//! Files, commands and arguments that start one server, as data. Pure.
 //!
-//! `redis.conf` is written whole. The server listens on the one address of its place and runs in the foreground with
-//! its log on standard output. Passwords stand in files of their own, readable by the server alone, so that the
+//! `redis.conf` is written completely. The server listens on the one address of its place and runs in the foreground
+//! with its log on standard output. Passwords are in separate files, readable only by the server, so that the
 //! configuration can be shown.
 
 use std::{collections::BTreeMap, path::Path};
@@ -59,19 +59,19 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("user", "decided by the protection `acl`"),
 ];
 
-/// Settings that leave no trace in the data folder of a server that is stopped: memory, connections, and when the
-/// append-only file reaches the disk.
+/// Settings that leave no trace in the data folder of a stopped server: memory, connections, and when the append-only
+/// file reaches the disk.
 const STORAGE_NEUTRAL: [&str; 5] = ["appendfsync", "hz", "maxclients", "maxmemory", "no-appendfsync-on-rewrite"];
 
-/// What a stopped server leaves: a snapshot, and the append-only file where there is one, without which a server that
-/// is to have one starts empty. Accounts and passwords are in files of the set-up.
+/// What a stopped server leaves: a snapshot and, if configured, the append-only file, without which such a server
+/// starts empty. Accounts and passwords are in files of the set-up.
 pub fn stored(setup: &Setup) -> Stored {
     let traced = setup.settings.iter().filter(|(name, _)| !STORAGE_NEUTRAL.contains(&name_of(name).as_str()));
     let storage_settings = traced.map(|(name, value)| format!("{name} = {value}")).collect();
     Stored { paths: vec!["data".to_owned()], storage_settings }
 }
 
-/// Settings that every server knows, and experiments are likely to mean: a server does not list its own before it is
+/// Settings that every server knows and experiments are likely to use: a server does not list its own before it is
 /// started.
 pub fn some_settings() -> Vec<String> {
     let common = COMMON.iter().map(|(name, ..)| *name);
@@ -111,7 +111,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
 /// Redis's own default for `appenddirname`.
 const AOF_FOLDER: &str = "appendonlydir";
 
-/// Name and content of the file that holds what proves who a client is. The file of accounts holds hashes only.
+/// Name and content of the file with the clients' credentials. The file of accounts holds only hashes.
 fn secret_file(mechanism: &str, password: &Secret) -> (&'static str, Secret) {
     if mechanism != ACL {
         return ("password.conf", Secret::new(format!("requirepass {}\n", password.expose_text())));
@@ -125,7 +125,7 @@ fn secret_file(mechanism: &str, password: &Secret) -> (&'static str, Secret) {
     ("users.acl", Secret::new(accounts))
 }
 
-/// What the measured account may do: read and write under Tithe's names, and nothing that manages the server.
+/// What the measured account may do: read and write Tithe's keys, and nothing that manages the server.
 pub const CLIENT_RIGHTS: &str = "+@read +@write +@connection -@dangerous";
 
 /// The configuration file.
@@ -176,8 +176,8 @@ pub fn name_of(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' }).collect()
 }
 
-/// A setting's value from an experiment: one line, whatever it holds; several words are several arguments, as in
-/// `save = "3600 1"`.
+/// A setting's value from an experiment, always on one line; several words are several arguments, as in `save = "3600
+/// 1"`.
 fn value_of(value: &str) -> String {
     let value = value.replace(char::is_control, " ");
     if value.trim().is_empty() { "\"\"".to_owned() } else { value }

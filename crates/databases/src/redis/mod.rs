@@ -1,7 +1,7 @@
 //! Redis 6 and newer, and Valkey: launched on this machine, or attached to by URL.
 //!
-//! The client is Tithe's own ([`protocol`], [`session`]). Redis encrypts no file: data at rest is protected by a volume
-//! below it or by columns above it, and neither is claimed here. It has no audit log either.
+//! The client is Tithe's own ([`protocol`], [`session`]). Redis does not encrypt files: data at rest is protected by an
+//! encrypted volume or by encrypted columns, and neither is claimed here. It has no audit log either.
 
 mod attached;
 mod clients;
@@ -68,7 +68,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     custom: Some(AskedOfCustom {
         setting: "CONFIG GET {setting}",
         between: '-',
-        // What a connection takes care of itself: `spoken`.
+        // The connection itself refuses changes: `spoken`.
         careful: &[],
         kept: Some(KeptUndo {
             is_there: "LRANGE {space}:undo 0 0",

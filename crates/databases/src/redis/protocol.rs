@@ -1,4 +1,4 @@
-//! RESP, the protocol that Redis speaks, in its version 2: requests are written, replies are parsed where they lie.
+//! RESP, the protocol of Redis, version 2: requests are written, replies are parsed in place.
 //!
 //! Source: Redis documentation, "Redis serialization protocol specification". Left out: version 3 with its pushed
 //! messages, and inline commands.
@@ -10,10 +10,10 @@ use tithe_plugin::wire::decimal;
 const LONGEST_LINE: usize = 64 * 1024;
 /// Longest value, as the server's own limit `proto-max-bulk-len`.
 const LONGEST_VALUE: i64 = 512 << 20;
-/// Most elements of an array: no request of Tithe's asks for more than a few thousand.
+/// Most elements of an array: no request of Tithe returns more than a few thousand.
 const LONGEST_ARRAY: i64 = 1 << 20;
 
-/// The beginning of a reply, or the whole of one that is no array.
+/// The beginning of a reply, or all of a reply that is not an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Head<'a> {
     /// A short text.
@@ -32,10 +32,10 @@ pub enum Head<'a> {
 pub struct Reader<'a>(pub &'a [u8]);
 
 impl<'a> Reader<'a> {
-    /// The next head; `None` when it has not arrived whole.
+    /// The next head; `None` if it has not arrived completely.
     ///
     /// # Errors
-    /// [`Fault::Protocol`] for what is no RESP.
+    /// [`Fault::Protocol`] for bytes that are not RESP.
     #[inline]
     pub fn head(&mut self) -> Result<Option<Head<'a>>, Fault> {
         let Some((line, rest)) = split_line(self.0)? else { return Ok(None) };
@@ -90,10 +90,10 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Length of the first whole reply in `bytes`, nested arrays included; `None` when it has not arrived.
+/// Length of the first complete reply in `bytes`, including nested arrays; `None` if it has not arrived.
 ///
 /// # Errors
-/// [`Fault::Protocol`] for what is no RESP.
+/// [`Fault::Protocol`] for bytes that are not RESP.
 #[inline]
 pub fn complete(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     let mut reader = Reader(bytes);
@@ -147,7 +147,7 @@ fn malformed(what: &str) -> Fault {
     Fault::Protocol(format!("the server does not speak RESP: {what}"))
 }
 
-/// A reply that has no place where it came.
+/// An error for a reply that is not allowed at this point.
 pub fn unexpected(head: Head<'_>) -> Fault {
     let what = match head {
         Head::Simple(text) => format!("`{}`", text.escape_ascii()),
@@ -160,7 +160,7 @@ pub fn unexpected(head: Head<'_>) -> Fault {
     Fault::Protocol(format!("the reply {what} has no place here"))
 }
 
-/// An error of the server as a fault: who may not come in or do something is refused.
+/// An error of the server as a fault: a denied login or command is [`Fault::Refused`].
 pub fn error(text: &[u8]) -> Fault {
     const REFUSALS: [&[u8]; 5] = [b"NOAUTH", b"WRONGPASS", b"NOPERM", b"DENIED", b"ERR AUTH"];
     let words = said(text);

@@ -1,12 +1,12 @@
 //! One connection to Redis as a [`KeyValueSession`].
 //!
-//! Records are stored as in YCSB's own binding (`site.ycsb.db.RedisClient`): one hash a record, and one sorted set with
-//! the keys of all records, which scans go through. Three things differ. All names begin with `tithe:`, so that nothing
-//! else is touched. The sorted set is ordered by the keys themselves (all scores are 0), not by their hash codes, so
-//! that a scan is one. And commands that do not wait for each other's answers are sent together: the hash and the set
-//! of an insert, the records of a scan.
+//! Records are stored as in YCSB's own binding (`site.ycsb.db.RedisClient`): one hash per record, and one sorted set
+//! with all keys, which scans use. Three things differ. All names begin with `tithe:`, so that no other keys are
+//! affected. The sorted set is ordered by the keys themselves (all scores are 0), not by their hash codes, so that a
+//! scan is a real range. Commands that do not need each other's answers are sent together: the hash and the set of an
+//! insert, the records of a scan.
 //!
-//! Redis has no update: a hash that is not there comes into being. The reply tells, and counts as no row changed.
+//! Redis has no update: a missing hash is created. The reply shows it, and it counts as no row changed.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 
@@ -33,7 +33,7 @@ pub struct RedisSession {
     rows: u64,
     /// First error among the replies.
     error: Option<Fault>,
-    /// Keys that a scan met, one after the other, and where each ends. Kept from one scan to the next.
+    /// Keys found by a scan, one after the other, and where each ends. The buffer is reused by the next scan.
     keys: Vec<u8>,
     ends: Vec<usize>,
 }
@@ -50,10 +50,10 @@ struct Names {
     fields: Vec<Vec<u8>>,
 }
 
-/// What the next replies answer.
+/// Which request the next replies answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InFlight {
-    /// A record, or what is known of it.
+    /// A record, or some of its fields.
     Record(Fields),
     /// How many fields an update has made.
     Updated,
@@ -147,7 +147,7 @@ impl RedisSession {
                     self.ends.push(self.keys.len());
                 }
             }
-            // Fields made by an update were not there before, and so neither was the record.
+            // The fields are new, so the record did not exist before the update.
             (Head::Integer(made), InFlight::Updated) => self.rows = u64::from(made == 0),
             (Head::Integer(made), InFlight::UpdatedTogether) => self.rows += u64::from(made == 0),
             (Head::Integer(count), InFlight::Inserted | InFlight::Deleted) => {
@@ -158,7 +158,7 @@ impl RedisSession {
         Ok(())
     }
 
-    /// All replies are there: ends the request, or goes on to the second half of a scan.
+    /// All replies have arrived: completes the request, or starts the second half of a scan.
     #[inline]
     fn end(&mut self) -> Result<Option<u64>, Fault> {
         if let Some(fault) = self.error.take() {
@@ -197,7 +197,7 @@ impl Names {
         }
     }
 
-    /// Hands the fields of one record over; false when there is no such record.
+    /// Passes on the fields of one record; false if there is no such record.
     #[inline]
     fn deliver(
         &self,
@@ -251,7 +251,7 @@ impl Connection for RedisSession {
     }
 
     fn server_task(&self) -> ServerTask {
-        // One process serves every connection.
+        // One process serves all connections.
         ServerTask::Unknown
     }
 
@@ -367,7 +367,7 @@ mod tests {
     use super::*;
     use crate::target::Target;
 
-    /// What a session makes of a server that says `said` after letting it in; and what it has sent.
+    /// The session's result with a server that sends `said` after the login, and what the session sent.
     fn meet(said: &[u8], request: &Request<'_>) -> (Result<u64, Fault>, Vec<u8>) {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let target = Target {

@@ -12,14 +12,14 @@ use super::{
     target::of_clients,
 };
 
-/// Commands that change nothing and are not marked as such by the server, and the second words of others.
+/// Commands that change nothing although the server does not mark them so, and the second words of others.
 const ASKING: [&str; 14] = [
     "ACL", "COMMAND", "DBSIZE", "ECHO", "GET", "GETUSER", "DRYRUN", "INFO", "LIST", "LATENCY", "PING", "ROLE", "TIME",
     "WHOAMI",
 ];
 
-/// A connection for them. One that is careful has what may change something refused or queued in a transaction, which
-/// is thrown away.
+/// A connection for them. If it is careful, a command that may change something is refused, or queued in a transaction
+/// that is discarded.
 pub struct Spoken {
     connection: RedisConnection,
     careful: bool,
@@ -29,7 +29,7 @@ impl Spoken {
     /// Connects as `speaker`.
     ///
     /// # Errors
-    /// As [`RedisConnection::open`]; the server's error about what sessions say first.
+    /// As [`RedisConnection::open`]; the server's error about the first commands of sessions.
     pub fn open(server: &Server, setup: &Setup, speaker: Speaker) -> Result<Self, Fault> {
         if speaker == Speaker::Administrator {
             return Ok(Self { connection: administrator(server, setup)?, careful: false });
@@ -44,7 +44,7 @@ impl Spoken {
         let words: Vec<String> = command.split_ascii_whitespace().map(str::to_ascii_uppercase).collect();
         let Some(first) = words.first() else { return false };
         let asks = |word: &String| ASKING.contains(&word.as_str());
-        // Of `ACL` and `LATENCY` it is the second word that tells.
+        // For `ACL` and `LATENCY` the second word decides.
         let alone = !["ACL", "LATENCY"].contains(&first.as_str());
         if words.get(1).is_some_and(asks) || alone && asks(first) {
             return false;

@@ -1,8 +1,8 @@
-//! Where the records are, and everything else that an administrator's connection does around them.
+//! Where the records are, and everything else that an administrator's connection does with them.
 //!
-//! Everything that Tithe makes is called `tithe` or begins with `tithe:` (or the like, where arms on one server have a
-//! space each, which `tithe` is the first of), and the value [`MARK`] of the key `tithe` says that these names are
-//! Tithe's. Where such names exist without the mark they are somebody else's: refused, and never removed.
+//! Every key of Tithe is called `tithe` or begins with `tithe:` (or a similar name for each arm if several arms share a
+//! server, of which `tithe` is the first). The value [`MARK`] of the key `tithe` marks these names as Tithe's. If such
+//! names exist without the mark, they belong to someone else: they are refused, and never removed.
 
 use std::{
     collections::BTreeMap,
@@ -19,7 +19,7 @@ use super::{
 };
 use crate::target::is_local;
 
-/// What the key says that is called as the space is.
+/// The value of the key with the space's name.
 const MARK: &str = "made by tithe";
 /// Records removed at a time.
 const REMOVED_AT_ONCE: &str = "999";
@@ -27,7 +27,7 @@ const REMOVED_AT_ONCE: &str = "999";
 /// How long a server may take to write its append-only file again.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// Settings whose values go into the report, where the server has them. None of them is a secret.
+/// Settings whose values go into the report, if the server has them. None of them is a secret.
 const REPORTED: [&str; 16] = [
     "aof-use-rdb-preamble",
     "appendfsync",
@@ -65,7 +65,7 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<RedisConnection, 
     RedisConnection::open(&of_administrator(server, setup)?)
 }
 
-/// Makes the names of `table` Tithe's own. On a server that Tithe launched, runs the arm's own commands first.
+/// Marks the names of `table` as Tithe's own. On a server that Tithe launched, runs the arm's own commands first.
 ///
 /// # Errors
 /// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
@@ -91,15 +91,15 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// Checks whether somebody else's server has room for so many bytes of data, once it has freed what was removed.
+/// Checks whether an attached server has room for so many bytes of data, after it has freed removed keys.
 ///
 /// # Errors
-/// [`Fault::Refused`] where it has not; the server's error.
+/// [`Fault::Refused`] if it does not; the server's error.
 fn await_room(connection: &mut RedisConnection, data_bytes: u64) -> Result<(), Fault> {
     let begun = Instant::now();
     loop {
         let mut told = |name: &str| info(connection, "memory", name).map(Option::unwrap_or_default);
-        // Asked first, so that what is used is known from when nothing was left to free.
+        // Read first, so that the used memory is from a time when nothing was left to free.
         let frees = told("lazyfree_pending_objects")?.parse().is_ok_and(|objects: u64| objects > 0);
         let (used, most, policy) = (told("used_memory")?, told("maxmemory")?, told("maxmemory_policy")?);
         let looked = room(used.parse().unwrap_or(0), most.parse().unwrap_or(0), &policy, data_bytes);
@@ -110,11 +110,10 @@ fn await_room(connection: &mut RedisConnection, data_bytes: u64) -> Result<(), F
     }
 }
 
-/// Checks whether data of so many bytes fit below `most_bytes` of memory, of which `used_bytes` are used; zero is no
-/// limit. Beyond it the server does by its `policy` what no user wants: it removes keys of any client, or takes no more
-/// writes.
+/// Checks whether so many bytes of data fit below `most_bytes` of memory, of which `used_bytes` are used; zero is no
+/// limit. Beyond the limit the server follows its `policy`: it removes keys of any client, or accepts no more writes.
 fn room(used_bytes: u64, most_bytes: u64, policy: &str, data_bytes: u64) -> Result<(), Fault> {
-    // Names, the sorted set of the keys and the allocator come on top of what clients send.
+    // Names, the sorted set of the keys and the allocator add to what clients send.
     let needed_bytes = data_bytes.saturating_mul(2);
     if most_bytes == 0 || used_bytes.saturating_add(needed_bytes) <= most_bytes {
         return Ok(());
@@ -130,7 +129,7 @@ fn room(used_bytes: u64, most_bytes: u64, policy: &str, data_bytes: u64) -> Resu
     )))
 }
 
-/// Removes the records of `table`, and the mark when nothing else is left of Tithe's.
+/// Removes the records of `table`, and the mark if nothing else of Tithe is left.
 ///
 /// # Errors
 /// As [`create`].
@@ -146,7 +145,7 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// What stands where Tithe works.
+/// What exists in the place where Tithe works.
 #[derive(Debug, PartialEq, Eq)]
 enum Existing {
     Nothing,
@@ -167,7 +166,7 @@ fn existing(connection: &mut RedisConnection, space: &str) -> Result<Existing, F
     }
 }
 
-/// Some key that begins with `space` and a colon; goes through all keys of the database.
+/// Some key that begins with `space` and a colon; searches all keys of the database.
 fn find_other(connection: &mut RedisConnection, space: &str) -> Result<Option<String>, Fault> {
     let (mut cursor, pattern) = ("0".to_owned(), format!("{space}:*"));
     loop {
@@ -225,8 +224,9 @@ pub fn quiesce(server: &Server, setup: &Setup) -> Result<(), Fault> {
     administrator(server, setup)?.call(&["SAVE"]).map(drop)
 }
 
-/// Has the server write its append-only file again, where it has one: what begins with a snapshot is read in the way a
-/// snapshot is, sooner than a command for each record, and records then lie in memory as on a server that has none.
+/// Has the server rewrite its append-only file, if it has one. A file that begins with a snapshot is read like a
+/// snapshot, faster than one command per record, and the records are then laid out in memory as on a server without the
+/// file.
 ///
 /// # Errors
 /// The server's error; [`Fault::Server`] when the file is not written in time.
@@ -266,7 +266,7 @@ pub fn log_length(server: &Server, setup: &Setup) -> Option<u64> {
     info(&mut administrator(server, setup).ok()?, "persistence", "aof_current_size").ok()??.parse().ok()
 }
 
-/// What the figure depends on, as the server and the client's TLS say it.
+/// The facts that a figure depends on, as the server and the client's TLS report them.
 ///
 /// # Errors
 /// The server's error; [`Fault::Wrong`] when it does not say its version.
@@ -281,7 +281,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         }
     }
     for name in REPORTED {
-        // An attached server may keep its settings to itself: then they are not told.
+        // An attached server may hide its settings: then they are not reported.
         match connection.setting(name) {
             Ok(Some(value)) => drop(facts.insert(name.to_owned(), value)),
             Ok(None) => {}

@@ -1,16 +1,16 @@
-//! Who connects where, and as whom.
+//! Which client connects to which server, as which account.
 //!
-//! URL: `redis://[[user]:password@]host[:port][/number]`, `redis+unix://[[user]:password@]/path[?db=number]`,
-//! and `rediss://` for TLS with the system's authorities, `?ca=FILE`, or `?insecure=yes` to accept anyone's
-//! certificate, and `&cert=FILE&key=FILE` for a client's own; drivers' names of these are known. A password
-//! that is not in the URL is taken from `REDISCLI_AUTH`, as `redis-cli` does.
+//! URL: `redis://[[user]:password@]host[:port][/number]` or `redis+unix://[[user]:password@]/path[?db=number]`.
+//! `rediss://` is TLS with the system's authorities, `?ca=FILE`, or `?insecure=yes` to accept any certificate;
+//! `&cert=FILE&key=FILE` is the client's own. Drivers' names of these options are known. A password that is not in the
+//! URL is taken from `REDISCLI_AUTH`, as `redis-cli` does.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::{Authentication, Setup};
 
 use crate::target::{Authority, Host, Outside, Product, Target, Tls, UrlParts, is_local, refused};
 
-/// Account of the measured clients where the server has accounts (protection `acl`).
+/// Account of the measured clients if the server has accounts (protection `acl`).
 pub const USER: &str = "tithe";
 /// Account that may do everything, in servers of Tithe's own with accounts.
 pub const ADMINISTRATOR: &str = "tithe-administrator";
@@ -91,7 +91,7 @@ const IDLE: &[&str] = &[
     "lib_version",
 ];
 
-/// Puts what options say of place and account where it belongs.
+/// Moves what options set for host and account to its field.
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     if let Some(user) = parts.any(&["username", "user"]).map(str::to_owned) {
         parts.user = Some(user);

@@ -1,4 +1,4 @@
-//! Can the measured account do what it needs, and nothing else, and is the account that everybody knows closed?
+//! Can the measured account do what it needs, and nothing else, and is the default account closed?
 
 use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
@@ -13,19 +13,19 @@ use crate::{
     evidence::Attempt,
 };
 
-/// Comes as `cassandra` with the password `cassandra`, which every new cluster has; then, as the measured account,
-/// reads the table of passwords and removes a role, all of which must be refused; then reads Tithe's own table, which
-/// must be served. It changes nothing, whatever is let through. Id `rights-enforced`.
+/// Logs in as `cassandra` with the password `cassandra`, which every new cluster has. Then, as the measured account,
+/// reads the table of passwords and removes a role. All of this must be refused. Then reads Tithe's own table, which
+/// must be served. It changes nothing, even if something is not refused. Id `rights-enforced`.
 pub struct Accounts;
 
 /// True for the server's error to an account with the right: there is no such role (Native Protocol v5, 9, Invalid).
-/// Any other is not about rights.
+/// All other errors are about something else.
 fn lets_through(error: &str) -> bool {
     error.starts_with("0x2200:")
 }
 
-/// What the measured account must be refused, each with its name. The role is one that nobody has: the server looks at
-/// the rights first, and an account that has them is told that there is no such role.
+/// Statements that the measured account must be refused, each with its name. The role does not exist: the server checks
+/// rights first, and then reports to an account that has them that there is no such role.
 fn forbidden() -> [(&'static str, String); 2] {
     let nobody = Secret::random_text(16);
     [

@@ -1,4 +1,4 @@
-//! Does the audit log hold every request that it must, and none that it must not?
+//! Does the audit log hold every request that it must hold, and no other?
 
 use std::time::Duration;
 
@@ -26,8 +26,8 @@ const ELSEWHERE: &str = "in the logs that its process has open there is none: th
 /// Sends requests of each kind from several sessions at once and counts the records about the measured table in the
 /// audit log: nothing else uses it then. Id `audit-complete`.
 ///
-/// Both kinds of log hold a record as the same text, so both are counted alike; of a prepared statement that is its
-/// text without its values, so a single request cannot be distinguished from another of its kind.
+/// Both kinds of log hold a record as the same text, so both are counted alike. For a prepared statement that is its
+/// text without values, so a single request cannot be distinguished from others of its kind.
 pub struct AuditComplete {
     categories: String,
 }
@@ -38,7 +38,7 @@ impl AuditComplete {
         Self { categories: categories.to_owned() }
     }
 
-    /// What must be in the log of what was sent.
+    /// Which of the sent requests must be in the log.
     fn expected(&self, sent: &Counts) -> Counts {
         let has = |category: &str| self.categories.split(',').any(|known| known == category);
         let mut expected = sent.clone();
@@ -109,7 +109,7 @@ mod tests {
     #[test]
     fn records_are_counted_by_verb() {
         assert_eq!(describe(&count(LOG, MARK)), "INSERT 1, SELECT 1");
-        // In the binary log no line ends a record, but bytes of no text.
+        // In the binary log a record does not end with a line break, but with bytes that are not text.
         let binary = LOG.replace('\n', "\u{fffd}\0\u{fffd}");
         assert_eq!(describe(&count(&binary, MARK)), "INSERT 1, SELECT 1");
     }

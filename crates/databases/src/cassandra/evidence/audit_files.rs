@@ -1,8 +1,9 @@
-//! The files that an audit log may be in, and what comes into them.
+//! The files that may hold an audit log, and what is added to them.
 //!
-//! Of a node that Tithe launched they are known. Another node tells nobody where its audit log goes: lines of text go
-//! where its logback says, a binary queue into whatever folder `nodetool` named. So they are those beside the logs that
-//! its process has open, where it is on this machine; a log that goes to syslog is not among them.
+//! For a node that Tithe launched they are known. Another node does not report where its audit log goes: text goes
+//! where its logback configuration says, a binary queue into the folder that `nodetool` named. So Tithe takes the files
+//! besides the ordinary logs that its process has open, if it runs on this machine. A log that goes to syslog is not
+//! among them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -76,23 +77,23 @@ fn open_logs(process: i32) -> Vec<PathBuf> {
     opened.chain(mapped).filter(|path| is_log(path)).collect()
 }
 
-/// True for a text log, and for a part of a binary queue (`.cq4`, and its table of contents `.cq4t`); the commit log
-/// has a text log's ending.
+/// True for a text log, and for a part of a binary queue (`.cq4`, and its table of contents `.cq4t`). The commit log
+/// has the same suffix as a text log.
 fn is_log(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ending = path.extension().unwrap_or_default();
     ["log", "cq4", "cq4t"].iter().any(|known| ending == *known) && !name.starts_with("CommitLog-")
 }
 
-/// The logs from a moment on, by the numbers of their files, which a rotation does not change. A binary log is made
-/// large at once and filled from its start: what counts is how far it is filled.
+/// The logs from a moment on, by their inode numbers, which a rotation does not change. A binary log is created at its
+/// full size and filled from its start: the filled part counts.
 pub struct Growth {
     files: AuditFiles,
     filled: BTreeMap<u64, u64>,
 }
 
 impl Growth {
-    /// Begins with the logs as they are now; why they cannot be read where they cannot.
+    /// Starts with the logs as they are now, or returns why they cannot be read.
     ///
     /// # Errors
     /// When a file that is there cannot be read.
@@ -109,7 +110,7 @@ impl Growth {
         Ok(if filled.is_empty() { Err(NO_LOG.to_owned()) } else { Ok(Self { files, filled }) })
     }
 
-    /// What came since, and whether some of it may be gone with a file.
+    /// What was added since, and whether some of it may be lost with a removed file.
     ///
     /// # Errors
     /// When a file that is there cannot be read.
@@ -129,7 +130,7 @@ impl Growth {
         Ok(Gained { text, doubt: (is_cut || !gone.is_empty()).then_some(ROTATED) })
     }
 
-    /// True if a reader who sees no record cannot know that none was written.
+    /// True if missing records do not prove that none was written.
     pub fn may_miss(&self) -> bool {
         matches!(self.files, AuditFiles::Open(..))
     }

@@ -1,23 +1,23 @@
-//! Does the server remember passwords, roles and rights as the arm says?
+//! Does the server cache passwords, roles and rights as the arm requests?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::cassandra::store::{administrator, settings};
 
-/// Settings that say how long what was looked up is remembered: 2 s where nothing is said.
+/// Settings for how long lookups are cached; the default is 2 s.
 pub const VALIDITIES: [&str; 3] = ["credentials_validity", "permissions_validity", "roles_validity"];
 
-/// Reads the server's own view of how long it remembers. Without caching all of it must be 0, with caching none of it.
-/// Id `auth-caching`.
+/// Reads the server's own values for how long it caches. Without caching all must be 0, with caching none may be 0. Id
+/// `auth-caching`.
 pub struct Caching {
-    /// What the arm asks for.
+    /// What the arm requests.
     pub asked: bool,
 }
 
 impl Check for Caching {
     fn entry(&self) -> CheckEntry {
-        // A plain server has the product's own values, which are those of an arm with caching: it can be no control.
+        // A plain server has the product's defaults, which are those of an arm with caching, so it cannot be a control.
         CheckEntry::claim("auth-caching").own_control()
     }
 

@@ -22,9 +22,9 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 /// The head of a segment fits into this.
 const HEAD_BYTES: u64 = 1024;
 
-/// Writes canaries and looks for them in the commit log until the server has written it after them: an encrypted log is
-/// filled in the server's memory first, and would hold nothing of them for that reason alone, where one in the clear is
-/// mapped and holds them at once. Beside that every segment's head must name the cipher. Id `commitlog-encrypted`.
+/// Writes canaries and searches for them in the commit log until the server has written past them. An encrypted log is
+/// first filled in memory, so early reads would not find canaries there in any case; a plaintext log is mapped and
+/// holds them at once. In addition, every segment's header must name the cipher. Id `commitlog-encrypted`.
 pub struct CommitlogEncrypted {
     cipher: String,
 }
@@ -58,7 +58,7 @@ impl Check for CommitlogEncrypted {
         let tokens = canaries.tokens(&Targets::Everything);
         let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
         let report = loop {
-            // Looked at before the log is: what is written in between is not taken for what was checked.
+            // Checked before the log is read: what is written in between does not count as checked.
             let written = segments(context).iter().any(|file| written_since(&file.path, after));
             let report = scan(&needles, segments(context));
             if report.total().hits() > 0 {
@@ -87,7 +87,7 @@ impl Check for CommitlogEncrypted {
     }
 }
 
-/// What the `heads` of all segments say, of which `seen` was seen before: every one of them must name the cipher.
+/// The result from the `heads` of all segments, with `seen` from before: every one of them must name the cipher.
 fn judged(seen: &str, cipher: &str, heads: &[String]) -> Observation {
     let wanted = format!("\"encCipher\":\"{cipher}\"");
     let (count, all) = (heads.iter().filter(|head| head.contains(&wanted)).count(), heads.len());
@@ -95,7 +95,7 @@ fn judged(seen: &str, cipher: &str, heads: &[String]) -> Observation {
     if count == all && count > 0 { Observation::Protected(seen) } else { Observation::Exposed(seen) }
 }
 
-/// Segments of the commit log of every node; not the hints, which lie beside them.
+/// Segments of the commit log of every node; not the hints next to them.
 fn segments(context: &CheckContext<'_>) -> Vec<File> {
     files_of(context.server, Places::JOURNAL).into_iter().filter(|file| is_segment(&file.path)).collect()
 }
@@ -109,8 +109,8 @@ fn written_since(path: &Path, moment: SystemTime) -> bool {
     fs::metadata(path).and_then(|metadata| metadata.modified()).is_ok_and(|modified| modified > moment)
 }
 
-/// The head of a segment, as text: it is in the clear, with the cipher and the name of the key. A segment that was made
-/// in advance and not begun has none.
+/// The header of a segment, as text. It is in plaintext, with the cipher and the name of the key. A segment that was
+/// allocated and not started has none.
 fn head(path: &Path) -> String {
     let mut bytes = Vec::new();
     let read = fs::File::open(path).and_then(|file| file.take(HEAD_BYTES).read_to_end(&mut bytes));
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(judged(&[&right, &other]), Observation::Exposed(said(1, 2)));
         assert_eq!(judged(&[&right, &none]), Observation::Exposed(said(1, 2)));
         assert_eq!(judged(&[&other]), Observation::Exposed(said(0, 1)));
-        // Segments that went away meanwhile prove nothing.
+        // Segments that were removed in the meantime prove nothing.
         assert_eq!(judged(&[]), Observation::Exposed(said(0, 0)));
     }
 

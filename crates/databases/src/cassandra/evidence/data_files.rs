@@ -6,8 +6,8 @@ use tithe_plugin::{
     evidence::{Check, CheckContext, CheckEntry},
 };
 
-/// Looks for canaries in the data files (SSTables). No claim: open-source Cassandra does not encrypt them, and readers
-/// who are offered "transparent data encryption" should see what that leaves open. Id `data-files-clear`.
+/// Searches for canaries in the data files (SSTables). No claim: open-source Cassandra does not encrypt them, and users
+/// who are offered "transparent data encryption" should see what it leaves open. Id `data-files-clear`.
 pub struct DataFilesClear(DiskCanary);
 
 impl DataFilesClear {

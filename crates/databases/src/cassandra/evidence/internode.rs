@@ -20,13 +20,13 @@ use crate::{
     target::{Authority, Tls},
 };
 
-/// Knocks at the port between nodes of every node: TLS with the run's own certificate must be taken, without one it
-/// must be refused, which is only seen by reading after the handshake. Where there are several nodes, the server's log
-/// must tell of connections among them, and all of them must be encrypted. That no node is taken without TLS is the
-/// server's word: `optional` must be off. Id `internode-tls`.
+/// Connects to the internode port of every node. TLS with the run's own certificate must be accepted; without a
+/// certificate it must be refused, which only shows in a read after the handshake. If there are several nodes, the
+/// server's log must report connections between them, all encrypted. For the claim that no node is accepted without
+/// TLS, the server's setting is used: `optional` must be off. Id `internode-tls`.
 pub struct Internode;
 
-/// What the log says of a connection between nodes.
+/// The log's text about a connection between nodes.
 const ESTABLISHED: &str = "messaging connection established";
 /// And if it is TLS.
 const ENCRYPTED: &str = "encryption = encrypted";
@@ -69,15 +69,15 @@ impl Check for Internode {
     }
 }
 
-/// Speaks TLS to a node's port and waits for what it says to that. A node that takes the certificate waits for a
-/// message, for as long as it is let; one that does not says so at once.
+/// Connects to a node's port with TLS and waits for its answer. A node that accepts the certificate waits for a message
+/// without a limit; one that does not accept it answers at once.
 fn knock(context: &CheckContext<'_>, host: &str, port: u16, with_certificate: bool) -> Result<(), Fault> {
     let credentials = &context.setup.credentials;
     let tls = Tls {
         authority: Authority::Of(credentials.authority.clone()),
         server_name: None,
         versions: vec![TlsVersion::V1_3],
-        // A node shows the certificate that it serves with.
+        // A node uses its server certificate as client, too.
         identity: with_certificate.then(|| (credentials.server_certificate.clone(), credentials.server_key.clone())),
         resumption: false,
         suite: None,
@@ -96,7 +96,7 @@ fn knock(context: &CheckContext<'_>, host: &str, port: u16, with_certificate: bo
     Ok(())
 }
 
-/// How many connections between nodes the logs tell of: encrypted ones, and all.
+/// How many connections between nodes the logs report: encrypted ones, and all.
 fn connections(context: &CheckContext<'_>) -> Result<(usize, usize), Fault> {
     let mut counts = (0, 0);
     for log in context.server.paths.logs.iter().filter(|log| log.is_file()) {

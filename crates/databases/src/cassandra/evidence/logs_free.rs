@@ -1,4 +1,4 @@
-//! What Cassandra's logs repeat: the shared check, with Cassandra's way of writing a token into its log.
+//! Do Cassandra's logs repeat values? The shared check, with Cassandra's way of writing a token into its log.
 
 use tithe_machine::fault::Fault;
 use tithe_model::record::Role;
@@ -13,13 +13,14 @@ use crate::cassandra::{
     target::of_clients,
 };
 
-/// For logs that are meant to tell who did what: that they tell the values too is not a failure, but good to know.
+/// For logs that are meant to record who did what. If they hold the values too, that is not a failure, but worth
+/// knowing.
 pub fn disclosure() -> LogsFree {
     LogsFree::new(Role::Disclosure, Targets::Everything, plant)
 }
 
-/// Makes the server log `token`: as the key in a read and in a write that were not prepared, one of which every audit
-/// log keeps.
+/// Makes the server log `token`: as the key in a read and in a write without preparation, at least one of which every
+/// audit log keeps.
 ///
 /// # Errors
 /// The server's error.

@@ -37,18 +37,18 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     others: |context| Ok(Whole::of("system_views.settings", beside(context).map_err(named)?)),
 };
 
-/// What claims by name ask of Cassandra.
+/// How Cassandra answers the claims that are checked by name.
 pub static CLAIMS: Probes = Probes { password: Some(|| Box::new(PasswordAsked(&PROBES))), count_in_log: None };
 
-/// The port that speaks plaintext beside one for TLS alone, by what the server says of both: `native_transport_port`
-/// and `native_transport_port_ssl`. `?` where it says nothing of the first; `None` where there is one port.
+/// The plaintext port, in addition to one for TLS alone, from the server's settings `native_transport_port` and
+/// `native_transport_port_ssl`. `?` if the first is not reported; `None` if there is only one port.
 pub fn plaintext_port<'a>(plain: Option<&'a str>, tls: Option<&str>) -> Option<&'a str> {
     let set = |port: &&str| !matches!(*port, "" | "null");
     let (plain, tls) = (plain.filter(set), tls.filter(set)?);
     (plain != Some(tls)).then_some(plain.unwrap_or("?"))
 }
 
-/// A port for plaintext beside one for TLS. At one port the server asks for TLS before any login.
+/// A port for plaintext in addition to one for TLS. With one port the server requires TLS before any login.
 fn beside(context: &CheckContext<'_>) -> Result<Vec<Exception>, Fault> {
     let mut session = administrator(context.server, context.setup)?;
     let mut setting = |name: &str| -> Result<Option<String>, Fault> {
@@ -62,7 +62,7 @@ fn beside(context: &CheckContext<'_>) -> Result<Vec<Exception>, Fault> {
     Ok(port.map(exception).into_iter().collect())
 }
 
-/// Opens and closes one connection, with something read in between; returns the method of authentication.
+/// Opens and closes one connection, with a read in between; returns the method of authentication.
 ///
 /// # Errors
 /// A refusal of either side, or a broken connection.
@@ -80,7 +80,7 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
     open(&target.in_plaintext())
 }
 
-/// The table's name as the audit log has it.
+/// The table's name as written in the audit log.
 fn audited(context: &CheckContext<'_>) -> Result<String, Fault> {
     let keyspace = of_clients(context.server, context.setup)?.database;
     Ok(format!("|ks:{keyspace}|scope:{}|", context.table.name))

@@ -1,14 +1,14 @@
-//! What a Cassandra records of its clients, and which files values reach.
+//! What a Cassandra records of its clients, and which files hold values.
 
 use tithe_plugin::{evidence::Check, matrix::State, recording::Recording};
 
 use super::{Settings, management_port, value};
 use crate::{cassandra::evidence::audit_complete::AuditComplete, findings, inspect::Judgement};
 
-/// Keyspaces that every node leaves out by itself: what it reads of itself.
+/// Keyspaces that every node leaves out by default: its own reads of its own tables.
 const OWN: &str = "system,system_schema,system_virtual_schema";
 
-/// Settings by which the audit log leaves something out.
+/// Settings with which the audit log leaves something out.
 const FILTERS: [&str; 6] = [
     "included_categories",
     "excluded_categories",
@@ -18,8 +18,8 @@ const FILTERS: [&str; 6] = [
     "excluded_users",
 ];
 
-/// The audit log. The settings say how the node was started; anyone who reaches its management port switches the log or
-/// its filters over, and they say the same as before (seen with 4.1 and 5.0).
+/// The audit log. The settings show how the node was started. Anyone who reaches its management port can switch the log
+/// or its filters, and the settings do not change (seen with 4.1 and 5.0).
 pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement {
     let of = |part: &str| value(settings, "audit_logging_options", part);
     let left_out: Vec<String> = FILTERS
@@ -83,14 +83,14 @@ fn logger_set(settings: &Settings) -> String {
     name.rsplit('.').next().unwrap_or_default().to_owned()
 }
 
-/// The same where the audit log records; `None` if nothing is recorded.
+/// The same if the audit log records; `None` if nothing is recorded.
 fn logger(settings: &Settings) -> Option<String> {
     let is_on = value(settings, "audit_logging_options", "enabled") == "true";
     Some(logger_set(settings)).filter(|name| is_on && name != "NoOpAuditLogger")
 }
 
-/// What canaries are to show of the audit log: all requests but those of categories that its settings leave out. `None`
-/// if they say that nothing is recorded.
+/// What canaries must show in the audit log: all requests except those of categories that its settings leave out.
+/// `None` if the settings record nothing.
 pub fn canary(settings: &Settings) -> Option<Box<dyn Check>> {
     let of = |part: &str| value(settings, "audit_logging_options", part);
     let names = |part: &str| of(part).split(',').map(|name| name.trim().to_ascii_uppercase()).collect::<Vec<_>>();
@@ -103,7 +103,7 @@ pub fn canary(settings: &Settings) -> Option<Box<dyn Check>> {
     is_on.then(|| Box::new(AuditComplete::new(&categories.join(","))) as Box<dyn Check>)
 }
 
-/// What repeats values in the clear. Both logs are switched without a trace in the settings.
+/// Recorders that repeat values in plaintext. Both logs can be switched without a trace in the settings.
 pub fn of_values(settings: &Settings) -> Recording {
     let mut repeats = Vec::new();
     if logger(settings).is_some() {
@@ -125,7 +125,7 @@ fn queries(settings: &Settings) -> String {
     )
 }
 
-/// Files that values reach, and the key of those that are encrypted.
+/// Files that hold values, and the key of the encrypted ones.
 pub fn at_rest(settings: &Settings) -> Judgement {
     let of = |part: &str| value(settings, "transparent_data_encryption_options", part);
     let setting = |name: &str| settings.get(name).map_or("?", String::as_str);

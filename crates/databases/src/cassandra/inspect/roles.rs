@@ -11,10 +11,10 @@ use crate::{
 
 /// The role that every installation begins with, and its password.
 const FIRST: &str = "cassandra";
-/// Who may do something to all roles.
+/// The resource name for all roles.
 const ALL_ROLES: &str = "all roles";
 
-/// What an account needs to read the roles.
+/// The right that an account needs to read the roles.
 pub const RIGHT: &str = "the account needs GRANT SELECT ON KEYSPACE system_auth";
 
 /// The roles of a cluster.
@@ -23,7 +23,7 @@ pub struct Roles {
     roles: Vec<Role>,
     /// A role, and one that it was granted to.
     members: Vec<(String, String)>,
-    /// A role, what it may do something with, and what it may do.
+    /// A role, the resource, and the permissions on it.
     permissions: Vec<(String, String, Vec<String>)>,
 }
 
@@ -44,8 +44,8 @@ impl Roles {
     /// # Errors
     /// The server's error.
     pub fn read(connection: &mut CqlConnection) -> Result<Self, Fault> {
-        // When a hash was written says that there is one, and of the first role whether it is still the first one: the
-        // server writes that at time 0. No hash is asked for.
+        // The write time of a hash shows that it exists and, for the default role, whether it is still the default: the
+        // server writes that at time 0. The hash itself is not read.
         let statement = "SELECT role, can_login, is_superuser, WRITETIME(salted_hash) FROM system_auth.roles";
         let text = |value: Option<&[u8]>| String::from_utf8_lossy(value.unwrap_or_default()).into_owned();
         let rows = connection.run(statement)?;
@@ -72,13 +72,13 @@ impl Roles {
         Ok(Self { roles, members, permissions: permissions.collect() })
     }
 
-    /// The first role, where it comes with the password that everybody knows.
+    /// The default role, if it still has the default password.
     pub fn untouched(&self) -> Option<&str> {
         let first = self.roles.iter().find(|role| role.name == FIRST && role.may_log_in && role.is_untouched);
         first.map(|role| role.name.as_str())
     }
 
-    /// Who becomes whom.
+    /// Which role becomes which.
     fn reach(&self) -> Reach {
         let mut reach = Reach::default();
         for (role, member) in &self.members {
@@ -102,7 +102,7 @@ impl Roles {
         reach
     }
 
-    /// Who may do everything, of those that somebody can log in as; where `by_password`, of those with a password.
+    /// Which roles can do everything, of those that can log in; with `by_password`, of those that have a password.
     pub fn judge(&self, by_password: bool) -> Judgement {
         let mut reach = self.reach();
         let ways = reach.ways(self.roles.iter().filter(|role| role.is_superuser).map(|role| role.name.as_str()));
@@ -131,7 +131,7 @@ impl Roles {
     }
 }
 
-/// A set of texts as the protocol has it: their number, and each with its length.
+/// A set of texts in the protocol's encoding: their number, and each with its length.
 fn set(bytes: &[u8]) -> Vec<String> {
     let Some((count, mut rest)) = bytes.split_first_chunk::<4>() else { return Vec::new() };
     let mut texts = Vec::new();

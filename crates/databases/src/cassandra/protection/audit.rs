@@ -1,7 +1,7 @@
 //! The audit log, as lines of text or as a binary queue.
 //!
-//! Settings: Apache Cassandra documentation, "Audit Logging". The system's own keyspaces are not audited, as the
-//! product has it by itself.
+//! Settings: Apache Cassandra documentation, "Audit Logging". The system's own keyspaces are not audited, which is the
+//! product's default.
 
 use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},
@@ -18,7 +18,7 @@ use crate::cassandra::{
 pub struct Audit {
     entry: &'static ProtectionEntry,
     class: &'static str,
-    /// What beside the class decides what a record costs.
+    /// What else, besides the class, decides the cost of a record.
     further: &'static str,
 }
 
@@ -26,7 +26,7 @@ pub struct Audit {
 pub const FILE: Audit =
     Audit { entry: &entry("audit-file", "audit log as text (FileAuditLogger)"), class: "FileAuditLogger", further: "" };
 
-/// A binary queue in mapped files, filled by a thread of its own; requests wait rather than lose a record.
+/// A binary queue in mapped files, filled by its own thread; requests wait rather than lose a record.
 pub const BINARY: Audit = Audit {
     entry: &entry("audit-bin", "audit log as a binary queue (BinAuditLogger)"),
     class: "BinAuditLogger",

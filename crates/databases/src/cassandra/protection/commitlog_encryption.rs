@@ -1,7 +1,7 @@
 //! Encryption of the commit log.
 //!
-//! The product calls it `transparent_data_encryption_options`, which promises more than it does: commit log and hints
-//! are encrypted, data files are not, and open-source Cassandra has nothing that would encrypt them.
+//! The product calls it `transparent_data_encryption_options`, which promises more than it does. Commit log and hints
+//! are encrypted, data files are not, and open-source Cassandra cannot encrypt them.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{

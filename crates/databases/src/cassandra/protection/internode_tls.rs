@@ -5,7 +5,7 @@ use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::cassandra::{evidence::internode::Internode, launch::BETWEEN_NODES};
 
-/// `server_encryption_options` with `internode_encryption: all`: TLS 1.3, and every node shows a certificate to every
+/// `server_encryption_options` with `internode_encryption: all`: TLS 1.3, and all nodes show certificates to each
 /// other.
 pub struct InternodeTls;
 

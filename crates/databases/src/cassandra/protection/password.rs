@@ -1,4 +1,4 @@
-//! Passwords and rights, with and without remembering what was looked up.
+//! Passwords and rights, with and without cached lookups.
 
 use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},

@@ -15,8 +15,8 @@ use crate::{
     evidence::password_asked::PasswordAsked,
 };
 
-/// `auth enable`: nobody comes in without an account, and the clients' account may only read and write Tithe's keys. A
-/// login costs a hash (bcrypt) and gives out a token, which is checked with every request.
+/// `auth enable`: no client is accepted without an account, and the clients' account may only read and write Tithe's
+/// keys. A login costs a hash (bcrypt) and returns a token, which is checked with every request.
 pub struct Password;
 
 impl Protection for Password {

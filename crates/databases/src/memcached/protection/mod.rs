@@ -1,4 +1,4 @@
-//! The protections of memcached: one file, here or in `protections`, and one line in [`ALL`] each.
+//! The protections of memcached: for each one file, here or in `protections`, and one line in [`ALL`].
 
 mod auth_file;
 mod tls;

@@ -8,14 +8,14 @@ use crate::{
     tls::{self, Tls},
 };
 
-/// A server can be told the lowest version that it takes, and not the highest: 1.2 cannot be its only one.
+/// A server has a setting for the lowest version, but not for the highest: 1.2 cannot be its only one.
 static OPTIONS: [OptionEntry; 6] = {
     let mut options = tls::options("The only protocol version that either side allows.", tls::MUTUAL);
     options[0].kind = OptionKind::Choice(&["1.3"]);
     options
 };
 
-/// TLS on the only listener that the server has: plaintext has none to go to.
+/// TLS on the server's only listener: there is no listener for plaintext.
 pub static TLS: Tls = Tls {
     entry: &ProtectionEntry {
         leaves_open: "items in the server's memory; when and how much is sent.",

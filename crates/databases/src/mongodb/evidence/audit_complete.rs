@@ -1,4 +1,4 @@
-//! Does the audit log hold every operation that it must, and none that it must not?
+//! Does the audit log hold every operation that it must hold, and no other?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
@@ -18,7 +18,7 @@ pub struct AuditComplete {
 /// How MongoDB's log is reached: a file of a launched server only.
 static LOG: Log = Log { plant, served: |_| Err(NO_LOG.to_owned()) };
 
-/// Does one of each operation with `token` as the key: one of them is of a kind that is recorded.
+/// Runs one of each operation with `token` as the key: at least one of them is of a recorded kind.
 fn plant(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
     let mut session = key_value(context.connect()?)?;
     let key = token.as_bytes();
@@ -44,7 +44,7 @@ impl AuditComplete {
         Self { commands }
     }
 
-    /// What must be in the log of what was sent.
+    /// Which of the sent operations must be in the log.
     fn expected(&self, sent: &Counts) -> Counts {
         let recorded =
             |verb: &str| COMMANDS.iter().any(|(name, command)| *name == verb && self.commands.contains(command));
@@ -79,8 +79,8 @@ impl Check for AuditComplete {
 }
 
 /// Counts records of operations on keys that hold `mark`, by verb. A record is one line of JSON with the kind of event
-/// in `atype` and the command in `param` (documentation, "System Event Audit Messages"). What stands at the end without
-/// its line's end counts as nothing, and so does the planted end.
+/// in `atype` and the command in `param` (documentation, "System Event Audit Messages"). An unfinished last line is not
+/// counted, and neither is the end mark of the check.
 fn count(text: &str, mark: &str) -> Counts {
     let mut counts = Counts::new();
     let planted = format!("end-of-{mark}");

@@ -1,4 +1,4 @@
-//! Does the storage engine say that it encrypts, with the cipher asked for?
+//! Does the storage engine report that it encrypts, with the requested cipher?
 
 use mongodb::bson::{Document, doc};
 use tithe_machine::{fault::Fault, observation::Observation};
@@ -6,7 +6,7 @@ use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::mongodb::{build::at, store::administrator};
 
-/// Asks the server for the options that it runs with and for its state. Id `encryption-in-force`.
+/// Asks the server for its running options and for its state. Id `encryption-in-force`.
 pub struct EncryptionInForce {
     cipher: String,
 }
@@ -35,7 +35,7 @@ impl Check for EncryptionInForce {
     }
 }
 
-/// What answers to `getCmdLineOpts` and `serverStatus` tell of encryption with `cipher`.
+/// What the answers to `getCmdLineOpts` and `serverStatus` show about encryption with `cipher`.
 fn told(options: &Document, status: &Document, cipher: &str) -> Observation {
     let option = |name: &str| at(options, &["parsed", "security", name]).unwrap_or_else(|| "off".to_owned());
     let (on, mode) = (option("enableEncryption"), option("encryptionCipherMode"));

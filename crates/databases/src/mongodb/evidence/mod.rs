@@ -38,8 +38,8 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
     knock(&target.in_plaintext(), None)
 }
 
-/// Opens and closes one connection as `target` says, with a read in between. The driver offers every version of TLS
-/// that it knows, so versions and certificates are tried by a greeting of Tithe's own first.
+/// Opens and closes one connection for `target`, with a read in between. The driver offers every version of TLS that it
+/// knows, so versions and certificates are first tried by a greeting of Tithe's own.
 ///
 /// # Errors
 /// The refusal or the broken connection.
@@ -62,7 +62,7 @@ pub fn knock(target: &Target, mechanism: Option<mongodb::options::AuthMechanism>
 /// Where the server counts connections by version.
 const COUNTED: [(&str, &str); 2] = [("1.3", "TLSv1.3"), ("1.2", "TLSv1.2")];
 
-/// MongoDB counts its connections by version of TLS; a connection that was just opened has raised the count of its own.
+/// MongoDB counts its connections by version of TLS; a new connection has raised the count of its version.
 fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let administrator = administrator(context.server, context.setup)?;
     let counts = || -> Result<Vec<(&str, Option<String>)>, Fault> {

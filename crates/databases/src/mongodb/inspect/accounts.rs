@@ -1,7 +1,7 @@
 //! What accounts can become, by the roles that they have.
 //!
-//! Built-in roles are judged by what the documentation says of them ("Built-In Roles"), own ones by their privileges,
-//! which the server tells.
+//! Built-in roles are judged by the documentation ("Built-In Roles"), user-defined ones by their privileges, which the
+//! server reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::{
     inspect::{Judgement, named},
 };
 
-/// What an account needs to read all accounts and roles.
+/// The roles that an account needs to read all accounts and roles.
 pub const RIGHT: &str = "the account needs viewUser and viewRole on every database (userAdminAnyDatabase has them)";
 
 /// The goal of ways to every right.
@@ -23,7 +23,7 @@ const EVERYTHING: &str = "everything";
 /// That of ways to hashes of passwords.
 const HASHES: &str = "hashes";
 
-/// Built-in roles that lead to everything, and why; the first two may do everything themselves.
+/// Built-in roles that lead to all privileges, and why; the first two have them directly.
 const UNLIMITED: [(&str, &str); 6] = [
     ("root@admin", "every right"),
     ("__system@admin", "every right, meant for members alone"),
@@ -55,7 +55,7 @@ const BACKUP: &str = "backup@admin";
 /// Why it does, and own roles do.
 const READS_HASHES: &str = "find on admin.system.users";
 
-/// Roles that are asked for at a time.
+/// How many roles are requested at a time.
 const AT_A_TIME: usize = 200;
 
 /// Accounts and the roles that they have, all by name and database: `app@shop`.
@@ -80,7 +80,7 @@ struct Role {
     privileges: Vec<Privilege>,
 }
 
-/// Some actions on a resource. Empty names stand for all databases, and for all collections but those of the system.
+/// Some actions on a resource. Empty names mean all databases, and all collections except those of the system.
 #[derive(Debug)]
 struct Privilege {
     any_resource: bool,
@@ -107,7 +107,7 @@ impl Accounts {
                 roles
                     .extend(documents(&told, "roles").filter_map(|role| Some((name(role, "role")?, Role::read(role)))));
             }
-            // One that the server does not tell is asked for once.
+            // A role that the server does not return is requested once.
             for name in own {
                 roles.entry(name).or_default();
             }
@@ -128,7 +128,7 @@ impl Accounts {
         old.map(|user| format!("`{}`", user.name)).collect()
     }
 
-    /// Who becomes whom, and who gets to one of the goals.
+    /// Which account becomes which, and which reaches one of the goals.
     fn reach(&self) -> Reach {
         let mut reach = Reach::default();
         for (role, reason) in UNLIMITED {
@@ -159,7 +159,7 @@ impl Accounts {
         reach
     }
 
-    /// Who may do everything, and who reads hashes of passwords.
+    /// Which accounts have all privileges, and which read password hashes.
     pub fn judge(&self) -> Judgement {
         let mut reach = self.reach();
         let all = self.users.len();
@@ -210,7 +210,7 @@ fn account(name: &str) -> String {
     format!("account {name}")
 }
 
-/// All accounts of `database`, or of all databases where it is empty.
+/// All accounts of `database`, or of all databases if it is empty.
 fn all_of(database: &str) -> String {
     if database.is_empty() { "all accounts".to_owned() } else { format!("accounts of {database}") }
 }
@@ -227,7 +227,7 @@ fn of_name(name: &str) -> Option<Document> {
     Some(doc! { "role": role, "db": database })
 }
 
-/// Name and database of a user or role, as `kind` says.
+/// Name and database of a user or role; `kind` selects which.
 fn name(document: &Document, kind: &str) -> Option<String> {
     Some(format!("{}@{}", document.get_str(kind).ok()?, document.get_str("db").ok()?))
 }
@@ -271,7 +271,7 @@ impl Privilege {
         self.actions.contains("anyAction") || actions.iter().any(|action| self.actions.contains(*action))
     }
 
-    /// The database whose accounts or roles `action` is about; empty for all of them.
+    /// The database whose accounts or roles `action` applies to; empty for all of them.
     fn database_if(&self, action: &str) -> Option<&str> {
         let database = match (self.any_resource, self.database.as_deref(), self.collection.as_deref()) {
             (true, ..) => "",
@@ -281,7 +281,7 @@ impl Privilege {
         self.may(&[action]).then_some(database)
     }
 
-    /// True if it is about the collection of accounts, in which one of `actions` is allowed.
+    /// True if it applies to the collection of accounts, and allows one of `actions` there.
     fn on_accounts(&self, actions: &[&str]) -> bool {
         let covers = self.any_resource
             || matches!(self.database.as_deref(), Some("admin" | ""))
@@ -310,7 +310,7 @@ mod tests {
 
     use super::*;
 
-    /// Accounts as `name: role role`, and own roles as `name: role role / actions on database.collection`.
+    /// Accounts as `name: role role`, and user-defined roles as `name: role role / actions on database.collection`.
     fn judged(users: &[&str], roles: &[&str]) -> String {
         let pair = |text: &str| {
             let (name, rest) = text.split_once(": ").expect("a name");

@@ -29,16 +29,15 @@ use crate::{
 pub struct Entrance {
     target: Target,
     mechanism: Option<AuthMechanism>,
-    /// `none` where nobody was asked, [`NOT_IN`] where only the localhost exception serves the connection.
+    /// `none` if no login was required, [`NOT_IN`] if only the localhost exception serves the connection.
     method: String,
 }
 
-/// The method of a connection that came without an account to a server that asks for one.
+/// The method of a connection without an account to a server that requires one.
 const NOT_IN: &str = "no account";
 
 impl Entrance {
-    /// Comes in as the user's URL says, or learns that without an account nobody comes in but by the localhost
-    /// exception.
+    /// Logs in as the user's URL says. Without an account, it finds out whether only the localhost exception serves it.
     ///
     /// # Errors
     /// As [`knock`].
@@ -84,16 +83,16 @@ impl Entrance {
         }
     }
 
-    /// Whether somebody on the server's own machine may make the first account. `None` if it was not tried: a server
-    /// that asks nobody, or one elsewhere.
+    /// Whether any user on the server's own machine may create the first account. `None` if it was not tried: the
+    /// server requires no login, or is on another machine.
     pub fn localhost_exception(&self) -> Option<Result<bool, Fault>> {
         let near = ["127.0.0.1", "::1", "localhost"].contains(&self.target.host.as_str());
         (near && self.method != "none").then(|| localhost_exception(&self.target))
     }
 }
 
-/// Asks without an account for something that only this exception serves to one who has none: whether there is a
-/// replica set. It changes nothing.
+/// Sends, without an account, a request that is only served by this exception: whether there is a replica set. It
+/// changes nothing.
 fn localhost_exception(target: &Target) -> Result<bool, Fault> {
     let anonymous = Target { password: None, must_ask: false, ..target.without_certificate() };
     match Link::new(direct(&anonymous, None))?.admin(doc! { "replSetGetStatus": 1 }) {
@@ -105,10 +104,10 @@ fn localhost_exception(target: &Target) -> Result<bool, Fault> {
     }
 }
 
-/// What is to be done about most of what gets round.
+/// The remedy for most of the bypasses.
 const REMEDY: &str = "mend the option, and start the server again";
 
-/// What options and accounts say of everybody.
+/// What options and accounts show about all clients.
 ///
 /// # Errors
 /// Why the server does not say how it was started.
@@ -135,7 +134,7 @@ pub fn rules(
         Rules { read: format!("getCmdLineOpts: security.authorization = {words}"), remedy: REMEDY, ..Rules::default() };
     match (authorization.as_deref(), by_members) {
         (Some("enabled"), _) => {}
-        // Members that prove who they are to each other: clients must, too.
+        // If members authenticate to each other, clients must authenticate too.
         (None, true) => rules.read.push_str(", and members authenticate each other, which asks clients as well"),
         (Some(value), false) => {
             rules.exceptions.push(format!("security.authorization is {value}"));
@@ -175,7 +174,7 @@ fn of_methods(options: &Options, rules: &mut Rules) -> Result<(), Fault> {
     Ok(())
 }
 
-/// A server without accounts lets any user of its machine make the first one.
+/// A server without accounts lets any user of its machine create the first one.
 fn of_exception(accounts: &Result<Accounts, Fault>, exception: Option<Result<bool, Fault>>, rules: &mut Rules) {
     let none = accounts.as_ref().is_ok_and(Accounts::is_empty);
     match exception {

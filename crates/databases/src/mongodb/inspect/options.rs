@@ -1,14 +1,14 @@
-//! How a server was started, and what of it has changed since.
+//! How a server was started, and what has changed since.
 
 use mongodb::bson::{Bson, Document, doc};
 use tithe_machine::fault::Fault;
 
 use super::super::{build::at, link::Link};
 
-/// What an account needs to read both.
+/// The role that an account needs to read both.
 pub const RIGHT: &str = "the account needs the role clusterMonitor";
 
-/// What a server says of itself, or why it does not.
+/// What a server reports about itself, or why it does not.
 pub struct Options {
     /// `getCmdLineOpts`: options of the command line and of the configuration file.
     pub started: Result<Document, Fault>,
@@ -16,7 +16,7 @@ pub struct Options {
     pub running: Result<Document, Fault>,
 }
 
-/// Parameters that are asked for. A server leaves out those that it does not have.
+/// Requested parameters. A server leaves out those that it does not have.
 const PARAMETERS: [&str; 3] = ["tlsMode", "authenticationMechanisms", "auditAuthorizationSuccess"];
 
 impl Options {
@@ -48,7 +48,7 @@ impl Options {
     /// The parameter `name` as it is now, or as the server was started with it.
     ///
     /// # Errors
-    /// As [`Options::option`], where neither can be read.
+    /// As [`Options::option`], if neither can be read.
     pub fn parameter(&self, name: &str) -> Result<Option<String>, Fault> {
         match self.running.as_ref().ok().and_then(|running| at(running, &[name])) {
             Some(value) => Ok(Some(value)),
@@ -56,8 +56,8 @@ impl Options {
         }
     }
 
-    /// How TLS is asked for now (`net.tls.mode`). While a server runs, `tlsMode` makes it stricter, and the options say
-    /// the same as before.
+    /// The current TLS mode (`net.tls.mode`). While a server runs, `tlsMode` can make it stricter; the options do not
+    /// show that.
     ///
     /// # Errors
     /// As [`Options::option`].
@@ -77,7 +77,7 @@ impl Options {
         }
     }
 
-    /// The option of TLS at `path`, by the new name or, before 4.2, by the old one.
+    /// The TLS option at `path`, by the new name or, before 4.2, by the old one.
     ///
     /// # Errors
     /// As [`Options::option`].
@@ -88,11 +88,11 @@ impl Options {
     }
 }
 
-/// How TLS is asked for.
+/// The TLS mode.
 pub struct TlsMode {
     /// `disabled`, `allowTLS`, `preferTLS`, `requireTLS`; `None` if nothing is set.
     pub mode: Option<String>,
-    /// What was read.
+    /// The text that was read.
     pub read: String,
 }
 

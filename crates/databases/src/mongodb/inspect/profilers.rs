@@ -1,4 +1,4 @@
-//! What the profilers of single databases record now, whatever the server was started with.
+//! What the profilers of single databases record now, however the server was started.
 
 use mongodb::bson::{Document, doc};
 use tithe_machine::fault::Fault;
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::inspect::named;
 
-/// Databases that are asked, each by a command of its own.
+/// How many databases are queried, each by its own command.
 const MOST: usize = 1000;
 
 /// The profilers of all databases that the account may ask.
@@ -19,7 +19,8 @@ pub struct Profilers {
     every: Vec<String>,
     /// Databases in which slow ones are.
     slow: Vec<String>,
-    /// From how many ms on a command is slow, for profilers and for the log; `None` if no database said so.
+    /// The duration from which on a command is slow, for profilers and for the log, ms; `None` if no database reported
+    /// it.
     pub slow_ms: Option<i64>,
     /// What was not judged.
     pub doubt: Option<String>,
@@ -39,7 +40,7 @@ impl Profilers {
         Self::of(told, names.len().saturating_sub(MOST))
     }
 
-    /// By what each database has `told`; `more` were not asked.
+    /// From what each database has `told`; `more` were not queried.
     fn of<'a>(told: impl Iterator<Item = (&'a str, Result<Document, Fault>)>, more: usize) -> Self {
         let mut all = Self::default();
         let (mut unseen, mut refusal) = (more, None);
@@ -89,7 +90,7 @@ impl Profilers {
     }
 }
 
-/// The words of `fault`, with the right that would do where one lacks.
+/// The text of `fault`, with the right that would help if one is missing.
 fn why(fault: &Fault) -> String {
     match fault {
         Fault::Refused(_) => format!("{fault}: {RIGHT}"),

@@ -1,4 +1,4 @@
-//! What a MongoDB records of its clients, and which files values reach.
+//! What a MongoDB records of its clients, and which files hold values.
 
 use mongodb::bson::doc;
 use tithe_machine::fault::Fault;
@@ -17,7 +17,7 @@ use crate::{
     inspect::Judgement,
 };
 
-/// Filter and successes, where the audit log is set up while the server runs (from 5.0 on).
+/// Filter and successes, if the audit log is configured at run time (from 5.0 on).
 pub type Runtime = Result<(Option<String>, Option<String>), Fault>;
 
 /// Asks for them.
@@ -27,8 +27,8 @@ pub fn runtime(link: &Link) -> Runtime {
     Ok((filter, at(&told, &["auditAuthorizationSuccess"])))
 }
 
-/// The audit log. Reads and writes are recorded by the check of their rights, of which only those that fail are
-/// recorded unless `auditAuthorizationSuccess` says otherwise.
+/// The audit log. Reads and writes are recorded by the check of their rights. Only failed checks are recorded unless
+/// `auditAuthorizationSuccess` is set.
 ///
 /// # Errors
 /// Why the server does not say how it was started.
@@ -97,7 +97,7 @@ pub fn repeated(judged: Judgement, options: &Options, profilers: &Profilers) -> 
     if every { judged.found(&MONGODB_REST_REPEATS_VALUES) } else { judged }
 }
 
-/// What repeats values in the clear.
+/// Recorders that repeat values in plaintext.
 pub fn of_values(options: &Options, profilers: &Profilers) -> Recording {
     let mut doubts: Vec<String> = profilers.doubt.iter().cloned().collect();
     let repeats = match &options.started {
@@ -110,7 +110,7 @@ pub fn of_values(options: &Options, profilers: &Profilers) -> Recording {
     Recording { repeats, doubts }
 }
 
-/// Which logs repeat values in the clear, and whether one of them does so for every command.
+/// Which logs repeat values in plaintext, and whether one of them does so for every command.
 fn repeats(options: &Options, profilers: &Profilers) -> (Vec<String>, bool) {
     let of = |path: &[&str]| options.option(path).ok().flatten();
     let redacted = of(&["security", "redactClientLogData"]).as_deref() == Some("true");

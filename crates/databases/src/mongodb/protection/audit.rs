@@ -1,8 +1,8 @@
 //! The audit log, with a filter by kind of operation.
 //!
 //! Settings: MongoDB documentation, "Auditing" and "Configure Audit Filters". An operation is recorded by the check of
-//! its rights (`authCheck`), which must be told to record successes too. The kinds are those of a published report on a
-//! managed MongoDB: inserts, updates and queries.
+//! its rights (`authCheck`), which must be configured to record successes too. The kinds are those of a published
+//! report on a managed MongoDB: inserts, updates and queries.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{

@@ -1,7 +1,7 @@
 //! Encryption at rest by the storage engine, with a key from a file.
 //!
-//! Settings: MongoDB documentation, "Encryption at Rest"; Percona's server has the same ones. Each database has a key
-//! of its own, which the key of the file wraps. Data files and journal are encrypted.
+//! Settings: MongoDB documentation, "Encryption at Rest"; Percona's server has the same ones. Each database has its own
+//! key, which is encrypted with the key from the file. Data files and journal are encrypted.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{

@@ -12,8 +12,8 @@ use tithe_plugin::{
 
 use crate::{evidence::password_asked::PasswordAsked, mongodb::evidence::PROBES};
 
-/// SCRAM (RFC 5802) with accounts that have rights: the clients' may read and write Tithe's database only. The proof
-/// costs at connecting, the rights are checked with each command.
+/// SCRAM (RFC 5802) with accounts that have rights: the clients' account may only read and write Tithe's database. The
+/// proof costs time at each connection; the rights are checked with each command.
 pub struct Scram;
 
 impl Protection for Scram {

@@ -25,7 +25,7 @@ fn shown(setup: &Setup) -> String {
     test_setup::shown(&launch(&install(), setup, &Place::on_loopback("/run/arm", 27018)), setup)
 }
 
-/// The lines that `protections` take away from a plain server and add to it.
+/// The lines that `protections` remove from a plain server's files and add to them.
 fn check(protections: &[experiment::Protection], expect: Expect) {
     let mut setup = plain();
     test_setup::apply(ALL, protections, &mut setup);

@@ -22,15 +22,14 @@ use crate::redis::{
     target::of_administrator,
 };
 
-/// How long a write may take into the file with `everysec`: Redis holds writes back for at most two seconds while the
+/// How long a write may take to reach the file with `everysec`: Redis delays writes for at most two seconds while the
 /// disk is busy (documentation, "Redis persistence").
 const EVERYSEC_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// Writes canaries and looks for all of them in the append-only file: at once with `always`, within
+/// Writes canaries and searches for all of them in the append-only file: at once with `always`, within
 /// [`EVERYSEC_TIMEOUT`] with `everysec`. Asks the server for its settings. Id `aof-written`.
 ///
-/// That the disk has been told to keep what was written (`fsync`) cannot be seen from outside; the server's word is
-/// quoted for it.
+/// Whether the data was synced to disk (`fsync`) cannot be seen from outside; the server's own report is quoted for it.
 pub struct AofWritten {
     fsync: &'static str,
 }
@@ -93,8 +92,8 @@ impl Check for AofWritten {
     }
 }
 
-/// Where the append-only file of an attached server is, where it is on this machine; the reason where it is not.
-/// `Ok(None)` where Tithe launched the server and knows its files.
+/// The append-only folder of an attached server, if it is on this machine; otherwise the reason. `Ok(None)` if Tithe
+/// launched the server and knows its files.
 fn folder_here(
     context: &CheckContext<'_>,
     administrator: &mut RedisConnection,

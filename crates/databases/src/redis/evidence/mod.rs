@@ -32,10 +32,10 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     others,
 };
 
-/// What claims by name ask of Redis.
+/// How Redis answers the claims that are checked by name.
 pub static CLAIMS: Probes = Probes { password: Some(|| Box::new(PasswordAsked(&PROBES))), count_in_log: None };
 
-/// Which clients are served in plaintext: all at the port for it, where there is one.
+/// Clients that are served in plaintext: all at the plaintext port, if there is one.
 fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     let mut administrator = administrator(context.server, context.setup)?;
     let port = administrator.setting("port").map_err(named)?.unwrap_or_default();
@@ -44,9 +44,9 @@ fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     Ok(Whole::of("CONFIG GET port, and the port of TLS asks before any login", exceptions))
 }
 
-/// Redis does not say what one connection speaks. It says which versions and ports it has, and with no plaintext port
-/// what the client sees is what there is. An attached server may have one beside it, and keep its settings to itself:
-/// a port speaks either TLS or plaintext.
+/// Redis does not report the transport of one connection. It reports its versions and ports; without a plaintext port,
+/// the client's view is complete. An attached server may have another port and hide its settings: a port has either TLS
+/// or plaintext.
 fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let client = RedisConnection::open(target)?.tls_facts();
     if context.server.address.is_attached() {

@@ -9,10 +9,10 @@ use crate::{
 };
 
 /// As the measured account: reads a key outside Tithe's names and asks for a setting of the server, which must be
-/// refused; then reads a key of Tithe's, which must be served. Neither changes anything. Id `rights-enforced`.
+/// refused. Then reads one of Tithe's keys, which must be served. Neither changes anything. Id `rights-enforced`.
 pub struct RightsEnforced;
 
-/// What must be refused, each with its name.
+/// Commands that must be refused, each with its name.
 const FORBIDDEN: [(&str, &[&str]); 3] = [
     ("a key of someone else", &["GET", "someone:else"]),
     ("a setting of the server", &["CONFIG", "GET", "maxmemory"]),

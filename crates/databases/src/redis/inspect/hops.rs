@@ -16,17 +16,17 @@ use crate::{
     target::Target,
 };
 
-/// The ports of a server. Each of them speaks TLS or plaintext, and never both; `0` is none.
+/// The ports of a server. Each of them has TLS or plaintext, never both; `0` is none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ports {
     /// The port for plaintext.
     pub plain: String,
-    /// The port for TLS, where the server tells it.
+    /// The port for TLS, if the server reports it.
     pub tls: Option<String>,
 }
 
-/// The ports by their settings; of a server that shows none, and whose port for TLS was reached, by what it says of
-/// itself and of this connection.
+/// The ports, from the settings. If the server hides them and was reached by TLS, they come from its own report and
+/// from this connection.
 ///
 /// # Errors
 /// Why they cannot be known.
@@ -38,7 +38,7 @@ pub fn ports(connection: &mut RedisConnection) -> Result<Ports, Fault> {
         }
         Err(fault) if connection.tls_facts().is_some() => {
             let own = own_port(connection).ok().flatten();
-            // It tells the port for plaintext, and the one for TLS where there is no other.
+            // It reports the plaintext port, or the TLS port if there is no other.
             match (info(connection, "server", "tcp_port"), own) {
                 (Ok(Some(port)), Some(own)) if port == own => Ok(Ports { plain: "0".to_owned(), tls: None }),
                 (Ok(Some(port)), Some(_)) => Ok(Ports { plain: port, tls: None }),
@@ -49,14 +49,14 @@ pub fn ports(connection: &mut RedisConnection) -> Result<Ports, Fault> {
     }
 }
 
-/// The port of the server that this connection came to, as the server sees it.
+/// The port of the server that this connection reached, as the server sees it.
 fn own_port(connection: &mut RedisConnection) -> Result<Option<String>, Fault> {
     let told = connection.call(&["CLIENT", "INFO"])?.text().unwrap_or_default();
     Ok(value(&told, "laddr").and_then(port_of).map(|port| port.to_string()))
 }
 
-/// Redis speaks plaintext on a port of its own, so plaintext on the port of TLS says nothing: the port does, for
-/// everybody.
+/// Redis has a separate plaintext port, so trying plaintext at the TLS port shows nothing. Whether there is a plaintext
+/// port decides for all clients.
 pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judgement {
     if target.tls.is_none() {
         return match ports {
@@ -93,7 +93,7 @@ pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judg
     }
 }
 
-/// Who came in, where a server asks for no password: somebody with a certificate, if nobody comes in without.
+/// Logins at a server that asks for no password: a client with a certificate, if none is accepted without.
 pub fn without_certificate(target: &Target) -> Option<Result<String, Fault>> {
     target.tls.as_ref().filter(|tls| tls.identity.is_some())?;
     Some(open(&target.without_certificate()))
@@ -106,7 +106,7 @@ struct Link {
     encrypted: Option<bool>,
 }
 
-/// What servers speak among themselves, as far as it is seen from this one.
+/// The transport between servers, as far as this server shows it.
 ///
 /// # Errors
 /// The server's error.
@@ -115,7 +115,7 @@ pub fn between_servers(connection: &mut RedisConnection, ports: &Result<Ports, F
         connection.setting(name).map(Option::unwrap_or_default).map_err(|fault| format!("{name}: {fault}"))
     };
     let mut links = replicas(connection, ports)?;
-    // A server asks its own master as its setting says; what replicas of this one speak shows at the port they came to.
+    // A server connects to its own master as its setting says; the transport of its replicas follows from their port.
     let is_replica = info(connection, "replication", "role")?.is_some_and(|role| role == "slave");
     let mut told = Vec::new();
     let yes = |value: &Result<String, String>| value.as_ref().ok().map(|value| value == "yes");

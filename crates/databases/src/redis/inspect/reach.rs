@@ -1,4 +1,4 @@
-//! What each account can become on one server, by the commands that lead further.
+//! What each account can become on one server, by the commands that lead to further rights.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,14 +14,14 @@ use super::{
     rules::{Account, leading},
 };
 
-/// What of a server decides how far its accounts get.
+/// What decides how far the accounts of a server can get.
 #[derive(Debug, Default)]
 pub struct Ground {
-    /// Commands that it does not have: an administrator has taken them away (`rename-command NAME ""`).
+    /// Commands that an administrator has removed (`rename-command NAME ""`).
     pub missing: Vec<&'static str>,
     /// Commands that an administrator has given another name, which no rule knows.
     pub renamed: Vec<String>,
-    /// Settings that hold a password, each with the hash of it, as `CONFIG GET` shows them to accounts that may ask.
+    /// Settings that hold a password, each with its hash, as `CONFIG GET` shows them to accounts that may use it.
     pub shown: Vec<(&'static str, String)>,
     /// `MODULE LOAD` is open.
     pub loads_modules: bool,
@@ -48,7 +48,7 @@ impl Ground {
             Err(fault) => ground.doubts.push(format!("which commands were taken away ({fault})")),
         }
         if !ground.has("config|get") {
-            // Nobody can ask for a setting, and none of those below can be changed while the server runs.
+            // Without `CONFIG GET` no account reads a setting, and those below cannot be changed while the server runs.
             (ground.loads_modules, ground.debugs) = (major < 7, major < 7);
             return ground;
         }
@@ -79,12 +79,12 @@ impl Ground {
     }
 }
 
-/// SHA-256 of a password, as `ACL LIST` has it.
+/// SHA-256 of a password, as in `ACL LIST`.
 pub fn hash_of(password: &str) -> String {
     hex(digest(&SHA256, password.as_bytes()).as_ref())
 }
 
-/// The commands that lead further and are not there, and those that have another name now.
+/// The commands that lead further and were removed, and those that were renamed.
 fn commands(connection: &mut RedisConnection) -> Result<(Vec<&'static str>, Vec<String>), Fault> {
     let container = |command: &'static str| command.split('|').next().unwrap_or(command);
     let names: BTreeSet<&'static str> = leading().map(container).collect();
@@ -99,7 +99,7 @@ fn commands(connection: &mut RedisConnection) -> Result<(Vec<&'static str>, Vec<
     if absent.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
-    // It is asked for a command by the name that this has now, and lists them all by the names that they began with.
+    // A command is queried by its current name, but listed by its original name.
     let all = list(connection.call(&["COMMAND"])?)?;
     let first = |entry: &Reply| match entry {
         Reply::Array(parts) => parts.first().and_then(Reply::text),
@@ -111,10 +111,10 @@ fn commands(connection: &mut RedisConnection) -> Result<(Vec<&'static str>, Vec<
     Ok((missing, renamed.into_iter().map(str::to_owned).collect()))
 }
 
-/// What an account becomes that may give itself every right.
+/// The goal of an account that can grant itself every right.
 pub const EVERYTHING: &str = "everything";
 
-/// Who becomes whom among `accounts`, and which of them become [`EVERYTHING`].
+/// Which of `accounts` becomes which, and which become [`EVERYTHING`].
 pub fn reach(accounts: &[Account], ground: &Ground) -> Reach {
     let mut reach = Reach::default();
     let mut goes = BTreeSet::new();
@@ -152,7 +152,7 @@ pub fn reach(accounts: &[Account], ground: &Ground) -> Reach {
             }
         }
     }
-    // One such account is enough for everybody.
+    // One such account is enough for everyone.
     if let Some(open) = accounts.iter().find(|account| account.comes_freely && goes.contains(account.name.as_str())) {
         let others = accounts.iter().filter(|account| account.name != open.name);
         others.for_each(|other| reach.edge(&other.name, &open.name, "nopass: every client can log in as it"));
@@ -160,7 +160,7 @@ pub fn reach(accounts: &[Account], ground: &Ground) -> Reach {
     reach
 }
 
-/// Accounts that share a password with one that gets further: hashes have no salt, so they are the same.
+/// Accounts that share a password with one that gets further: hashes have no salt, so they are equal.
 pub fn shared_passwords(accounts: &[Account]) -> Vec<String> {
     let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for account in accounts {
@@ -169,13 +169,13 @@ pub fn shared_passwords(accounts: &[Account]) -> Vec<String> {
     owners.into_values().filter(|names| names.len() > 1).map(|names| names.join(" and ")).collect()
 }
 
-/// By which command `account` is shown the names of keys that it may not read.
+/// The command that shows `account` the names of keys that it may not read.
 pub fn shows_names(account: &Account, ground: &Ground) -> Option<String> {
     let command = ["scan", "keys", "randomkey"].into_iter().find(|name| account.may(name) && ground.has(name))?;
     (!account.reads_all).then(|| format!("{} ({command})", account.name))
 }
 
-/// How `account`, which does not become everything, gets round the limits of its rules all the same.
+/// How `account`, which does not become everything, still bypasses its rules.
 pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
     let first = |commands: &[&'static str]| {
         commands.iter().copied().find(|command| account.may(command) && ground.has(command))

@@ -1,12 +1,12 @@
-//! What a Redis writes down, and what of it repeats values in the clear.
+//! What a Redis records, and which records repeat values in plaintext.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::recording::Recording;
 
 use super::super::{clients::value, connection::RedisConnection, store::info};
 
-/// What is recorded of commands, with the words on the slow log and on who watches. Redis has no log of who did what;
-/// these keep something else, or little of it.
+/// What is recorded of commands, with the texts about the slow log and about monitoring clients. Redis has no audit
+/// log; these record something else, or only a small part.
 pub fn of_commands(
     connection: &mut RedisConnection,
     slow_log: &Result<String, Fault>,
@@ -24,7 +24,7 @@ pub fn of_commands(
     said.join("; ")
 }
 
-/// What repeats values in the clear.
+/// Recorders that repeat values in plaintext.
 pub fn of_values(connection: &mut RedisConnection) -> Recording {
     let mut recording = Recording::default();
     match slow(connection) {
@@ -40,7 +40,7 @@ pub fn of_values(connection: &mut RedisConnection) -> Recording {
     recording
 }
 
-/// The slow log: in memory, the last commands above a time, with the first bytes of their values.
+/// The slow log: in memory, the latest commands above a duration, with the first bytes of their values.
 pub fn slow_log(connection: &mut RedisConnection) -> Result<String, Fault> {
     slow(connection).map(|(_, words)| words)
 }
@@ -57,7 +57,7 @@ fn slow(connection: &mut RedisConnection) -> Result<(bool, String), Fault> {
     })
 }
 
-/// To whom every command is shown with its values; `None` if to nobody.
+/// Clients that see every command with its values; `None` if there are none.
 pub fn watched(connection: &mut RedisConnection) -> Option<String> {
     match watchers(connection) {
         Ok(watchers) if watchers.is_empty() => None,

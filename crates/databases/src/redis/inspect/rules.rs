@@ -1,7 +1,7 @@
-//! What the rules of an account let it do (documentation, "ACL"), read from its line in `ACL LIST`.
+//! What the rules of an account allow (documentation, "ACL"), read from its line in `ACL LIST`.
 
-/// The commands by which somebody gets further than to the keys of its own, with the categories that they are in: the
-/// same in every version from 6 on. A category of a module or of a later version gives none of them.
+/// The commands with which an account gets beyond its own keys, with their categories, which are the same in every
+/// version from 6 on. Categories of modules or later versions grant none of them.
 const LEADING: [(&str, &[&str]); 22] = [
     ("acl|getuser", ADMIN),
     ("acl|list", ADMIN),
@@ -43,7 +43,7 @@ pub struct Account {
     pub name: String,
     /// It comes without a password (`nopass`).
     pub comes_freely: bool,
-    /// SHA-256 of each of its passwords, as text. Without any, and without `nopass`, nobody comes in by it.
+    /// SHA-256 of each of its passwords, as text. Without any, and without `nopass`, no login with it is possible.
     pub hashes: Vec<String>,
     /// Those of [`LEADING`] that it may send.
     pub leading: Vec<&'static str>,
@@ -58,7 +58,7 @@ pub struct Account {
 }
 
 impl Account {
-    /// The account in a line of `ACL LIST`: `user NAME on|off`, then `nopass` or hashes of passwords, then rights; from
+    /// The account in a line of `ACL LIST`: `user NAME on|off`, then `nopass` or password hashes, then rights; from
     /// version 7 on further rights in parentheses. `None` if it is off.
     pub fn read(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -70,7 +70,7 @@ impl Account {
         }
         let mut account = Self { name, comes_freely, hashes, ..Self::default() };
         let mut rights = Rights::default();
-        // What the own rights allow and what each of the others does is not allowed together, but one after the other.
+        // The own rights and each selector are alternatives; their permissions do not combine within one command.
         for word in words.iter().skip(2) {
             if let Some(first) = word.strip_prefix('(') {
                 account.add(&rights);
@@ -111,7 +111,7 @@ impl Account {
         self.every_command && self.reads_all && self.writes_all
     }
 
-    /// Its rules are those of a replica, which gets all data because it was meant to.
+    /// Its rules are those of a replica, which is meant to get all data.
     pub fn is_for_replicas(&self) -> bool {
         self.leading.iter().all(|command| ["psync", "sync"].contains(command)) && !self.has_keys
     }

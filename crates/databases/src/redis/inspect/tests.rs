@@ -1,5 +1,5 @@
-//! The whole matrix of a server that answers as it is told to: one that leaves nothing open, and what a single change
-//! of it makes of which row.
+//! The whole matrix of a server that answers as configured: a server without any finding, and which row changes with
+//! each single change to it.
 
 use std::{
     io::{BufRead as _, BufReader, Read as _, Write as _},
@@ -15,14 +15,14 @@ use crate::test_setup::{asked_in_plaintext, plain, tried_in_plaintext};
 
 const PASSWORD: &str = "correct horse";
 
-/// What a server is and says.
+/// The state and the answers of a server.
 #[derive(Clone)]
 struct Redis {
     password: bool,
     settings: Vec<(&'static str, &'static str)>,
     accounts: Vec<String>,
     info: Vec<(&'static str, &'static str)>,
-    /// Commands that the account may not run, and those that are not there.
+    /// Commands that the account may not run, and those that do not exist.
     refused: Vec<&'static str>,
     missing: Vec<&'static str>,
     clients: &'static str,
@@ -30,7 +30,7 @@ struct Redis {
     nodes: &'static str,
 }
 
-/// A server with a password, whose one other account is limited, that keeps nothing and talks to nobody.
+/// A server with a password, one other account with limited rights, no recorders and no connections to other servers.
 fn tight() -> Redis {
     Redis {
         password: true,
@@ -106,7 +106,7 @@ impl Redis {
         self
     }
 
-    /// What it answers to `parts` of a client that is `known`.
+    /// Its answer to `parts` from a client that is `known`.
     fn answer(&self, parts: &[&str], known: &mut bool) -> String {
         let said = parts.join(" ");
         if parts[0] == "AUTH" {
@@ -166,7 +166,7 @@ impl Redis {
         Ok(())
     }
 
-    /// What `look` gives of it, as an attached server.
+    /// The result of `look` on it, as an attached server.
     fn seen<T>(&self, look: impl FnOnce(&Server, &Setup) -> T) -> T {
         let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
         let port = listener.local_addr().expect("bound").port();

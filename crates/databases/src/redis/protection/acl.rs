@@ -15,8 +15,8 @@ use crate::{
     },
 };
 
-/// An ACL file: nobody comes in without an account, and the clients' account may only read and write Tithe's keys. Each
-/// command is checked against it.
+/// An ACL file: no client is accepted without an account, and the clients' account may only read and write Tithe's
+/// keys. Each command is checked against it.
 pub struct Acl;
 
 impl Protection for Acl {

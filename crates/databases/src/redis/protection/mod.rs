@@ -1,4 +1,4 @@
-//! The protections of Redis: one file, here or in `protections`, and one line in [`ALL`] each.
+//! The protections of Redis: for each one file, here or in `protections`, and one line in [`ALL`].
 
 mod acl;
 mod aof;

@@ -8,7 +8,7 @@ use crate::{
     tls::{self, Tls},
 };
 
-/// TLS on the only port that the server has: plaintext has none to go to.
+/// TLS on the server's only port: there is no port for plaintext.
 pub static TLS: Tls = Tls {
     entry: &ProtectionEntry {
         leaves_open: "data in the server's memory and files; when and how much is sent.",
