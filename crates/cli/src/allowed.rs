@@ -1,8 +1,8 @@
-//! What an experiment that somebody else may have written would run here, and whether the caller has allowed it.
+//! What an experiment from somebody else would run here, and whether the caller has allowed it.
 //!
-//! Neither its owner nor its folder says whose an experiment is: who downloads a file owns it. What counts is that the
-//! caller has seen what it would run and has said `--allow-commands` once. The hash of that, with the content of the
-//! files that it names, is kept in the caller's own folder, and what differs from it is asked for again.
+//! Neither the owner nor the folder of a file shows who wrote it: a user owns the files that they download. What counts
+//! is that the caller has seen what it would run and has used `--allow-commands` once. A hash of that, with the content
+//! of the files that it names, is kept in the caller's own folder. If anything differs, the caller is asked again.
 
 use std::{
     fs::{self, File},
@@ -25,37 +25,37 @@ use crate::{
     offer, own_files,
 };
 
-/// Characters of what is run that are shown of each.
+/// Characters shown of each command or file.
 const SHOWN: usize = 160;
 
-/// What is asked for where nothing was allowed.
+/// The option that the user needs if nothing was allowed.
 const OPTION: &str = "--allow-commands";
 
 /// What an experiment would run.
 pub struct Listing {
     /// The experiment, as messages call it.
     name: String,
-    /// Where each is, what is done with it, and it, in words.
+    /// For each, as text: its place, what is done with it, and its content.
     lines: Vec<[String; 3]>,
-    /// Of all of it.
+    /// The hash of all of it.
     hash: String,
 }
 
 impl Listing {
-    /// Of `experiment`, which `source` holds; `None` where it would run nothing, or nothing but what the caller's own
-    /// command line says.
+    /// The listing of `experiment`, which `source` contains; `None` if it would run nothing, or only what is on the
+    /// caller's own command line.
     pub fn of(source: &Source, experiment: &Experiment) -> Option<Self> {
         let mut all = reached(experiment, &offer::catalogue());
         match source.kind {
             Kind::BuiltIn => return None,
-            // Files of protections are nobody's words.
+            // The command line does not contain the files of protections.
             Kind::Words(_) => all.retain(|one| one.in_protection().is_some()),
             Kind::Text => {}
         }
         Self::new(&source.name, &source.text, &source.base, &all)
     }
 
-    /// Of the `experiment` that a run folder has, with its `text`; its paths are whole.
+    /// The listing of the `experiment` of a run folder, with its `text`; its paths are absolute.
     fn of_records(name: &str, text: &str, experiment: &Experiment) -> Option<Self> {
         Self::new(name, text, Path::new(""), &reached(experiment, &offer::catalogue()))
     }
@@ -70,7 +70,7 @@ impl Listing {
         Some(Self { name: name.to_owned(), lines, hash: sha256(whole.join("\0").as_bytes()) })
     }
 
-    /// What it would run, in lines.
+    /// What it would run, as lines.
     pub fn words(&self) -> String {
         let widths: [usize; 2] =
             std::array::from_fn(|column| self.lines.iter().map(|line| line[column].chars().count()).max().unwrap_or(0));
@@ -79,12 +79,12 @@ impl Listing {
         format!("This file runs ({state})\n{}", self.lines.iter().map(line).collect::<String>())
     }
 
-    /// True where the caller has allowed it.
+    /// True if the caller has allowed it.
     pub fn is_allowed(&self) -> bool {
         kept().is_some_and(|kept| kept.lines().any(|line| line.split(' ').next() == Some(&self.hash)))
     }
 
-    /// Keeps that the caller allows it. Where that cannot be kept it is asked for again.
+    /// Records that the caller allows it. If that cannot be recorded, the caller is asked again.
     pub fn allow(&self) {
         if self.is_allowed() {
             return;
@@ -105,7 +105,7 @@ impl Listing {
         if allows || self.is_allowed() { Ok(()) } else { Err(self.refusal()) }
     }
 
-    /// What it would run, and what to type to have it run.
+    /// What it would run, and which command to type to allow it.
     pub fn refusal(&self) -> Stop {
         let words: Vec<String> = std::env::args().skip(1).map(|word| typed(&word)).collect();
         let message = format!(
@@ -119,7 +119,7 @@ impl Listing {
     }
 }
 
-/// Fails where `source` would have `experiment` run what the caller has not allowed.
+/// Fails if `experiment` from `source` would run something that the caller has not allowed.
 ///
 /// # Errors
 /// As [`Listing::check`].
@@ -136,19 +136,19 @@ pub fn check_records(path: &Path, text: &str, experiment: &Experiment, allows: b
     Listing::of_records(&name, text, experiment).map_or(Ok(()), |listing| listing.check(allows))
 }
 
-/// Keeps that a run of `experiment` has begun, so that it can go on without being asked for again.
+/// Records that a run of `experiment` has begun, so that it can continue without another question.
 pub fn begin(path: &Path, text: &str, experiment: &Experiment) {
     if let Some(listing) = Listing::of_records(&path.display().to_string(), text, experiment) {
         listing.allow();
     }
 }
 
-/// A word of the command line, to be typed again; a URL that may hold a password is not repeated.
+/// A word of the command line, to be typed again; a URL that may contain a password is not repeated.
 fn typed(word: &str) -> String {
     if Url::is_url(word) && Url::new(word).holds_secret() { "URL".to_owned() } else { quoted(word) }
 }
 
-/// Where `one` of an experiment with this `text` in the folder `base` is.
+/// The place of `one` in an experiment with this `text` in the folder `base`.
 fn line(one: &Reached, text: &str, base: &Path) -> String {
     let steps: Vec<&str> = one.place.iter().map(String::as_str).collect();
     if let Some(line) = parse::line_of(text, &steps) {
@@ -169,7 +169,7 @@ fn line(one: &Reached, text: &str, base: &Path) -> String {
     in_file.or_else(around).unwrap_or_else(|| one.place.join(" "))
 }
 
-/// `text` in one line that no terminal obeys.
+/// `text` in one line, without control characters that a terminal would obey.
 fn shown(text: &str) -> String {
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
     let plain = |sign: char| if sign.is_control() { sign.escape_unicode().to_string() } else { sign.to_string() };
@@ -178,12 +178,12 @@ fn shown(text: &str) -> String {
     if count > SHOWN { format!("{cut}… ({count} characters)") } else { cut }
 }
 
-/// All that counts of `one`: what it says, and the files that it names.
+/// Everything of `one` that the hash covers: its text, and the files that it names.
 fn whole(one: &Reached, base: &Path) -> String {
     let places = |path: &Path| [path.to_owned(), base.join(path)];
     let mut files: Vec<PathBuf> = one.files().into_iter().flat_map(places).collect();
     files.dedup();
-    // Nothing that a device or a pipe says, which may have no end.
+    // Devices and pipes are not read: they may have no end.
     let content = |path: &PathBuf| match fs::metadata(path) {
         Ok(found) if found.is_file() => File::open(path).and_then(sha256_of).ok(),
         Ok(found) if found.is_dir() && one.how == How::File => folder(path).ok(),
@@ -193,7 +193,7 @@ fn whole(one: &Reached, base: &Path) -> String {
     format!("{}\u{1}{}\u{1}{}", one.how.word(), one.text, contents.join(" "))
 }
 
-/// Of the names and content of all files in the folder at `path`.
+/// The names and contents of all files in the folder at `path`.
 fn folder(path: &Path) -> io::Result<String> {
     let mut entries: Vec<PathBuf> =
         fs::read_dir(path)?.map(|entry| entry.map(|it| it.path())).collect::<Result<_, _>>()?;
@@ -205,12 +205,12 @@ fn folder(path: &Path) -> io::Result<String> {
     Ok(sha256(all.as_bytes()))
 }
 
-/// Where what was allowed is kept.
+/// The file that records what was allowed.
 fn record() -> Option<PathBuf> {
     Some(own_files::states()?.join("tithe/allowed"))
 }
 
-/// What was allowed; `None` where nothing was, or others could have written it.
+/// What was allowed; `None` if nothing was, or others could have written the file.
 fn kept() -> Option<String> {
     let path = record()?;
     let found = fs::metadata(&path).ok()?;

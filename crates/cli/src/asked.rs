@@ -1,4 +1,5 @@
-//! What is asked for: an experiment file, the built-in experiment, or a database in a few words that stand for one.
+//! What the user asks for: an experiment file, the built-in experiment, or a database in a few words that stand for
+//! one.
 
 use std::path::{Path, PathBuf};
 
@@ -24,11 +25,11 @@ const LIKE_PRODUCTION: &str = "calls";
 
 /// An experiment before it is read.
 pub struct Source {
-    /// What diagnostics call it.
+    /// Its name in diagnostics.
     pub name: String,
     /// Its text.
     pub text: String,
-    /// The folder that its own paths begin at.
+    /// The base folder of its relative paths.
     pub base: PathBuf,
     /// Where it comes from.
     pub kind: Kind,
@@ -61,7 +62,7 @@ impl Source {
         Ok(Self { name: path.display().to_string(), text: text.to_owned(), base, kind: Kind::Text })
     }
 
-    /// The experiment on standard input, whose own paths begin at the present folder.
+    /// The experiment on standard input, with paths relative to the current folder.
     fn standard_input() -> Result<Self, Stop> {
         let text = std::io::read_to_string(std::io::stdin()).map_err(|error| {
             Stop::new(exit::USAGE, format!("cannot read the experiment on standard input: {error}"))
@@ -74,22 +75,22 @@ impl Source {
         Self { kind: Kind::BuiltIn, ..Self::own("built-in experiment".to_owned(), BUILT_IN.to_owned()) }
     }
 
-    /// The experiment that the words stand for, to be shown; `None` where it is a file's or the built-in one.
+    /// The experiment that the words stand for, to be shown; `None` if it comes from a file or is built in.
     pub fn composed(&self) -> Option<&str> {
         matches!(self.kind, Kind::Words(_)).then_some(self.text.as_str())
     }
 
-    /// Tells what is wrong with it, in the words where it comes from words.
+    /// Reports what is wrong with it; points at the command line if the experiment comes from there.
     pub fn complain(&self, diagnostics: Vec<Diagnostic>) -> Stop {
         match &self.kind {
-            // Before words are composed it is certain that they hold no password.
+            // Words are checked for passwords before they are composed.
             Kind::Words(composed) => complain::shown(&self.name, &composed.line, &composed.point(diagnostics)),
             Kind::Text | Kind::BuiltIn => complain::about(&self.name, &self.text, &diagnostics),
         }
     }
 }
 
-/// What `arguments` of `command` ask for.
+/// The experiment that the `arguments` of `command` ask for.
 pub fn source(arguments: &AskedArgs, command: &str) -> Result<Source, Stop> {
     let Some(path) = &arguments.experiment.file else {
         return match option_of_words(arguments) {
@@ -107,7 +108,7 @@ pub fn source(arguments: &AskedArgs, command: &str) -> Result<Source, Stop> {
             None => Source::standard_input(),
         };
     }
-    // A file wins; a folder is no experiment.
+    // A file takes precedence; a folder is no experiment.
     if path.exists() && !path.is_dir() {
         return in_file(path, arguments, catalogue.database(target));
     }
@@ -118,7 +119,7 @@ pub fn source(arguments: &AskedArgs, command: &str) -> Result<Source, Stop> {
     }
 }
 
-/// The experiment in the file at `path`; `homonym` is the database that is called like it.
+/// The experiment in the file at `path`; `homonym` is the database with the same name.
 fn in_file(path: &Path, arguments: &AskedArgs, homonym: Option<&OfferedDatabase>) -> Result<Source, Stop> {
     let name = path.display();
     let otherwise = homonym.map(|database| {
@@ -135,7 +136,7 @@ fn in_file(path: &Path, arguments: &AskedArgs, homonym: Option<&OfferedDatabase>
     Source::file(path)
 }
 
-/// The option in `arguments` that only words have.
+/// The option in `arguments` that only experiments in words have.
 fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
     let given = [
         (!arguments.protect.is_empty(), "--protect"),
@@ -149,7 +150,7 @@ fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
     given.into_iter().find_map(|(given, option)| given.then_some(option))
 }
 
-/// The database that `target` names, or whose server it is the URL of; `None` where it is no such thing.
+/// The database that `target` names, or whose server it is the URL of; `None` if it is neither.
 pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c OfferedDatabase>, Stop> {
     let url = Url::new(target);
     let scheme = url.scheme();
@@ -164,7 +165,7 @@ pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c
     })
 }
 
-/// `name` is no file and no database.
+/// The error for a `name` that is neither a file nor a database.
 pub fn neither(name: &str, catalogue: &Catalogue) -> Stop {
     if catalogue.built_with(name).is_some() {
         return usage(offer::no_database(name));
@@ -179,12 +180,12 @@ pub fn neither(name: &str, catalogue: &Catalogue) -> Stop {
     ))
 }
 
-/// ` (did you mean tls?)` where one of the `known` is near `name`; else nothing.
+/// ` (did you mean tls?)` if one of the `known` is similar to `name`; otherwise empty.
 pub fn meant(name: &str, known: &[&str]) -> String {
     nearest(name, known.iter().copied()).map_or(String::new(), |guess| format!(" (did you mean {guess}?)"))
 }
 
-/// That `what` is called `name`, with what there is.
+/// The error for a `what` that is not called `name`, with the names that exist.
 pub fn unknown<'a>(what: &str, name: &str, known: impl Iterator<Item = &'a str>) -> Stop {
     let known: Vec<&str> = known.collect();
     usage(format!("{what} {name}{}; there are {}", meant(name, &known), known.join(", ")))
@@ -209,7 +210,7 @@ fn in_words(
         check_plain(plain, target, database, catalogue)?;
     }
     let id = database.entry.id;
-    // Users with their own workload want to see it run: the database's first protection is what most ask for.
+    // Users with their own workload want to see it run, so the first protection is chosen: most users ask for it.
     let brings = !(arguments.ycsb_file.is_empty() && arguments.script.is_empty() && arguments.replay.is_empty())
         || arguments.like_production;
     let first = database.protections.first().filter(|_| brings);
@@ -252,7 +253,7 @@ fn in_words(
     of_words(&words, database, catalogue)
 }
 
-/// The keys of a workload of scripts that options stand for.
+/// The keys of a workload of scripts that the options stand for.
 fn script_keys(arguments: &AskedArgs) -> Result<Vec<(String, String)>, Stop> {
     let mut keys = Vec::new();
     keys.extend(arguments.protocol.as_ref().map(|protocol| ("protocol".to_owned(), quoted(protocol))));
@@ -262,7 +263,7 @@ fn script_keys(arguments: &AskedArgs) -> Result<Vec<(String, String)>, Stop> {
     Ok(keys)
 }
 
-/// The keys in `group` that words of `option` stand for: `NAME=VALUE` each.
+/// The keys in `group` that the words of `option` stand for: `NAME=VALUE` each.
 fn pairs(group: &str, option: &str, words: &[String]) -> Result<Vec<(String, String)>, Stop> {
     let pair = |word: &String| {
         let is_name = |name: &str| name.chars().all(|sign| sign == '_' || sign.is_ascii_alphanumeric());
@@ -278,7 +279,8 @@ fn quoted(text: &str) -> String {
     format!("\"{}\"", text.escape_default())
 }
 
-/// A property file of YCSB, with the keys of an experiment that it sets. Reading the experiment reports its mistakes.
+/// A property file of YCSB, with the experiment keys that it sets. Its mistakes are reported when the experiment is
+/// read.
 fn ycsb_file(path: &Path) -> Result<WorkloadFile, Stop> {
     let name = path.to_str().ok_or_else(|| usage(format!("--ycsb-file {}: its name is not text", path.display())))?;
     let kind = tithe_workloads::ycsb::entry();
@@ -294,7 +296,7 @@ fn log(path: &Path) -> Result<WorkloadFile, Stop> {
     Ok(WorkloadFile { kind: tithe_workloads::replay::entry(), path: name.to_owned(), asks: Vec::new() })
 }
 
-/// Whether the plain arm beside `target` can stand at `plain`.
+/// Checks whether the plain arm for `target` can use the URL `plain`.
 fn check_plain(plain: &str, target: &str, database: &OfferedDatabase, catalogue: &Catalogue) -> Result<(), Stop> {
     let schemes = database.entry.schemes;
     let owner = catalogue.owner_of(Url::new(plain).scheme());
@@ -316,7 +318,7 @@ pub fn of_words(words: &Words<'_>, database: &OfferedDatabase, catalogue: &Catal
     Ok(Source { name: name.to_owned(), text: composed.text.clone(), base: PathBuf::new(), kind: Kind::Words(composed) })
 }
 
-/// Refuses a URL that must not be shown, or that cannot be used at all. What it says of it quotes nothing.
+/// Refuses a URL that must not be shown, or that cannot be used at all. The message does not quote it.
 pub fn check_target(target: &str, database: &OfferedDatabase) -> Result<(), Stop> {
     if !Url::is_url(target) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Renders what is wrong the way compilers do: place, cause, what to do.
+//! Renders errors like compilers do: place, cause, what to do.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 use tithe_machine::launch::Missing;
@@ -8,11 +8,11 @@ use crate::exit::{self, Stop};
 
 /// All diagnostics about the experiment `text` called `name`.
 pub fn about(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Stop {
-    // Passwords are masked letter by letter, so that places stay the same.
+    // Passwords are masked letter by letter, so that positions stay the same.
     shown(name, &tithe_model::experiment::mask_passwords(text), diagnostics)
 }
 
-/// All diagnostics about `text`, which holds no password.
+/// All diagnostics about `text`, which contains no password.
 pub fn shown(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Stop {
     let renderer = Renderer::styled();
     let mut message = String::new();
@@ -34,13 +34,13 @@ pub fn shown(name: &str, text: &str, diagnostics: &[Diagnostic]) -> Stop {
     Stop { message, status: exit::USAGE }
 }
 
-/// A fault in words for who has not started anything yet.
+/// The text of a fault for a command that has not started anything yet.
 pub fn without_lead(fault: &str) -> &str {
     let fault = fault.strip_prefix("refused: ").unwrap_or(fault);
     fault.strip_prefix("the server's URL: ").unwrap_or(fault)
 }
 
-/// Stands before what to do about what a machine lacks.
+/// Printed before the remedy for something that a machine lacks.
 pub const REMEDY: &str = "what helps:";
 
 /// Everything that this machine lacks.

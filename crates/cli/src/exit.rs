@@ -1,4 +1,4 @@
-//! Exit statuses: whose fault it is, and what a script may conclude.
+//! Exit statuses: the cause of a failure, and what a script may conclude.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use tithe_analysis::Proof;
 
 /// Everything was measured and every arm is proven.
 pub const OK: i32 = 0;
-/// This machine did not do it: a file, a process. Also: records are damaged, and the report leaves frames out for that.
+/// A failure of this machine: a file, a process. Also: records are damaged, and the report leaves out frames for that.
 pub const MACHINE: i32 = 1;
 /// The command line or the experiment is wrong (also clap's own status).
 pub const USAGE: i32 = 2;
@@ -14,18 +14,19 @@ pub const USAGE: i32 = 2;
 pub const MISSING: i32 = 3;
 /// Some cell could not be measured; of `witness`, the command failed, or a server could not be seen.
 pub const FAILED: i32 = 4;
-/// Everything was measured, and some protection was seen not to do what it claims; of `inspect`, something that was
-/// required is not enforced; of `calibrate`, the instrument was not shown to be in order. Outranks [`CANNOT_TELL`].
+/// Everything was measured, and the evidence showed that some protection does not do what it claims; of `inspect`, a
+/// required feature is not enforced; of `calibrate`, the instrument was not shown to be in order. Takes precedence over
+/// [`CANNOT_TELL`].
 pub const DISPROVEN: i32 = 5;
-/// A cost lies beyond the threshold that `compare` was given, and everything that was compared is proven.
+/// A cost exceeds the threshold of `compare`, and everything that was compared is proven.
 pub const BEYOND: i32 = 6;
-/// Everything was measured, but of some protection it is unknown whether it was on: it is unproven; of `inspect`,
-/// whether something that was required is enforced could not be decided, or for one account only.
+/// Everything was measured, but for some protection it is unknown whether it was on: it is unproven. Of `inspect`: for
+/// a required feature it could not be decided whether it is enforced, or only for one account.
 pub const CANNOT_TELL: i32 = 7;
-/// Stopped by ctrl-C; what was measured is kept.
+/// Stopped by ctrl-C; the measurements until then are kept.
 pub const INTERRUPTED: i32 = 130;
 
-/// The status that measured arms with these `proofs` deserve.
+/// The status for measured arms with these `proofs`.
 pub fn of_proofs<'a>(proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     let status = |proof: &Proof| match proof {
         Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => OK,
@@ -35,18 +36,18 @@ pub fn of_proofs<'a>(proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     proofs.map(status).fold(OK, worse)
 }
 
-/// The status that tells more of `one` and `other`: what was not measured outranks what is disproven, this what is
-/// unknown, and a cost beyond the threshold comes last, as it says something only where all else is in order.
+/// The more important one of `one` and `other`. Not measured takes precedence over disproven, and disproven over
+/// unknown. A cost above the threshold comes last, because it means something only if all else is in order.
 pub fn worse(one: i32, other: i32) -> i32 {
     let ranks = [FAILED, DISPROVEN, CANNOT_TELL, BEYOND];
     ranks.into_iter().find(|status| [one, other].contains(status)).unwrap_or(OK)
 }
 
-/// Damaged frames that are named one by one on standard error; the report names them all.
+/// Most damaged frames that are named one by one on standard error; the report names them all.
 const DAMAGE_SHOWN: usize = 10;
 
-/// Says on standard error what of the records in the run folder at `path` is damaged; the exit status for that, `None`
-/// where nothing is.
+/// Reports on standard error which records in the run folder at `path` are damaged; the exit status for that, `None` if
+/// none are.
 pub fn of_damage(path: &Path, damage: &[String]) -> Option<i32> {
     let count = damage.len();
     for line in damage.iter().take(DAMAGE_SHOWN) {
@@ -59,7 +60,7 @@ pub fn of_damage(path: &Path, damage: &[String]) -> Option<i32> {
     })
 }
 
-/// For `--help`.
+/// The text for `--help`.
 pub const HELP: &str = "\
 Exit status:
     0  everything was measured and proven

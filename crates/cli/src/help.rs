@@ -1,11 +1,11 @@
-//! The help of the commands: grouped by task, an example under each. What a command and its options do is said where
-//! they are defined; this adds the order and the examples, also to the manual page.
+//! The help of the commands: grouped by task, with an example for each. Commands and options are described where they
+//! are defined; this module adds the order and the examples, also to the manual page.
 
 use clap::{Command, CommandFactory as _};
 
 use crate::Cli;
 
-/// One command: its name and an example that runs as it stands or with names of the reader's own.
+/// One command: its name and an example that runs as it is or with the reader's own names.
 type Entry = (&'static str, &'static str);
 
 /// Tasks, in the order in which a user meets them, with their commands.

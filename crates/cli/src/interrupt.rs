@@ -1,6 +1,5 @@
-//! Ctrl-C: the first asks the run to end and keep what it has, the second ends the program. A terminal that is closed
-//! or a connection that is lost (SIGHUP) asks as the first does, however often: what is on a user's server has to be
-//! removed.
+//! Ctrl-C: the first one ends the run and keeps what it has, the second one ends the program. A closed terminal or a
+//! lost connection (SIGHUP) acts like the first one, however often: Tithe's data on a user's server must be removed.
 
 use std::{
     fs, io,
@@ -18,9 +17,9 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 
 /// Listens from now on; the flag becomes true at the first SIGINT, SIGTERM or SIGHUP.
 pub fn listen() -> &'static AtomicBool {
-    // Listening twice would take the first signal for the second.
+    // With two listeners, the first signal would count as the second.
     static BEGUN: Once = Once::new();
-    // The kernel refuses only signals that nobody can listen to.
+    // The kernel refuses only signals that no process can handle.
     BEGUN.call_once(|| drop(begin()));
     &ASKED
 }
@@ -29,12 +28,12 @@ fn begin() -> io::Result<()> {
     static INTERRUPTED: AtomicBool = AtomicBool::new(false);
     static TERMINATED: AtomicBool = AtomicBool::new(false);
     for (signal, was_sent) in [(SIGINT, &INTERRUPTED), (SIGTERM, &TERMINATED)] {
-        // They act in this order, so a signal ends the program only when it was sent before.
+        // The handlers run in this order, so a signal ends the program only if an earlier one was sent.
         flag::register_conditional_default(signal, was_sent)?;
         flag::register(signal, was_sent)?;
         flag::register(signal, &ASKED)?;
     }
-    // `nohup` has asked for a run that outlives its terminal.
+    // With `nohup`, the run is meant to outlive its terminal.
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     if !has_signal(&status, "SigIgn:", Signal::HUP) {
         flag::register(SIGHUP, &ASKED)?;
@@ -42,9 +41,9 @@ fn begin() -> io::Result<()> {
     Ok(())
 }
 
-/// Has a file that would become larger than this process may write be an error with words, and no silent end by
-/// SIGXFSZ. What this process starts begins with the kernel's own disposition.
+/// Turns a file that would exceed the file size limit of this process into an error with a message, instead of a silent
+/// end by SIGXFSZ. Processes that this one starts begin with the kernel's default disposition.
 pub fn survive_quotas() {
-    // The kernel refuses only signals that nobody can listen to.
+    // The kernel refuses only signals that no process can handle.
     let _ = flag::register(Signal::XFSZ.as_raw(), Arc::default());
 }

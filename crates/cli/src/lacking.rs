@@ -1,5 +1,5 @@
-//! What a running server lacks, as text that an administrator can paste where statements are read: what each is for
-//! is in comments.
+//! What a running server lacks, as text that an administrator can paste into a client for statements: the purposes are
+//! in comments.
 
 use std::collections::BTreeMap;
 
@@ -13,12 +13,12 @@ use tithe_plugin::{
     product::Product,
 };
 
-/// Everything that the server called `name` lacks: what nothing goes without first.
+/// Everything that the server called `name` lacks: requirements of every measurement first.
 pub fn text(name: &str, database: &dyn Product, lacks: &[Lack]) -> String {
     written(name, database.entry().statement_form, lacks, &claims_on_files(database))
 }
 
-/// True where something is missing for measuring or for proof.
+/// True if something is missing for measuring or for proof.
 pub fn is_missing(lack: &Lack) -> bool {
     !matches!(lack.without, Without::Figures(_))
 }

@@ -1,6 +1,6 @@
 //! The command line of Tithe: the only crate that prints.
 //!
-//! Results go to standard output, everything else to standard error. What a status means is in [`exit`].
+//! Results go to standard output, everything else to standard error. The exit statuses are explained in [`exit`].
 
 #![forbid(unsafe_code)]
 
@@ -205,7 +205,7 @@ pub struct VerifyArgs {
     format: String,
 }
 
-/// Records of the largest data set that can be asked for.
+/// Most records that a user can ask for.
 const RECORDS_MAX: u64 = 1_000_000_000_000;
 
 /// Where things are on this machine.
@@ -216,7 +216,7 @@ pub struct MachineArgs {
     pg_bin: Vec<PathBuf>,
 }
 
-/// A folder that is there.
+/// A folder that exists.
 fn folder(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     if path.is_dir() { Ok(path) } else { Err("there is no such folder".to_owned()) }
@@ -512,7 +512,7 @@ fn main() {
     });
 }
 
-/// Ends the program as a command has ended.
+/// Ends the program with the result of a command.
 fn end(outcome: Result<i32, exit::Stop>) -> ! {
     let status = outcome.unwrap_or_else(|stop| {
         crate::shown::tell!("{}", stop.message);

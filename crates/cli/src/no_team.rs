@@ -1,5 +1,5 @@
-//! In place of `team.rs` in a build without the feature `agents`: no agent can be asked, and an experiment that asks is
-//! refused.
+//! Replaces `team.rs` in a build without the feature `agents`: there are no agents, and an experiment that needs some
+//! is refused.
 
 use std::sync::atomic::AtomicBool;
 
@@ -14,14 +14,14 @@ use crate::exit::{self, Stop};
 #[derive(Args)]
 pub struct TeamArgs {}
 
-/// Nobody.
+/// Never exists.
 pub enum AgentRequest {}
 
 impl AgentRequest {
-    /// Nobody, where `plan` asks for nobody.
+    /// `None` if `plan` needs no agents.
     ///
     /// # Errors
-    /// Where it does.
+    /// If it needs some.
     pub fn of(_arguments: &TeamArgs, plan: &Plan, _database: &dyn Product) -> Result<Option<Self>, Stop> {
         let agents = plan.experiment.load.agents.map(|agents| format!("{agents} agents (`agents` in [load])"));
         let observed = plan.experiment.arms.iter().find_map(|arm| arm.observer.as_ref());
@@ -37,7 +37,7 @@ impl AgentRequest {
         }
     }
 
-    /// Nobody waits.
+    /// Never called.
     ///
     /// # Errors
     /// Never.
@@ -46,7 +46,7 @@ impl AgentRequest {
     }
 }
 
-/// Nobody is anywhere.
+/// `None`: there are no agents.
 ///
 /// # Errors
 /// Never.

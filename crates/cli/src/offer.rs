@@ -1,4 +1,4 @@
-//! What this build of Tithe knows, and where it looks for it.
+//! The databases and workloads of this build of Tithe, and where it searches for their programs.
 
 use std::path::PathBuf;
 
@@ -12,13 +12,13 @@ use crate::{
     exit::{self, Stop},
 };
 
-/// Everything that this build of Tithe knows.
+/// Everything that this build of Tithe offers.
 pub fn catalogue() -> Catalogue {
     let workloads = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
     Catalogue { left_out: tithe_databases::left_out().to_vec(), ..catalogue::catalogue(&databases(), workloads) }
 }
 
-/// Every database of this build, and the simulated ones when `TITHE_SIMULATED` asks for it: it is for tests only.
+/// Every database of this build, and the simulated ones if `TITHE_SIMULATED` asks for them: they are for tests only.
 pub fn databases() -> Vec<&'static dyn Product> {
     let mut all = tithe_databases::all().to_vec();
     if std::env::var_os("TITHE_SIMULATED").is_some() {
@@ -30,7 +30,7 @@ pub fn databases() -> Vec<&'static dyn Product> {
     all
 }
 
-/// Where to look for programs.
+/// Where to search for programs.
 pub fn search(arguments: &MachineArgs) -> Search {
     Search { folders: arguments.pg_bin.clone() }
 }
@@ -47,8 +47,8 @@ pub fn database(id: &str) -> Result<&'static dyn Product, Stop> {
     found.ok_or_else(|| Stop::new(exit::USAGE, no_database(id)))
 }
 
-/// The database whose server `url` leads to. Where servers of several speak the protocol, this one is asked which it
-/// is; if it does not answer, the scheme decides.
+/// The database of the server at `url`. If several products use the protocol, the server is asked for its product; if
+/// it does not answer, the scheme decides.
 pub fn at(url: &Url) -> Option<&'static dyn Product> {
     let all = databases();
     let owner = *all.iter().find(|product| product.entry().has_scheme(url.scheme()))?;
@@ -59,7 +59,7 @@ pub fn at(url: &Url) -> Option<&'static dyn Product> {
     others.find(|product| product.is_product_at(url) == Some(true)).or(Some(owner))
 }
 
-/// That there is no database `id`, and where another build has it, how to get that.
+/// The message that there is no database `id`, and how to get it if another build has it.
 pub fn no_database(id: &str) -> String {
     let advice = catalogue().built_with(id).map_or(String::new(), |advice| format!("; {advice}"));
     format!("this build of tithe has no database {id}{advice}")

@@ -1,4 +1,4 @@
-//! Files of the user's own protections: beside the experiment, and in the folder for configurations.
+//! Files of the user's own protections: next to the experiment, and in the configuration folder.
 
 use std::{
     env,
@@ -8,10 +8,10 @@ use std::{
 
 use tithe_model::parse;
 
-/// The folder for configurations, as paths that experiments can name begin.
+/// The configuration folder, as the beginning of paths in experiments.
 const CONFIGURATIONS: &str = "~/.config";
 
-/// Where `path` of an experiment in the folder `base` leads.
+/// The file or folder that `path` of an experiment in the folder `base` means.
 pub fn place(base: &Path, path: &Path) -> PathBuf {
     match (path.strip_prefix(CONFIGURATIONS), configurations()) {
         (Ok(below), Some(folder)) => folder.join(below),
@@ -19,12 +19,12 @@ pub fn place(base: &Path, path: &Path) -> PathBuf {
     }
 }
 
-/// The user's folder for configurations (XDG Base Directory Specification).
+/// The user's configuration folder (XDG Base Directory Specification).
 fn configurations() -> Option<PathBuf> {
     of_variables(env::var_os("XDG_CONFIG_HOME"), env::var_os("HOME"), ".config")
 }
 
-/// The user's folder for what programs keep of their own accord, by the same specification.
+/// The user's folder for state that programs keep, by the same specification.
 pub fn states() -> Option<PathBuf> {
     of_variables(env::var_os("XDG_STATE_HOME"), env::var_os("HOME"), ".local/state")
 }
@@ -35,11 +35,11 @@ fn of_variables(named: Option<OsString>, home: Option<OsString>, below: &str) ->
     set(named).or_else(|| Some(set(home)?.join(below)))
 }
 
-/// A protection of the user's own, with the first thing that is wrong with it.
+/// A protection of the user's own, with its first mistake.
 pub struct Yours {
-    /// What it is.
+    /// Its description.
     pub described: parse::Described,
-    /// What is wrong with it, and where.
+    /// Its first mistake, with the place.
     pub wrong: Option<String>,
 }
 
@@ -59,7 +59,7 @@ pub fn yours(base: &Path) -> Vec<Yours> {
     names.iter().filter_map(read).collect()
 }
 
-/// What the files of protections in `folder` are called.
+/// The names of the protection files in `folder`.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.filter_map(|entry| Some(entry.file_name().to_str()?.strip_suffix(".toml")?.to_owned())).collect()

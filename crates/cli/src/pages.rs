@@ -1,7 +1,7 @@
-//! A page for each database and each protection, written from what they say of themselves.
+//! A page for each database and each protection, generated from their own descriptions.
 //!
-//! Pure: databases in, names and texts of files out. The pages in `docs/databases` are made by
-//! `tithe ls --markdown docs/databases`, and a test holds them to it.
+//! Pure: databases in, names and texts of files out. `tithe ls --markdown docs/databases` generates the pages in
+//! `docs/databases`, and a test checks that they are current.
 
 use std::{collections::BTreeMap, fmt::Write, path::PathBuf};
 
@@ -36,7 +36,8 @@ pub fn pages(databases: &[&'static dyn Product]) -> Vec<(PathBuf, String)> {
     pages
 }
 
-/// The page of a protection. Databases whose pages would say the same have one, in the folder of the first of them.
+/// The page of a protection. Databases whose pages would have the same text share one, in the folder of the first of
+/// them.
 struct ProtectionPage {
     databases: Vec<&'static dyn Product>,
     protection: &'static dyn Protection,
@@ -84,10 +85,10 @@ fn has_url(database: &dyn Product) -> bool {
     !database.entry().schemes.is_empty()
 }
 
-/// The folder of the pages of volumes, which lie under any database.
+/// The folder of the pages of volumes, which every database can use.
 const VOLUMES: &str = "volumes";
 
-/// What all pages have in common.
+/// The part that all pages have in common.
 const COMMON: &str = "
 If one arm has a volume, the others get a plain volume of the same size.
 
@@ -171,7 +172,7 @@ fn cell(text: &str) -> String {
     text.replace('|', "\\|")
 }
 
-/// How `protection` comes to be on at a server that Tithe does not launch, in a few words.
+/// How `protection` is switched on at a server that Tithe does not launch, in a few words.
 pub fn attached(protection: &'static dyn Protection) -> &'static str {
     let entry = protection.entry();
     match (entry.attachable, entry.by_url, entry.switch) {
@@ -240,7 +241,7 @@ fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection
     let mut text = String::from("\n## What proves it\n\n");
     let checks = protection.evidence(chosen);
     let launched = Address::Tcp { host: String::new(), port: 0 };
-    // That a setting is another one is what its page says below.
+    // The page itself mentions settings that differ, further below.
     let shown = checks.iter().filter(|check| check.concerns(&launched) && check.id() != "setting-differs");
     let (of_launched, told): (Vec<_>, Vec<_>) = shown.partition(|check| check.entry().role.is_claim());
     for check in of_launched {
@@ -258,8 +259,8 @@ fn evidence(protection: &'static dyn Protection, chosen: &experiment::Protection
     text + &evidence_of_choice(protection, chosen, &checks)
 }
 
-/// What of `checks` counts how on an attached server, unless it is what counts on a launched one. Checks that a
-/// launched server has too are named, not repeated.
+/// The roles of `checks` on an attached server, unless they are those on a launched one. Checks that a launched server
+/// has too are named, not repeated.
 fn evidence_of_attached(checks: &[Box<dyn Check>]) -> String {
     let (attached, launched) = (Address::Attached(Url::new("")), Address::Tcp { host: String::new(), port: 0 });
     let shown = checks.iter().filter(|check| check.id() != "setting-differs");
@@ -286,7 +287,8 @@ fn evidence_of_attached(checks: &[Box<dyn Check>]) -> String {
     text
 }
 
-/// The checks that come, and those that go, where what is empty by default is given; `checks` are those by default.
+/// The checks that are added and removed when options that are empty by default get values; `checks` are the default
+/// ones.
 fn evidence_of_choice(
     protection: &'static dyn Protection,
     chosen: &experiment::Protection,
@@ -313,7 +315,7 @@ fn evidence_of_choice(
     format!("\nWhere `{}` are given{place}:\n\n{}", names.join("`, `"), come.concat())
 }
 
-/// The protection with its defaults; what is required gets the first value allowed.
+/// The protection with its defaults; required options get the first allowed value.
 pub fn chosen(protection: &'static dyn Protection) -> experiment::Protection {
     let value = |option: &OptionEntry| match (option.default, option.kind) {
         (Some(default), _) => default.value(),
@@ -327,7 +329,7 @@ pub fn chosen(protection: &'static dyn Protection) -> experiment::Protection {
     experiment::Protection::listed(entry.id, options)
 }
 
-/// What `apply` does to a plain set-up, a line each.
+/// The changes that `apply` makes to a plain set-up, one line each.
 fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection) -> Vec<String> {
     let mut setup = Setup::plain(BTreeMap::new(), placeholders());
     protection.apply(chosen, &mut setup);
@@ -338,7 +340,7 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
     lines.extend(setup.session_statements.iter().map(|statement| format!("in every session: {statement}")));
     let own = &setup.after_loading;
     if let [first, ..] = own.statements.as_slice() {
-        // Its file has them all.
+        // Its file has all of them.
         let first: Vec<&str> = first.split_whitespace().take(3).collect();
         lines.push(format!("after loading, {} of its statements: {} …", own.statements.len(), first.join(" ")));
     }
@@ -360,7 +362,7 @@ fn changes(protection: &'static dyn Protection, chosen: &experiment::Protection)
     lines
 }
 
-/// Certificates and keys that do not exist, for plans and pages, which make none.
+/// Certificates and keys that do not exist, for plans and pages, which create none.
 pub fn placeholders() -> Credentials {
     let file = |name: &str| PathBuf::from("{credentials}").join(name);
     Credentials {
@@ -398,7 +400,7 @@ mod tests {
         for (path, text) in super::pages(all).into_iter().filter(|_| whole) {
             expect_file![format!("../../../docs/databases/{}", path.display())].assert_eq(&text);
         }
-        // Were a feature no database's, no build would be whole, and the index never checked.
+        // If a feature had no database, no build would count as complete, and the index would never be checked.
         let pages = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/databases");
         assert!(optional().iter().all(|id| pages.join(format!("{id}.md")).exists()), "{:?}", optional());
     }

@@ -1,4 +1,4 @@
-//! From what is asked for to a plan that this machine can carry out, or every reason why not.
+//! From the user's request to a plan that this machine can carry out, or every reason why it cannot.
 
 use std::{
     fs::{self, File},
@@ -36,11 +36,11 @@ const READ_MAX: u64 = 64 << 20;
 pub struct Prepared {
     /// The file's text.
     pub text: String,
-    /// What will be done.
+    /// The plan.
     pub plan: Plan,
     /// The database.
     pub database: &'static dyn Product,
-    /// What its servers are started from, one for each of the experiment's resources.
+    /// The installations of its servers, one for each of the experiment's resources.
     pub installs: Vec<Install>,
     /// One workload per workload of the experiment.
     pub workloads: Vec<Box<dyn Workload>>,
@@ -48,20 +48,20 @@ pub struct Prepared {
 
 /// An experiment that can be carried out somewhere, and what this machine lacks for it.
 pub struct Planned {
-    /// As if nothing was lacking; where something is, its installation is nobody's.
+    /// As if nothing was missing; if something is, its installation is a placeholder.
     pub prepared: Prepared,
     /// What this machine lacks.
     pub lacks: Vec<Missing>,
 }
 
 impl Planned {
-    /// What this machine can carry out, or everything that it lacks.
+    /// Returns the plan if this machine can carry it out; otherwise everything that it lacks.
     fn ready(self) -> Result<Prepared, Stop> {
         if self.lacks.is_empty() { Ok(self.prepared) } else { Err(complain::missing(&self.lacks)) }
     }
 }
 
-/// Reads, checks and plans what `arguments` of `command` ask for, which times nothing: no budget is too small for it.
+/// Reads, checks and plans what `arguments` of `command` ask for, without timing: no budget is too small for it.
 pub fn prepare_unmeasured(arguments: &AskedArgs, command: &str) -> Result<Prepared, Stop> {
     let (source, catalogue) = (asked::source(arguments, command)?, offer::catalogue());
     let experiment = parse::parse_unmeasured(&source.text, &catalogue, &read_beside(&source));
@@ -71,8 +71,8 @@ pub fn prepare_unmeasured(arguments: &AskedArgs, command: &str) -> Result<Prepar
     planned(source, experiment, (&arguments.experiment, arguments.quick), afford)?.ready()
 }
 
-/// What the experiment in `source` would run, allowed where the caller says so; `None` where that is nothing of its
-/// own.
+/// The listing of what the experiment in `source` would run, recorded as allowed if the caller allows it; `None` if it
+/// runs nothing of its own.
 pub fn listed(source: &Source, arguments: &AskedArgs) -> Result<Option<Listing>, Stop> {
     let experiment = read(source, &offer::catalogue())?;
     let listing = Listing::of(source, &experiment);
@@ -80,11 +80,11 @@ pub fn listed(source: &Source, arguments: &AskedArgs) -> Result<Option<Listing>,
     Ok(listing)
 }
 
-/// Reads, checks and plans the experiment in `source`, with what the command line says about it, for any machine.
+/// Reads, checks and plans the experiment in `source`, with the options of the command line, for any machine.
 pub fn prepare_planned(source: Source, arguments: &AskedArgs) -> Result<Planned, Stop> {
     let experiment = read(&source, &offer::catalogue())?;
-    // A plan starts nothing, but the load of production is asked of its server, with the password that a URL's command
-    // says.
+    // A plan starts nothing. But the load of production is read from its server, with a password from the command that
+    // the URL names.
     let asks = experiment.workloads.iter().any(|workload| workload.kind == production::entry().id);
     if asks && experiment.arms.iter().filter_map(|arm| arm.url.as_ref()).any(|url| !url.commands().is_empty()) {
         allowed::check(&source, &experiment, arguments.experiment.allow_commands)?;
@@ -92,7 +92,7 @@ pub fn prepare_planned(source: Source, arguments: &AskedArgs) -> Result<Planned,
     planned(source, experiment, (&arguments.experiment, arguments.quick), |_| {})
 }
 
-/// Reads, checks and plans the experiment in `source`, with what the command line says about it and `change` does.
+/// Reads, checks and plans the experiment in `source`, with the options of the command line and with `change`.
 pub fn prepare_source(
     source: Source,
     arguments: &ExperimentArgs,
@@ -104,7 +104,7 @@ pub fn prepare_source(
     planned(source, experiment, (arguments, quick), change)?.ready()
 }
 
-/// Checks and plans `experiment`, which `source` holds, with what the command line says about it and `change` does.
+/// Checks and plans `experiment`, which `source` contains, with the options of the command line and with `change`.
 fn planned(
     source: Source,
     mut experiment: Experiment,
@@ -112,7 +112,7 @@ fn planned(
     change: impl FnOnce(&mut Experiment),
 ) -> Result<Planned, Stop> {
     let catalogue = offer::catalogue();
-    // The words of an experiment made from a command line are in its text.
+    // If an experiment was made from the command line, its text contains the options already.
     if source.composed().is_none() {
         scale(&mut experiment, arguments)
             .map_err(|problem| Stop::new(exit::USAGE, format!("{problem}; nothing was started")))?;
@@ -174,13 +174,13 @@ pub fn protected(
     Ok((source, experiment))
 }
 
-/// Reads what `source` names, in its folder.
+/// Reads the files that `source` names, in its folder.
 fn read_beside(source: &Source) -> impl Fn(&str) -> std::io::Result<Vec<u8>> {
     let base = source.base.clone();
     move |path: &str| bounded(&own_files::place(&base, path.as_ref()))
 }
 
-/// The content of the file at `path`, which an experiment names: no device's, and not more than anyone writes.
+/// The content of the file at `path`, which an experiment names: not from a device, and not more than people write.
 fn bounded(path: &Path) -> io::Result<Vec<u8>> {
     let found = fs::metadata(path)?.file_type();
     if found.is_char_device() || found.is_block_device() {
@@ -194,7 +194,7 @@ fn bounded(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Plans `experiment`, which `source` holds, and looks whether this machine can carry it out.
+/// Plans `experiment`, which `source` contains, and checks whether this machine can carry it out.
 pub fn checked(
     source: &Source,
     experiment: Experiment,
@@ -204,7 +204,7 @@ pub fn checked(
     fitted(source, experiment, catalogue, machine)?.ready()
 }
 
-/// Plans `experiment`, which `source` holds, and looks for what it needs of this machine.
+/// Plans `experiment`, which `source` contains, and searches this machine for what it needs.
 fn fitted(
     source: &Source,
     experiment: Experiment,
@@ -212,7 +212,7 @@ fn fitted(
     machine: &MachineArgs,
 ) -> Result<Planned, Stop> {
     let mut experiment = experiment;
-    // Found wherever a later command is given, and by programs that work elsewhere.
+    // Absolute, so that later commands and programs in other folders find it.
     for workload in &mut experiment.workloads {
         if let Some(path) = &mut workload.prepare {
             *path = source.base.join(&path);
@@ -242,8 +242,8 @@ fn fitted(
     if unknown.is_empty() { Ok(planned) } else { Err(source.complain(unknown)) }
 }
 
-/// Leaves out of the built-in experiment what its budget does not buy, and says what is left. Its first cell has the
-/// most to tell.
+/// Removes the cells of the built-in experiment that exceed its budget, and prints which are left. Its first cell is
+/// the most informative.
 fn keep_to_budget(experiment: &mut Experiment, catalogue: &Catalogue) {
     let mut left_out = false;
     while plan::least_budget_s(experiment, catalogue) > experiment.measure.budget_s {
@@ -267,7 +267,7 @@ fn keep_to_budget(experiment: &mut Experiment, catalogue: &Catalogue) {
     }
 }
 
-/// What the command line says about the size of an experiment.
+/// Applies the command line's options about the size of an experiment.
 fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), String> {
     if let Some(warehouses) = arguments.warehouses {
         let tpcc = experiment.workloads.iter_mut().filter(|workload| workload.kind == "tpcc");
@@ -331,7 +331,7 @@ pub fn of_plan(text: String, plan: Plan, machine: &MachineArgs) -> Result<Prepar
     found(text, plan, machine)?.ready()
 }
 
-/// Looks for what a plan needs of this machine.
+/// Searches this machine for what a plan needs.
 fn found(text: String, plan: Plan, machine: &MachineArgs) -> Result<Planned, Stop> {
     let database = offer::database(&plan.experiment.database)?;
     for resources in &plan.experiment.resources {

@@ -1,8 +1,8 @@
-//! Progress on standard error while a run is under way, and the decision when a cell has been measured enough.
+//! Progress on standard error during a run, and the decision when a cell has been measured enough.
 //!
-//! On a terminal some lines are drawn over and over; elsewhere a line is written now and then. While a server starts or
-//! evidence is awaited nothing is heard for seconds, and the clock of these lines goes on all the same; once frames are
-//! measured it moves between them alone, so that drawing takes no time from any arm.
+//! On a terminal a few lines are redrawn; elsewhere a line is written from time to time. While a server starts or
+//! evidence is gathered there are no events for seconds, so a clock in these lines keeps moving. Once frames are
+//! measured it moves only between them, so that drawing takes no time from any arm.
 
 use std::{
     collections::BTreeMap,
@@ -32,22 +32,22 @@ use tithe_model::{
 
 use crate::shown;
 
-/// Time between two lines where they are not drawn over each other.
+/// Time between two lines if they are not redrawn.
 const PLAIN_PAUSE: Duration = Duration::from_secs(15);
 
-/// Time between two moves of the clock where nothing else happens.
+/// Time between two moves of the clock without other events.
 const TICK: Duration = Duration::from_secs(1);
 
-/// What stands on the terminal.
+/// The lines on the terminal.
 struct Screen {
     began: Instant,
-    /// What the panel tells.
+    /// The content of the panel.
     status: Status,
-    /// Lines of it that stand there.
+    /// Lines of the panel that are on the terminal.
     lines: usize,
-    /// When it was last drawn because something happened.
+    /// When it was last drawn because of an event.
     heard: Instant,
-    /// How long nothing is to be heard before the clock moves by itself.
+    /// Time without events after which the clock moves by itself.
     silence: Duration,
 }
 
@@ -65,7 +65,7 @@ impl Screen {
         self.lines = lines.len();
     }
 
-    /// Takes the panel away again; what is written next replaces it.
+    /// Removes the panel; the next output replaces it.
     fn clear(&mut self) {
         if self.lines > 0 {
             let up = if self.lines > 1 { format!("\x1b[{}A", self.lines - 1) } else { String::new() };
@@ -74,7 +74,7 @@ impl Screen {
         }
     }
 
-    /// What is said of a frame that should have ended; `None` where none is late.
+    /// The text about a frame that should have ended; `None` if none is late.
     fn late(&self) -> Option<String> {
         let late = self.status.doing.is_empty() && !self.silence.is_zero() && self.heard.elapsed() > self.silence;
         late.then(|| {
@@ -85,7 +85,7 @@ impl Screen {
         })
     }
 
-    /// Nothing was heard for longer than it should be, and a panel stands there.
+    /// True if there was no event for longer than expected, and a panel is shown.
     fn is_due(&self) -> bool {
         self.lines > 0 && self.heard.elapsed() > self.silence
     }
@@ -107,7 +107,7 @@ impl Ticker {
     fn of(screen: &Arc<Mutex<Screen>>) -> Self {
         let (stop, stopped) = mpsc::channel::<()>();
         let screen = Arc::clone(screen);
-        // Where the machine refuses a thread the clock stands still, and that is all.
+        // If the machine refuses a thread, only the clock stands still.
         let thread = threads::spawn(move || {
             while stopped.recv_timeout(TICK) == Err(mpsc::RecvTimeoutError::Timeout) {
                 lock(&screen).tick();
@@ -126,7 +126,7 @@ impl Drop for Ticker {
     }
 }
 
-/// A screen is plain data: a thread that panicked with it left nothing half done.
+/// A screen is plain data: a thread that panicked with the lock left it consistent.
 fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
     screen.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -135,18 +135,18 @@ fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
 pub struct Progress<'a> {
     plan: &'a Plan,
     cell: usize,
-    /// What was measured before the run was taken up again.
+    /// The measurements before the run was resumed.
     before: Option<&'a Records>,
     live: Option<Live>,
-    /// Load of the present cell so far, ns.
+    /// Load of the current cell so far, ns.
     load_ns: u64,
     loading: Option<u32>,
     claims: Claims,
     last_plain: Option<Instant>,
     frame_took_s: f64,
-    /// What is known of the present cell, for the panel.
+    /// State of the current cell, for the panel.
     status: Status,
-    /// Where it is drawn; `None` where it is not.
+    /// Where it is drawn; `None` if it is not drawn.
     screen: Option<Arc<Mutex<Screen>>>,
     _ticker: Option<Ticker>,
     began: Instant,
@@ -155,7 +155,7 @@ pub struct Progress<'a> {
 }
 
 impl<'a> Progress<'a> {
-    /// Progress of a run of `plan`, of which `before` holds what was measured already.
+    /// Progress of a run of `plan`; `before` has the earlier measurements.
     pub fn new(plan: &'a Plan, quiet: bool, before: Option<&'a Records>) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let named = |arm: &tithe_model::experiment::Arm| ArmNow::named(&arm.name);
@@ -199,7 +199,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Writes a line that stays; nothing where the run is to be quiet.
+    /// Writes a line that stays; nothing if the run is quiet.
     pub fn say(&mut self, line: &str) {
         if !self.quiet {
             self.clear();
@@ -207,7 +207,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Draws the panel with what is being `doing`; nothing while frames run.
+    /// Draws the panel with the current activity, `doing`; nothing while frames run.
     fn draw(&mut self, doing: &str) {
         let Some(screen) = &self.screen else { return };
         doing.clone_into(&mut self.status.doing);
@@ -215,13 +215,13 @@ impl<'a> Progress<'a> {
         let mut screen = lock(screen);
         screen.status.clone_from(&self.status);
         screen.heard = Instant::now();
-        // The next frame is heard of when it is done.
+        // The next frame reports when it is done.
         let frame = Duration::from_secs_f64(1.5 * self.frame_took_s) + TICK;
         screen.silence = if doing.is_empty() { frame } else { Duration::ZERO };
         screen.draw();
     }
 
-    /// Takes the panel away again; what is written next replaces it.
+    /// Removes the panel; the next output replaces it.
     fn clear(&self) {
         if let Some(screen) = &self.screen {
             lock(screen).clear();
@@ -232,7 +232,7 @@ impl<'a> Progress<'a> {
         &self.plan.experiment.arms[arm as usize].name
     }
 
-    /// Counts the load of `frame`, and how many frames of its length the budget still buys.
+    /// Adds the load of `frame`, and computes how many frames of its length the budget still allows.
     fn spend(&mut self, frame: &Frame, slots: &[Slot]) {
         let (cell, arms) = (&self.plan.cells[self.cell], self.plan.experiment.arms.len());
         let frame_ns = cell.load_ns(frame, slots, arms);
@@ -244,7 +244,7 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Takes in the frames of the present cell that were measured before the run was taken up again.
+    /// Adds the frames of the current cell that were measured before the run was resumed.
     fn take_up(&mut self) {
         let Some(before) = self.before else { return };
         let mut frames = BTreeMap::new();
@@ -262,8 +262,8 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Has the status tell the figures of the report, now that the cell has ended for `reason`; the number of frames
-    /// where they are too few.
+    /// Sets the report's figures in the status, now that the cell has ended for `reason`; returns the number of frames
+    /// if they are too few.
     fn end(&mut self, reason: &CellEnding) -> Option<usize> {
         let live = self.live.as_ref().filter(|live| live.frames() > 0)?;
         let intervals = live.ended(reason);
@@ -274,8 +274,8 @@ impl<'a> Progress<'a> {
         few
     }
 
-    /// How long `cell`, which is still to come, takes at most, s: its frames with what connecting adds to those of the
-    /// present cell, and what its plan lets restarting take beside them.
+    /// Longest duration of `cell`, which has not begun, s: its frames with the connection time of the current cell, and
+    /// the restarts that its plan allows.
     fn at_most_s(&self, cell: &Cell) -> f64 {
         let arms = self.plan.experiment.arms.len();
         let frame_s = |cell: &Cell| cell.frame_ns(arms) as f64 / 1e9;
@@ -285,11 +285,11 @@ impl<'a> Progress<'a> {
         f64::from(cell.frames_max) * frame_s(cell) * (connecting + starting)
     }
 
-    /// Takes in what `frame` and its `slots` showed.
+    /// Adds the results of `frame` and its `slots`.
     fn update(&mut self, frame: &Frame, slots: &[Slot], decision: &Decision) {
         let here = f64::from(self.status.frames_max.saturating_sub(frame.frame + 1));
-        // At least what the precision needs here, at most what the budget allows everywhere. An answer may come any
-        // time.
+        // At least what the precision needs here, at most what the budget allows for all cells. The result may be
+        // certain at any time.
         let later_s: f64 = self.plan.cells[self.cell + 1..].iter().map(|cell| self.at_most_s(cell)).sum();
         let at_most = here * self.frame_took_s + decision.starting_s + later_s;
         let needed = decision.more_s.filter(|_| !self.plan.experiment.measure.until_decided);
@@ -450,12 +450,12 @@ impl EventListener for Progress<'_> {
     }
 }
 
-/// Width of the terminal, columns; 80 where it is unknown.
+/// Width of the terminal, columns; 80 if it is unknown.
 pub fn columns() -> usize {
     size().0
 }
 
-/// Columns and rows of the terminal; 80 and 24 where they are unknown.
+/// Columns and rows of the terminal; 80 and 24 if they are unknown.
 fn size() -> (usize, usize) {
     let (columns, rows) = tcgetwinsize(std::io::stderr()).map_or((0, 0), |size| (size.ws_col, size.ws_row));
     let or = |seen: u16, least: u16, usual: usize| if seen >= least { usize::from(seen) } else { usual };

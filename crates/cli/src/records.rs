@@ -1,4 +1,4 @@
-//! From a run folder to its analysis, one cell in memory at a time, or from a document that keeps one.
+//! From a run folder to its analysis, with one cell in memory at a time, or from a document that contains one.
 
 use std::path::Path;
 
@@ -16,17 +16,17 @@ use tithe_model::records::Records;
 
 use crate::exit::{self, Stop};
 
-/// What a run folder or a document says.
+/// The content of a run folder or a document.
 pub struct Assessed {
     /// The analysis.
     pub analysis: Analysis,
-    /// What a page tells beyond it.
+    /// Further data for a page.
     pub page_data: PageData,
-    /// Frames that could not be used because their records are damaged, a line each.
+    /// Frames that could not be used because their records are damaged, one line each.
     pub damage: Vec<String>,
 }
 
-/// What is at `path`: a run folder, or a report as JSON (`report.json`).
+/// The content of `path`: a run folder, or a report as JSON (`report.json`).
 ///
 /// # Errors
 /// When it is neither, of another format, or a damaged document.
@@ -69,7 +69,7 @@ pub fn assess(path: &Path) -> Result<Assessed, Fault> {
     })
 }
 
-/// The experiment file as the run folder at `path` keeps it; empty where it cannot be read.
+/// The experiment file in the run folder at `path`; empty if it cannot be read.
 fn experiment(path: &Path) -> String {
     std::fs::read_to_string(path.join("experiment.toml")).unwrap_or_default()
 }

@@ -1,9 +1,9 @@
-//! What a server or `verify` would refuse, told before anything is started, with its place in the experiment.
+//! What a server or `verify` would refuse, reported before anything is started, with its place in the experiment.
 //!
-//! Reading an experiment needs the file and the catalogue only; here its database is asked: whether the URL of each arm
-//! does what the arm asks for, whether one server is asked for two things at once or is one arm's alone while others
-//! share another, and whether the installed server knows its settings; and this machine, whether servers can listen
-//! where they are to. Nothing is connected to.
+//! Reading an experiment needs only the file and the catalogue. Here its database is asked as well: whether the URL of
+//! each arm does what the arm asks for; whether one server gets two contradictory requests, or belongs to one arm alone
+//! while others share another; and whether the installed server knows its settings. This machine is asked whether
+//! servers can listen at the given address. No connection is opened.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -57,7 +57,7 @@ fn by_url(database: &dyn Product, arm: &Arm) -> Option<Protection> {
     Some(found.1.clone())
 }
 
-/// Arms that ask one server for the same protection in two ways, where a server has but one.
+/// Arms that ask one server for the same protection in two ways, if a server can have only one.
 fn two_ways(database: &dyn Product, experiment: &Experiment, text: &str) -> Option<Diagnostic> {
     let asked: Vec<(usize, &Arm, &Url, Protection)> = experiment
         .arms
@@ -89,7 +89,7 @@ fn two_ways(database: &dyn Product, experiment: &Experiment, text: &str) -> Opti
     None
 }
 
-/// Where the URL of an arm leads, as far as it shows it.
+/// The server of an arm's URL, as far as the URL shows it.
 struct Place<'a> {
     number: usize,
     arm: &'a Arm,
@@ -101,17 +101,17 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn is(&self, other: &Self) -> bool {
-        // The socket of a server does not always have the number of its port.
+        // The name of a server's socket does not always contain its port.
         self.host == other.host && (self.port == other.port || self.by_socket != other.by_socket)
     }
 
-    /// True where both may be one server: products that serve TLS at a port of its own have two.
+    /// True if both may be one server: products that serve TLS at a separate port have two places.
     fn may_be(&self, other: &Self) -> bool {
         self.is(other) || self.host == other.host && self.by_url != other.by_url
     }
 }
 
-/// An arm that comes to another place than all others, two of which come to one.
+/// An arm on another server than all others, two of which share a server.
 fn alone(database: &dyn Product, experiment: &Experiment, text: &str) -> Option<Diagnostic> {
     let places = experiment.arms.iter().enumerate().map(|(number, arm)| {
         let (host, port) = database.endpoint(arm.url.as_ref()?)?;
@@ -134,14 +134,14 @@ fn alone(database: &dyn Product, experiment: &Experiment, text: &str) -> Option<
     Some(Diagnostic { range, problem, help: help.to_owned() })
 }
 
-/// The options that `other` has otherwise: `version = 1.3`.
+/// The options that differ in `other`: `version = 1.3`.
 fn differing(options: &BTreeMap<String, OptionValue>, other: &BTreeMap<String, OptionValue>) -> String {
     let differ = options.iter().filter(|(name, chosen)| other.get(*name) != Some(*chosen));
     differ.map(|(name, chosen)| format!("{name} = {chosen}")).collect::<Vec<_>>().join(", ")
 }
 
-/// The settings in `text` that some server does not know. `installs`: what the servers of each of the experiment's
-/// resources are started from.
+/// The settings in `text` that some server does not know. `installs`: the installations for each of the experiment's
+/// resources.
 pub fn of_settings(
     database: &dyn Product,
     installs: &[Install],
@@ -149,7 +149,7 @@ pub fn of_settings(
     text: &str,
 ) -> Vec<Diagnostic> {
     let common = experiment.settings.keys().map(|name| (vec!["settings".to_owned()], name));
-    // Each table stands for as many resources as there are versions and numbers of clients.
+    // Each table stands for one resource per version and number of clients.
     let tables = (1..).take_while(|number| parse::line_of(text, &["resources", &number.to_string()]).is_some());
     let each = (experiment.resources.len() / (tables.count() + 1)).max(1);
     let of_resources = experiment.resources.iter().enumerate().flat_map(|(number, resources)| {

@@ -1,8 +1,8 @@
-//! The one way out: what is shown on a terminal, whatever format it has, passes here.
+//! The single output path: all text for a terminal, in any format, goes through here.
 //!
-//! Servers, files and their authors choose much of that text. Characters that change the direction of writing could
-//! make it read as something else, and terminals obey controls beyond ASCII, which JSON does not escape. None is shown:
-//! `\u202e` replaces it, which is the same text in JSON.
+//! Servers, files and their authors control much of that text. Characters that change the direction of writing could
+//! make it look like another text, and terminals obey control characters beyond ASCII, which JSON does not escape. They
+//! are never printed: an escape such as `\u202e` replaces them, which is the same text in JSON.
 
 use std::{
     borrow::Cow,
@@ -12,7 +12,7 @@ use std::{
 
 use tithe_model::direction::turns;
 
-/// `text` with every character written out that changes its direction or is a control beyond ASCII's.
+/// `text` with direction changes and controls beyond ASCII replaced by their escapes.
 pub fn harmless(text: &str) -> Cow<'_, str> {
     let steers = |character: char| turns(character) || matches!(character, '\u{7f}'..='\u{9f}');
     if !text.contains(steers) {
@@ -25,11 +25,11 @@ pub fn harmless(text: &str) -> Cow<'_, str> {
     Cow::Owned(written.collect())
 }
 
-/// Why standard output could not be written, since the first time that it could not.
+/// The first error of writing to standard output.
 static UNWRITTEN: OnceLock<io::Error> = OnceLock::new();
 
-/// Writes `text` on standard output. What cannot be written is reported when the program ends: servers may have to be
-/// left as they were found before.
+/// Writes `text` to standard output. An error is reported when the program ends: before that, servers may have to be
+/// restored.
 pub fn write_out(text: &str) {
     let mut stdout = anstream::stdout();
     if let Err(error) = stdout.write_all(harmless(text).as_bytes()).and_then(|()| stdout.flush()) {
@@ -37,13 +37,13 @@ pub fn write_out(text: &str) {
     }
 }
 
-/// Writes `text` on standard error, where somebody listens: a terminal that was closed and a full disk end nothing.
+/// Writes `text` to standard error. If the terminal was closed or the disk is full, the error is ignored.
 pub fn write_err(text: &str) {
     let mut stderr = anstream::stderr();
     let _ = stderr.write_all(harmless(text).as_bytes()).and_then(|()| stderr.flush());
 }
 
-/// Why standard output could not be written, where that is so. Readers who had enough, as `head` has, are no reason.
+/// The error of writing to standard output, if there was one. A reader that stops early, like `head`, is no error.
 pub fn unwritten() -> Option<&'static io::Error> {
     UNWRITTEN.get().filter(|error| error.kind() != io::ErrorKind::BrokenPipe)
 }

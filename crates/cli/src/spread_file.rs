@@ -1,5 +1,4 @@
-//! Files of what is known of the spread between starts, read for `--start-spread` and written by
-//! `calibrate --starts --to`.
+//! Files with the known spread between starts, read for `--start-spread` and written by `calibrate --starts --to`.
 
 use std::{
     fs, io,
@@ -10,7 +9,7 @@ use tithe_model::start_spread::{self, StartSpread};
 
 use crate::exit::{self, Stop};
 
-/// What the file at `path` says of `database`. Refused before anything is started where it says nothing.
+/// The spreads of `database` in the file at `path`. A file without any is refused before anything is started.
 pub fn read(path: &Path, database: &str) -> Result<Vec<StartSpread>, Stop> {
     let said = |flaw: String| {
         refused(format!(
@@ -22,7 +21,7 @@ pub fn read(path: &Path, database: &str) -> Result<Vec<StartSpread>, Stop> {
     start_spread::read(&text, database).map_err(|flaw| said(format!("{}: {flaw}", path.display())))
 }
 
-/// Looks before a measurement whether its lines can be written to `path`.
+/// Checks before a measurement whether its lines can be written to `path`.
 pub fn check(path: &Path) -> Result<(), Stop> {
     let nothing = |flaw: String| refused(format!("{flaw}; name another file"));
     let (path, text) = found(path).map_err(nothing)?;
@@ -33,22 +32,22 @@ pub fn check(path: &Path) -> Result<(), Stop> {
     fs::write(&beside, "").and_then(|()| fs::remove_file(&beside)).map_err(|error| nothing(unwritable(&path, &error)))
 }
 
-/// Puts `spreads` in place of what the file at `path` says of `database`; a reader sees the old file or the new one.
+/// Replaces the lines of `database` in the file at `path` by `spreads`; a reader sees the old file or the new one.
 pub fn put(path: &Path, database: &str, spreads: &[StartSpread]) -> Result<(), Stop> {
     let failed = |flaw: String| Stop::new(exit::MACHINE, format!("{flaw}; the lines are above"));
-    // Read again: somebody else may have written to it meanwhile.
+    // Read again: another program may have written to it meanwhile.
     let (path, text) = found(path).map_err(failed)?;
     let text = start_spread::replaced(&text, database, spreads)
         .map_err(|flaw| failed(format!("{}: {flaw}; it was changed meanwhile", path.display())))?;
     let beside = beside(&path);
     fs::write(&beside, text).and_then(|()| fs::rename(&beside, &path)).map_err(|error| {
-        // What was written of it is no use to anybody.
+        // An incomplete file is useless.
         let _ = fs::remove_file(&beside);
         failed(unwritable(&path, &error))
     })
 }
 
-/// Where the file at `path` really is, and what it holds; nothing where there is none.
+/// The real path of the file at `path`, and its content; empty if there is none.
 fn found(path: &Path) -> Result<(PathBuf, String), String> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     match fs::read_to_string(&path) {
@@ -58,7 +57,7 @@ fn found(path: &Path) -> Result<(PathBuf, String), String> {
     }
 }
 
-/// Where the new file is written before it takes the place of the old one.
+/// The temporary path of the new file before it replaces the old one.
 fn beside(path: &Path) -> PathBuf {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     path.with_file_name(format!(".{name}.{}", std::process::id()))

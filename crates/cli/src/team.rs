@@ -58,13 +58,13 @@ pub struct AccessArgs {
     pub broker_key: Option<PathBuf>,
 }
 
-/// What the coordinator is called at the broker.
+/// The name of the coordinator at the broker.
 pub const COORDINATOR: &str = "coordinator";
 
-/// How long the broker may take to let somebody in.
+/// How long the broker may take to accept a connection.
 const CONNECT_WITHIN: Duration = Duration::from_secs(10);
 
-/// The agents of a run as they are asked for.
+/// The agents of a run as the command line asks for them.
 pub struct AgentRequest {
     broker: Arc<dyn Link>,
     expected: usize,
@@ -72,10 +72,11 @@ pub struct AgentRequest {
 }
 
 impl AgentRequest {
-    /// What `arguments` ask for to measure `plan` on `database`; `None` where Tithe's own process offers the load.
+    /// The agents that `arguments` ask for to measure `plan` on `database`; `None` if Tithe's own process offers the
+    /// load.
     ///
     /// # Errors
-    /// Where they do not go together with the plan, or the broker cannot be reached.
+    /// If they do not fit the plan, or the broker cannot be reached.
     pub fn of(arguments: &TeamArgs, plan: &Plan, database: &dyn Product) -> Result<Option<Self>, Stop> {
         let wrong = |words: &str| Err(Stop::new(exit::USAGE, format!("{words}; nothing was started")));
         let in_file = plan.experiment.load.agents;
@@ -108,7 +109,7 @@ impl AgentRequest {
     /// Waits for them.
     ///
     /// # Errors
-    /// The members that are there, where they do not come.
+    /// The members that are there, if not all come.
     pub fn gather<'a>(&'a self, plan: &Plan, cancelled: &'a AtomicBool) -> Result<Team<'a>, Stop> {
         let observers = gather_observers(&self.broker, plan, self.wait, cancelled);
         let gathered = observers.and_then(|observers| {
@@ -122,7 +123,7 @@ impl AgentRequest {
 /// Connects to the broker at `url` as `name`.
 ///
 /// # Errors
-/// In words, before anything is sent, where the address or a file is not as it has to be; the broker's own reason.
+/// As text, before anything is sent, if the address or a file is wrong; the broker's own reason.
 pub fn connect(url: &str, name: &str, access: &AccessArgs) -> Result<Broker, Stop> {
     let AccessArgs { creds, nkey, password_file, broker_ca, broker_cert, broker_key } = access;
     let files = AccessFiles {
@@ -140,7 +141,7 @@ pub fn connect(url: &str, name: &str, access: &AccessArgs) -> Result<Broker, Sto
     Broker::connect(&at, &access, CONNECT_WITHIN).map_err(cannot)
 }
 
-/// The members at the broker that `arguments` name, as a table; `None` where they name none.
+/// The members at the broker that `arguments` name, as a table; `None` if they name none.
 ///
 /// # Errors
 /// When the broker cannot be reached.

@@ -1,6 +1,7 @@
-//! `tithe agent`: offers the lanes of this machine to runs that another machine coordinates, and says who they are for.
+//! `tithe agent`: offers the lanes of this machine to runs that another machine coordinates, and reports which runs use
+//! it.
 //!
-//! Left out: how agents are started on many machines, which is the user's (docs/agents.md has an example of each way).
+//! Left out: starting agents on many machines is left to the user (docs/agents.md has an example of each way).
 
 use tithe_harness::agents::agent::{self, AgentConfig, AgentEvent, AllowedTarget};
 use tithe_machine::watch::{host, process};
@@ -11,7 +12,7 @@ use crate::{
     interrupt, offer, team,
 };
 
-/// Names that are a part of subjects that are not an agent's.
+/// Names that have another meaning in subjects, so that no agent may have them.
 const RESERVED: [&str; 3] = ["run", "observer", team::COORDINATOR];
 
 /// Runs the command; returns the exit status.
@@ -36,7 +37,7 @@ pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
 /// The name at the broker: the one that was `given`, or the machine's.
 ///
 /// # Errors
-/// Where it is somebody else's.
+/// If it is reserved.
 pub fn own_name(given: Option<&str>) -> Result<String, Stop> {
     let name = given.map_or_else(host_name, str::to_owned);
     if RESERVED.contains(&name.as_str()) {
@@ -46,7 +47,7 @@ pub fn own_name(given: Option<&str>) -> Result<String, Stop> {
     Ok(name)
 }
 
-/// Which agent joined which broker, and what it may be asked for.
+/// Which agent joined which broker, and what runs may ask of it.
 fn introduction(config: &AgentConfig, broker: &str) -> String {
     let targets: Vec<String> = config.targets.iter().map(AllowedTarget::to_string).collect();
     let targets = if targets.is_empty() { "no server".to_owned() } else { targets.join(", ") };
@@ -54,7 +55,7 @@ fn introduction(config: &AgentConfig, broker: &str) -> String {
     format!("agent {}: {lanes} at {broker}; may connect to {targets}", config.name)
 }
 
-/// The name of this machine, as a part of subjects: what is no letter, digit or dash becomes a dash.
+/// The name of this machine, as a part of subjects: characters other than letters, digits and dashes become dashes.
 fn host_name() -> String {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' };

@@ -1,7 +1,7 @@
 //! `tithe calibrate`: the baseline against its own second instance.
 //!
-//! Whatever is found comes from the instrument itself, or from start-to-start variation. The same schedule, the same
-//! estimator and the same records as a run.
+//! Every difference comes from the instrument itself, or from start-to-start variation. The schedule, the estimator and
+//! the records are those of a run.
 
 use std::path::{Path, PathBuf};
 
@@ -42,7 +42,7 @@ use crate::{
 const SECONDS: u32 = 60;
 const SECONDS_A_START: u32 = 10;
 
-/// Fewest frames of a start: several of them separate the true spread from what frames scatter on one start.
+/// Fewest frames of a start: several of them separate the true spread from the scatter of frames within one start.
 const FRAMES_A_START: u32 = 3;
 
 /// Runs the command; returns the exit status.
@@ -72,7 +72,7 @@ pub fn calibrate(arguments: &CalibrateArgs) -> Result<i32, Stop> {
     })
 }
 
-/// The experiment file, or Tithe's own where its place holds the name of a database and there is no such file.
+/// The experiment file, or Tithe's own experiment if the argument is the name of a database and there is no such file.
 fn source(file: Option<&Path>) -> Result<Source, Stop> {
     let named = file.filter(|path| !path.is_file()).and_then(Path::to_str);
     match (named.filter(|id| offer::catalogue().database(id).is_some()), file) {
@@ -102,8 +102,8 @@ name = "plain again"
 
 /// Leaves the baseline and a second instance of it, the load that was asked for, and no precision to stop at.
 ///
-/// Not more than two arms: all would be compared with the same plain one, whose variation is in every comparison, so
-/// that they would count as one where nothing is to be taken for better known than it is.
+/// Not more than two arms: all would be compared with the same plain one, whose variation would be in every comparison.
+/// So more arms would have to count as one, or the result would look more certain than it is.
 fn change(experiment: &mut Experiment, arguments: &CalibrateArgs) {
     experiment.title = format!("Calibration: {}", experiment.title);
     experiment.arms.truncate(1);
@@ -119,7 +119,7 @@ fn change(experiment: &mut Experiment, arguments: &CalibrateArgs) {
     }
 }
 
-/// Refuses a plan whose frames do not tell one start from another.
+/// Refuses a plan with too few frames to distinguish one start from another.
 fn starts_are_told_apart(plan: &Plan, starts: u32) -> Result<(), Stop> {
     let refused = |words: String| Err(Stop::new(exit::USAGE, format!("--starts: {words}; nothing was started")));
     for cell in &plan.cells {
@@ -141,7 +141,7 @@ fn starts_are_told_apart(plan: &Plan, starts: u32) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Measures, and says where its records are and how it ended.
+/// Measures, and returns where its records are and how it ended.
 fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, Ending), Stop> {
     enough_disk(&prepared.plan, &arguments.experiment.runs)?;
     let cancelled = interrupt::listen();
@@ -157,14 +157,15 @@ fn measure(arguments: &CalibrateArgs, prepared: Prepared) -> Result<(PathBuf, En
     Ok((folder.path().to_owned(), ending))
 }
 
-/// Tells what can be told apart; the exit status that it deserves.
+/// Prints which differences can be resolved; returns the exit status for that.
 fn tell_resolutions(records: &Records) -> i32 {
     let resolutions = resolutions(records);
     crate::shown::show!("{}", calibration::render(&resolutions));
     if resolutions.iter().all(|cell| cell.passes()) { exit::OK } else { exit::DISPROVEN }
 }
 
-/// Tells how much starts differ, and writes it `to` a file where all was measured; the exit status that it deserves.
+/// Prints how much starts differ, and writes it `to` a file if everything was measured; returns the exit status for
+/// that.
 fn tell_starts(records: &Records, ending: Ending, to: Option<&Path>) -> Result<i32, Stop> {
     let cells = spreads(records);
     crate::shown::show!("{}", calibration::render_spreads(&cells));

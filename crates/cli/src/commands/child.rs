@@ -1,6 +1,6 @@
-//! The commands that Tithe calls itself. One for every start of an embedded database: it measures frames as the run
-//! that has started it asks for them over the standard input, and answers over the standard output. One for threads of
-//! servers that somebody else has started: it gives them their processors back when the run has ended.
+//! The commands with which Tithe starts itself. One runs for every start of an embedded database: it measures frames
+//! for the run that has started it, with requests on standard input and answers on standard output. The other is for
+//! threads of attached servers: it restores their processor affinity when the run has ended.
 
 use std::{
     collections::BTreeMap,
@@ -16,14 +16,14 @@ use crate::{
     interrupt, offer,
 };
 
-/// What the command is called.
+/// Name of the command.
 pub const NAME: &str = "measure-apart";
 
-/// What the keeper of borrowed threads is called.
+/// Name of the command that keeps borrowed threads.
 pub const KEEPER: &str = "give-threads-back";
 
-/// What the child has of this process's environment: where libraries are, and what its last words may be. No variable
-/// that may hold a key is among them.
+/// Environment variables that the child inherits: for the places of libraries, and for its backtrace. None of them may
+/// contain a key.
 const INHERITED: [&str; 3] = ["HOME", "LD_LIBRARY_PATH", "RUST_BACKTRACE"];
 
 /// Runs the command; returns the exit status.
@@ -37,12 +37,12 @@ pub fn child(machine: &MachineArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// `run`, which starts this very program for both.
+/// `run`, which starts this program again for both commands.
 pub fn may_start<'a>(run: Run<'a>, machine: &MachineArgs) -> Run<'a> {
     run.child_process(program(machine)).borrowing_threads(keeper())
 }
 
-/// How this very program is started to measure, whatever has become of its file.
+/// The command that starts this program again to measure, even if its file was replaced meanwhile.
 fn program(machine: &MachineArgs) -> Command {
     let folders = machine.pg_bin.iter().flat_map(|folder| ["--pg-bin".to_owned(), folder.display().to_string()]);
     let inherited = |name: &str| Some((name.to_owned(), std::env::var(name).ok()?));
@@ -59,7 +59,7 @@ pub fn keep() -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// How this very program is started to be the keeper.
+/// The command that starts this program again as the keeper.
 fn keeper() -> Command {
     Command { program: "/proc/self/exe".into(), arguments: vec![KEEPER.to_owned()], environment: BTreeMap::new() }
 }

@@ -61,14 +61,14 @@ pub fn compare(arguments: &CompareArgs) -> Result<i32, Stop> {
     Ok(damaged.unwrap_or(exit::worse(seen, judged)))
 }
 
-/// Why nothing of these `what` can be compared. What is not measured or not proven may be the reason, so the status
-/// that was `seen` for that goes first.
+/// Why these `what` cannot be compared. The reason may be that something is not measured or not proven, so the status
+/// that was `seen` for that takes precedence.
 fn incomparable(what: &str, reasons: &[String], seen: i32) -> Stop {
     let status = if seen == exit::OK { exit::USAGE } else { seen };
     Stop::new(status, format!("these {what} cannot be compared:\n  {}", reasons.join("\n  ")))
 }
 
-/// Holds `comparison` to the budget of false alarms, where one is given.
+/// Applies the budget of false alarms to `comparison`, if there is one.
 fn keep(comparison: &mut Comparison, arguments: &CompareArgs) -> Result<(), Stop> {
     let yearly = (arguments.false_alarms_per_year, arguments.comparisons_per_year);
     let (Some(alarms_per_year), Some(comparisons_per_year)) = yearly else { return Ok(()) };
@@ -113,9 +113,10 @@ fn matrices(
     Ok(exit::worse(seen, judged))
 }
 
-/// Says on standard error what was `unmeasured` of the later matrices, or of a single one, and returns the status.
+/// Reports on standard error what was `unmeasured` of the later matrices, or of a single one, and returns the status.
 ///
-/// What the first one lacks matters where a later one tells it: nothing was held against that, and [`judge`] says so.
+/// Gaps of the first matrix matter only if a later one has a figure there: the figure was compared with nothing, and
+/// [`judge`] reports that.
 fn of_tasks(matrices: &[Named], unmeasured: &[Vec<String>]) -> i32 {
     let later = matrices.iter().zip(unmeasured).skip(usize::from(matrices.len() > 1));
     let mut status = exit::OK;
@@ -126,8 +127,8 @@ fn of_tasks(matrices: &[Named], unmeasured: &[Vec<String>]) -> i32 {
     status
 }
 
-/// Says on standard error which cells of a run were not measured, or not to their end, and returns the status: a
-/// threshold that nothing was held against was not kept.
+/// Reports on standard error which cells of a run were not measured, or not to their end, and returns the status: a
+/// threshold that was not checked counts as failed.
 fn of_cells(run: &Path, analysis: &Analysis) -> i32 {
     let mut status = exit::OK;
     for cell in &analysis.cells {
@@ -142,8 +143,8 @@ fn of_cells(run: &Path, analysis: &Analysis) -> i32 {
     status
 }
 
-/// Says on standard error which arms of a run are not proven, and returns the status: of all that it measured, compared
-/// or not.
+/// Reports on standard error which arms of a run are not proven, and returns the status: for all measured arms,
+/// compared or not.
 fn of_arms(run: &Path, analysis: &Analysis) -> i32 {
     let arms = analysis.cells.iter().flat_map(|cell| cell.arms.iter().map(move |arm| (cell, arm)));
     let told = arms.map(|(cell, arm)| {
@@ -152,8 +153,8 @@ fn of_arms(run: &Path, analysis: &Analysis) -> i32 {
     told.fold(exit::OK, exit::worse)
 }
 
-/// Says on standard error which figures of a gathered matrix rest on hosts on which a protection is not proven, and
-/// returns the status.
+/// Reports on standard error which figures of a gathered matrix come from hosts on which a protection is not proven,
+/// and returns the status.
 fn of_hosts(matrix: &Named) -> i32 {
     let told = matrix.figures.iter().map(|figure| {
         let place = format!("{}: {}", matrix.name, matrix.place(figure));
@@ -162,7 +163,7 @@ fn of_hosts(matrix: &Named) -> i32 {
     told.fold(exit::OK, exit::worse)
 }
 
-/// Says on standard error what the worst of these `proofs` means at `place`, and returns the status.
+/// Reports on standard error what the worst of these `proofs` means at `place`, and returns the status.
 fn of_proofs<'a>(place: &str, proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     let status = exit::of_proofs(proofs);
     match status {
@@ -175,7 +176,8 @@ fn of_proofs<'a>(place: &str, proofs: impl Iterator<Item = &'a Proof>) -> i32 {
     status
 }
 
-/// Says on standard error what a threshold cannot be held against and what lies beyond it, and returns the status.
+/// Reports on standard error which costs the threshold cannot be applied to and which exceed it, and returns the
+/// status.
 fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     let mut status = exit::OK;
     for line in report::comparison::not_judged(comparison) {
@@ -190,7 +192,7 @@ fn judge(comparison: &Comparison, threshold: f64) -> i32 {
     exit::worse(status, if beyond { exit::BEYOND } else { exit::OK })
 }
 
-/// `before=RUN` as a label and a path; a path that has a `=` in its name is none.
+/// `before=RUN` as a label and a path; a text that exists as a path has no label.
 pub(super) fn labelled(text: &str) -> Result<(Option<String>, PathBuf), Stop> {
     match text.split_once('=').filter(|(label, _)| !label.contains('/') && !Path::new(text).exists()) {
         None => Ok((None, PathBuf::from(text))),

@@ -1,4 +1,4 @@
-//! `tithe doctor`: what this machine offers, and what will keep a figure from being precise.
+//! `tithe doctor`: what this machine offers, and what will limit the precision of figures.
 
 use tithe_harness::volumes;
 use tithe_machine::{cgroup, launch::Install, perf, sandbox::account::Account, watch::host};
@@ -75,7 +75,8 @@ pub fn doctor(arguments: &DoctorArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// What each of the servers at `urls` lacks; the exit status. Of protections those that are `asked` for, or all.
+/// Prints what each of the servers at `urls` lacks; returns the exit status. Only the protections that are `asked` for,
+/// or all.
 fn servers(urls: &[String], asked: &[String]) -> Result<i32, Stop> {
     wire::hasten(FIRST_ANSWER_S);
     let servers = urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
@@ -110,7 +111,7 @@ fn servers(urls: &[String], asked: &[String]) -> Result<i32, Stop> {
     Ok(status)
 }
 
-/// Share of the last ten seconds in which some task waited, as the kernel says it.
+/// Share of the last ten seconds in which some task waited, as the kernel reports it.
 fn pressure() -> String {
     let some = |name: &str| {
         let text = std::fs::read_to_string(format!("/proc/pressure/{name}")).ok()?;

@@ -1,4 +1,4 @@
-//! `tithe explain`: what a flag beside a figure or a finding of an inspection means, and what to do about it.
+//! `tithe explain`: what a flag of a figure or a finding of an inspection means, and what to do about it.
 
 use tithe_analysis::report::words::{flag_advice, flag_code, flag_of, paragraph};
 use tithe_databases::findings;
@@ -23,7 +23,7 @@ pub fn explain(arguments: &ExplainArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// The finding called `name`; `None` where no finding of any product begins as it does.
+/// The finding called `name`; `None` if no finding has its product prefix.
 fn finding(name: &str) -> Result<Option<&'static FindingEntry>, Stop> {
     let id = name.to_uppercase().replace('_', "-");
     if let Some(finding) = findings::ALL.iter().find(|finding| finding.id == id) {

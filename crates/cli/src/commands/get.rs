@@ -1,4 +1,4 @@
-//! `tithe get`: downloads the programs of a database that no package of the system brings.
+//! `tithe get`: downloads the programs of a database that the system has no package for.
 
 use tithe_plugin::product::Product;
 
@@ -30,7 +30,7 @@ pub fn get(arguments: &GetArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// What of `databases` can be downloaded, in words.
+/// The downloadable ones of `databases`, as text.
 fn downloadable(databases: &[&'static dyn Product]) -> String {
     let named = |database: &&'static dyn Product| Some(database.download()?.name.unwrap_or(database.id()));
     let ids: Vec<&str> = databases.iter().filter_map(named).collect();

@@ -23,7 +23,7 @@ pub fn history(arguments: &HistoryArgs) -> Result<i32, Stop> {
     for Named { label, path, listed } in named {
         let assessed = match records::read(&path) {
             Ok(assessed) => assessed,
-            // Users who name a folder of many runs do not mean each of them.
+            // Users who name a folder of many runs do not require each of them to be readable.
             Err(stop) if listed => {
                 left_out.push((path, stop));
                 continue;
@@ -51,11 +51,11 @@ pub fn history(arguments: &HistoryArgs) -> Result<i32, Stop> {
 struct Named {
     label: Option<String>,
     path: PathBuf,
-    /// It was found in a folder that was named, and not named itself.
+    /// It was found in a folder that the user named.
     listed: bool,
 }
 
-/// The runs that `text` names: one, or all that are in a folder, where documents are called by their files' names.
+/// The runs that `text` names: one, or all in a folder. Documents in a folder are called by their file names.
 fn runs_of(text: &str) -> Result<Vec<Named>, Stop> {
     let (label, path) = labelled(text)?;
     if label.is_some() || !path.is_dir() || is_run(&path) {
@@ -78,7 +78,7 @@ fn runs_of(text: &str) -> Result<Vec<Named>, Stop> {
     Ok(found.into_iter().map(|path| Named { label: label(&path), path, listed: true }).collect())
 }
 
-/// Said of the run at `path`, which could not be read for a `reason` that may name it already.
+/// The message about the run at `path`, which could not be read for a `reason` that may name it already.
 fn why_left_out(path: &Path, reason: &str) -> String {
     let place = path.display().to_string();
     let place = if reason.contains(&place) { String::new() } else { place + ": " };
@@ -89,11 +89,11 @@ fn is_run(path: &Path) -> bool {
     path.join("plan.json").is_file()
 }
 
-/// A run that is named twice would weigh twice.
+/// A run that is named twice would count twice.
 fn refuse_twice(named: &[Named]) -> Result<(), Stop> {
     let mut known = std::collections::BTreeSet::new();
     for Named { path, .. } in named {
-        // What is not there is told where it is read.
+        // A missing run is reported when it is read.
         if path.canonicalize().is_ok_and(|path| !known.insert(path)) {
             let message = format!("{} is named twice: a run counts once", path.display());
             return Err(Stop::new(exit::USAGE, message));

@@ -1,8 +1,8 @@
-//! `tithe init`: writes an experiment file from what can be had here, or on a running server.
+//! `tithe init`: writes an experiment file of everything that is available here, or on a running server.
 //!
-//! Each protection is planned beside those before it, as `tithe plan` would; what is refused is in the file as a
-//! comment with the reason. To a running server it connects as each arm would, and tries what switches the arm; nothing
-//! is written.
+//! Each protection is planned together with those before it, as `tithe plan` would do. A refused one is in the file as
+//! a comment with the reason. To a running server it connects as each arm would, and tries the statements that switch
+//! the arm; nothing is written.
 
 use std::{fs, io::Write as _, path::Path};
 
@@ -47,8 +47,8 @@ pub fn init(arguments: &InitArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// The database to write about where none is named, and what else was found, as a comment: the first server that is
-/// installed, else what is built in.
+/// The database to write about if none is named, and the others that were found, as a comment: the first installed
+/// server, otherwise the built-in one.
 fn of_this_machine(catalogue: &Catalogue, machine: &MachineArgs) -> (String, String) {
     let search = offer::search(machine);
     let (mut found, mut lacking) = (Vec::new(), Vec::new());
@@ -65,7 +65,7 @@ fn of_this_machine(catalogue: &Catalogue, machine: &MachineArgs) -> (String, Str
     (chosen.to_owned(), comment)
 }
 
-/// The experiment of all that can be had, with comments.
+/// The experiment of everything that is available, with comments.
 fn text(
     target: &str,
     database: &OfferedDatabase,
@@ -81,7 +81,7 @@ fn text(
         }
     };
     let mut entries = database.protections.clone();
-    // Where not all arms can be asked of one server, most of them can.
+    // If one server cannot have all arms at the same time, it can have most of them.
     entries.sort_by_key(|entry| running.is_some() && entry.by_url);
     let (mut had, mut left_out) = (Vec::new(), String::new());
     for entry in entries {
@@ -143,7 +143,7 @@ fn experiment(
     Ok(source.text)
 }
 
-/// What `entry` makes of a set-up that brings nothing, where nothing is chosen of its options.
+/// The set-up that `entry` makes of an empty one, with the defaults of its options.
 fn setup(product: &dyn Product, entry: &ProtectionEntry) -> Result<Setup, Stop> {
     let defaults = entry.options.iter();
     let options = defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
@@ -152,7 +152,7 @@ fn setup(product: &dyn Product, entry: &ProtectionEntry) -> Result<Setup, Stop> 
     Ok(setup)
 }
 
-/// Why `stop` stopped, in one sentence.
+/// The reason of `stop`, in one sentence.
 fn reason(stop: &Stop) -> String {
     let message = anstream::adapter::strip_str(&stop.message).to_string();
     let first = message.lines().next().unwrap_or_default();
@@ -188,7 +188,7 @@ impl Running {
         Ok(Self { product, server, lacks })
     }
 
-    /// Why this account cannot connect as an arm with `entry` does, or switch it in its sessions, with everything else
+    /// Why this account cannot connect like an arm with `entry`, or switch it in its sessions, with everything else
     /// that the arm lacks.
     fn refuses(&self, entry: &ProtectionEntry, setup: &Setup) -> Option<Fault> {
         if let Err(fault) = self.product.facts(&self.server, setup) {
@@ -210,7 +210,7 @@ impl Running {
     }
 }
 
-/// Writes a file that is not there yet.
+/// Writes a file that does not exist yet.
 fn write(path: &Path, text: &str) -> Result<(), Stop> {
     let file = fs::OpenOptions::new().write(true).create_new(true).open(path);
     file.and_then(|mut file| file.write_all(text.as_bytes()))

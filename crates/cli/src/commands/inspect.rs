@@ -31,12 +31,12 @@ use crate::{
 struct Column {
     /// Its URL, without a password.
     name: String,
-    /// What it says it is.
+    /// The version that it reports.
     version: String,
     cells: Vec<FeatureStatus>,
 }
 
-/// How long each server may think before it first answers, s: one that speaks another protocol may wait for ever.
+/// How long each server may take for its first answer, s: one that speaks another protocol may wait for ever.
 pub const FIRST_ANSWER_S: u16 = 5;
 
 /// Runs the command; returns the exit status.
@@ -44,7 +44,7 @@ pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
     let required = required(&arguments.require)?;
     wire::hasten(FIRST_ANSWER_S);
     let servers = arguments.urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
-    // Only with a canary is anything on a server that must be removed again; without one ctrl-C ends the program at
+    // Only with a canary is there something on a server that must be removed; without one ctrl-C ends the program at
     // once.
     let cancelled = arguments.write_canary.then(interrupt::listen);
     let mut columns = Vec::new();
@@ -75,7 +75,7 @@ pub fn inspect(arguments: &InspectArgs) -> Result<i32, Stop> {
     Ok(if unseen.is_empty() { status(&missing) } else { exit::FAILED })
 }
 
-/// The exit status of what is missing: what is known not to be enforced comes before what nobody knows.
+/// The exit status for what is missing: a feature that is not enforced takes precedence over an unknown one.
 fn status(missing: &[(Lack, String)]) -> i32 {
     match missing.iter().map(|(lack, _)| *lack).max() {
         None => exit::OK,
@@ -107,7 +107,7 @@ fn required(names: &[String]) -> Result<Vec<Feature>, Stop> {
 pub struct Inspected {
     /// Its URL, without a password.
     name: String,
-    /// Host and port, where the URL names both.
+    /// Host and port, if the URL names both.
     place: Option<String>,
     database: &'static dyn Product,
     server: Server,
@@ -133,7 +133,7 @@ impl Inspected {
         Ok(Self { name, place: Some(place).filter(|place| place.contains(':')), database, server })
     }
 
-    /// What there is to say of how its URL is used.
+    /// Remarks about how its URL is used.
     fn remarks(&self) -> Vec<String> {
         let Address::Attached(url) = &self.server.address else { return Vec::new() };
         self.database.remarks(url, &Setup::bare())
@@ -146,7 +146,7 @@ impl Inspected {
             inspect::with_canary(database, server, &setup, &mut cells)?;
         }
         cells.sort_by_key(|cell| cell.feature);
-        // An account that may not ask for every setting can still be shown what was seen.
+        // An account without the right to read every setting can still get the evidence.
         let version =
             database.facts(server, &setup).map_or_else(|_| database.title().to_owned(), |facts| facts.version);
         Ok(Column { name: self.name.clone(), version, cells })
@@ -162,15 +162,15 @@ impl Inspected {
         self.database
     }
 
-    /// Everything that it lacks for being measured, and for proof.
+    /// Everything that it lacks for a measurement, and for proof.
     pub fn lacks(&self) -> Result<Vec<tithe_plugin::database::Lack>, Fault> {
         self.database.lacks(&self.server, &Setup::bare())
     }
 
-    /// Why it was not seen, and what is there where it is no server of the product, in a line.
+    /// Why it was not seen, and what else answers there, in one line.
     pub fn unseen(&self, fault: &Fault) -> String {
         let met = match fault {
-            // A server of the product has spoken, unless it was the first word that was not understood.
+            // A server of the product has answered, unless its very first message was not understood.
             Fault::Refused(words) if !words.starts_with("at the first") => None,
             Fault::Server(_) => None,
             _ => self.place.as_deref().and_then(inspect::met),
@@ -181,7 +181,7 @@ impl Inspected {
     }
 }
 
-/// What `column` lacks of `required`, a line each.
+/// What `column` lacks of `required`, one line each.
 fn missing(column: &Column, required: &[Feature]) -> Vec<(Lack, String)> {
     let lacking = column.cells.iter().filter(|cell| required.contains(&cell.feature)).filter_map(|cell| {
         let lack = lack(cell)?;
@@ -191,7 +191,7 @@ fn missing(column: &Column, required: &[Feature]) -> Vec<(Lack, String)> {
     lacking.collect()
 }
 
-/// What `cell` lacks of being enforced on the whole server.
+/// What `cell` lacks to count as enforced on the whole server.
 fn lack(cell: &FeatureStatus) -> Option<Lack> {
     match (cell.state, cell.scope) {
         (State::Enforced, Scope::Server) => None,
@@ -200,7 +200,7 @@ fn lack(cell: &FeatureStatus) -> Option<Lack> {
     }
 }
 
-/// The state of `cell`, and of whom where it is not of everybody.
+/// The state of `cell`, and the accounts that it holds for, if not for all.
 fn words(cell: &FeatureStatus) -> String {
     match (cell.state, cell.scope) {
         (State::Unseen | State::NotOffered, _) | (_, Scope::Server) => cell.state.words().to_owned(),
@@ -208,12 +208,12 @@ fn words(cell: &FeatureStatus) -> String {
     }
 }
 
-/// Width of the columns before what was seen.
+/// Width of the columns before the evidence.
 const TITLE: usize = 26;
 const STATE: usize = 30;
 const SCOPE: usize = 14;
 
-/// Narrowest column of what was seen; on a narrower terminal it stands below the others.
+/// Minimum width of the column of evidence; on a narrower terminal it is below the others.
 const SEEN_MIN: usize = 30;
 
 /// Every server with its ten rows, within `width`.
@@ -238,7 +238,7 @@ fn plain(columns: &[Column], width: usize) -> String {
     text
 }
 
-/// One table with a column a server, then what was seen.
+/// One table with a column per server, then the evidence.
 fn markdown(columns: &[Column]) -> String {
     let escaped = |text: &str| text.replace('|', "\\|").replace('\n', " ");
     let mut text = "| feature |".to_owned();
@@ -263,7 +263,7 @@ fn markdown(columns: &[Column]) -> String {
     text
 }
 
-/// The stable names of what was found.
+/// The stable names of the findings.
 fn ids(cell: &FeatureStatus) -> Vec<&'static str> {
     cell.findings.iter().map(|finding| finding.id).collect()
 }
@@ -282,8 +282,8 @@ fn json(columns: &[Column]) -> String {
     format!("{:#}\n", serde_json::Value::from(columns.iter().map(column).collect::<Vec<_>>()))
 }
 
-/// What was seen, one observation for each feature of each server, of all that were asked for where it is `complete`.
-/// What is not enforced fails where it was required.
+/// The evidence, one observation for each feature of each server; `complete` if all servers were inspected. A required
+/// feature that is not enforced fails.
 fn observed(columns: &[Column], required: &[Feature], complete: bool) -> Assessment {
     let unix_s = now_unix_s();
     let observation = |column: &Column, cell: &FeatureStatus| {
@@ -318,7 +318,7 @@ fn observed(columns: &[Column], required: &[Feature], complete: bool) -> Assessm
     }
 }
 
-/// What a row of the matrix gives a system.
+/// The property that a row of the matrix gives to a system.
 fn property(feature: Feature) -> Property {
     match feature {
         Feature::Authentication | Feature::JmxAuthentication | Feature::AuthenticationCaching => {

@@ -1,7 +1,7 @@
-//! `tithe ls`: what can be measured.
+//! `tithe ls`: lists what can be measured.
 //!
-//! Without a name one screen: databases with the names of their protections, and workloads. With the name of a database
-//! what each of its protections is for; with that of a protection as well, everything about it.
+//! Without a name it prints one screen: databases with the names of their protections, and workloads. With the name of
+//! a database it describes the purpose of each protection; with the name of a protection as well, everything about it.
 
 use std::{collections::BTreeSet, path::Path};
 
@@ -29,7 +29,7 @@ const AA_ARM: &str = "The arm \"A/A\" is the plain arm again, the negative contr
                       where it takes at most a fifth of the load of servers that tithe launches; `aa_arm` in [measure] \
                       decides it otherwise.";
 
-/// What is said of servers that can be attached to.
+/// The note on servers that can be attached to.
 const BY_PROVIDER: &str = "What only the provider of a running server can switch is measured by `switch` of an arm, and \
                            reported by the provider where nothing proves it.";
 
@@ -48,7 +48,7 @@ pub fn ls(arguments: &LsArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// What there is to say of `names`, in lines of at most so many `columns`.
+/// The description of `names`, in lines of at most this number of `columns`.
 fn listed(catalogue: &Catalogue, names: &[&str], columns: usize) -> Result<String, Stop> {
     let [first, rest @ ..] = names else { return Ok(all(catalogue, columns)) };
     let database = catalogue.databases.iter().find(|database| database.entry.id == *first);
@@ -79,7 +79,7 @@ fn listed(catalogue: &Catalogue, names: &[&str], columns: usize) -> Result<Strin
     }
 }
 
-/// The protection of the user's own called `name`.
+/// The user's own protection called `name`.
 fn yours(name: &str) -> Option<Yours> {
     own_files::yours(Path::new(".")).into_iter().find(|it| it.described.entry.id == name)
 }
@@ -132,7 +132,7 @@ fn all(catalogue: &Catalogue, columns: usize) -> String {
     format!("{text}\n{}\n{}", paragraph("", AA_ARM, columns), paragraph("", MORE, columns))
 }
 
-/// A database with what its protections are for.
+/// A database with the purposes of its protections.
 fn of_database(database: &OfferedDatabase, columns: usize) -> String {
     let entry = database.entry;
     let how = match (entry.embedded, entry.schemes) {
@@ -158,7 +158,7 @@ fn of_database(database: &OfferedDatabase, columns: usize) -> String {
     text
 }
 
-/// All that a protection is and takes.
+/// Everything about a protection and its options.
 fn of_protection(protection: &ProtectionEntry, columns: usize) -> String {
     let mut text =
         paragraph("", &format!("{}: `protections = [{{ use = \"{}\" }}]`", protection.title, protection.id), columns);
@@ -172,7 +172,7 @@ fn of_protection(protection: &ProtectionEntry, columns: usize) -> String {
     text
 }
 
-/// What proves `entry` of `product` with its options as they are by default, and what of that is needed.
+/// The evidence of `entry` of `product` with its default options, and which part of it is required.
 fn proof(product: &dyn Product, entry: &ProtectionEntry, columns: usize) -> Result<String, Stop> {
     let protection = arms::named(product, entry.id)?;
     let checks = protection.evidence(&pages::chosen(protection));
@@ -190,7 +190,7 @@ fn proof(product: &dyn Product, entry: &ProtectionEntry, columns: usize) -> Resu
     Ok(text)
 }
 
-/// The checks that concern a server at `address`, with what each is for.
+/// The checks that apply to a server at `address`, with the purpose of each.
 fn told(place: &str, checks: &[Box<dyn Check>], address: &Address, columns: usize) -> String {
     let mut text = format!("\n  proven{place} by\n");
     for (role, word) in [(Role::Claim, "needed"), (Role::Strengthens, "strengthens"), (Role::Disclosure, "reported")] {
@@ -201,7 +201,7 @@ fn told(place: &str, checks: &[Box<dyn Check>], address: &Address, columns: usiz
     text
 }
 
-/// What an option takes, and what it is when nothing is said.
+/// The values of an option, and its default.
 fn takes(option: &OptionEntry) -> String {
     let default = match option.default.map(DefaultValue::value) {
         Some(OptionValue::Text(text)) => format!("default \"{text}\""),

@@ -70,7 +70,7 @@ fn left_aside(Prepared { plan, workloads, .. }: &Prepared) -> String {
     text
 }
 
-/// What of each log is replayed, or drawn of what a server has counted, and why the rest is not.
+/// Which part of each log is replayed, or drawn from a server's counts, and why the rest is not.
 fn replayed(Prepared { plan, workloads, .. }: &Prepared) -> String {
     let catalogue = offer::catalogue();
     let logs = || catalogue.workloads.iter().filter(|kind| !kind.by_path.is_empty());
@@ -90,11 +90,11 @@ fn replayed(Prepared { plan, workloads, .. }: &Prepared) -> String {
     text
 }
 
-/// What is known from elsewhere of how much starts differ, for cells whose own are too few to tell; by how much it
-/// widens their intervals.
+/// The known start-to-start variation for cells with too few starts of their own, and by how much it widens their
+/// intervals.
 fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
     let arms = &plan.experiment.arms;
-    // Two spellings of one server are found when it is asked who it is.
+    // Two spellings of one server are only found by asking the server for its identity.
     let mut places = arms.iter().map(|arm| arm.url.as_ref().map(Url::place));
     let first = places.next().flatten();
     let one_server = first.is_some() && arms.len() > 1 && places.all(|place| place == first);
@@ -114,7 +114,7 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
     if cells.is_empty() {
         return cells;
     }
-    // Nor is a server started between two frames where a key is changed over many.
+    // If a key rotation lasts over many frames, no server is restarted between two frames.
     let catalogue = offer::catalogue();
     let rotates = catalogue.database(&plan.experiment.database).is_some_and(|it| it.rotates_in(&plan.experiment));
     let in_epochs = rotates || plan.cells.iter().any(|cell| cell.program);
@@ -130,13 +130,13 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
     )
 }
 
-/// Starts of a cell whose intervals do not stand on the spread of its own: fewer than four, each with several frames.
+/// Starts of a cell whose intervals cannot use the spread of its own starts: fewer than four, each with several frames.
 fn starts(cell: &Cell) -> Option<u32> {
     cell.planned_starts().filter(|starts| *starts < STARTS_MIN)
 }
 
-/// What this machine swaps to, what is set up for the run, and what to know about it. Nothing is run for a simulated
-/// database, nor here for servers that are attached.
+/// The swap of this machine, the swap that is set up for the run, and warnings about it. Empty for a simulated
+/// database, which runs nothing, and for attached servers, which do not run here.
 fn swap(prepared: &Prepared) -> String {
     let experiment = &prepared.plan.experiment;
     if prepared.database.simulated() || experiment.arms.iter().all(|arm| arm.url.is_some()) {
@@ -174,7 +174,7 @@ fn differences(prepared: &Prepared) -> Result<String, Stop> {
     Ok(text)
 }
 
-/// What is needed to prove each arm on a server that Tithe does not start, and what only strengthens the proof.
+/// The requirements for proving each arm on a server that Tithe does not start, and what only strengthens the proof.
 fn proofs(prepared: &Prepared) -> Result<String, Stop> {
     let mut text = String::new();
     for arm in prepared.plan.experiment.arms.iter().filter(|arm| !arm.protections.is_empty()) {
@@ -216,7 +216,7 @@ fn lines(prepared: &Prepared, arm: usize) -> Result<Vec<String>, Stop> {
     }
     let resolved = Resolved::of(prepared.database, arm)?;
     let setup = resolved.setup(&prepared.plan, &prepared.plan.cells[0], &placeholders())?;
-    // A port that cannot stand in a configuration by chance: it is replaced by its name.
+    // A port that is in no configuration by chance: it is replaced by its name.
     let listen = prepared.plan.experiment.load.address();
     let place = Place { listen, ..Place::on_loopback("/{sandbox}", 65_535) };
     Ok(configuration(&prepared.database.launch(&prepared.installs[0], &setup, &place), &setup, &place))

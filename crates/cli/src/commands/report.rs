@@ -1,4 +1,5 @@
-//! `tithe report`: a run folder in any of the formats, a document in all but one, a gathered matrix in its own.
+//! `tithe report`: a run folder in any format, a document in all formats except one, a gathered matrix in its own
+//! formats.
 
 use std::path::Path;
 
@@ -46,7 +47,7 @@ pub fn report(arguments: &ReportArgs) -> Result<i32, Stop> {
     };
     crate::shown::show!("{rendered}");
     if arguments.format == "short" {
-        // The same for a run folder and for its document, wherever they are.
+        // The same for a run folder and for its document, in any place.
         crate::shown::showln!("\nthe rest: tithe report RUN, as a page with --format html");
     }
     Ok(exit::of_damage(&arguments.run, &assessed.damage).unwrap_or(exit::OK))

@@ -94,7 +94,7 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     Ok(damaged.unwrap_or_else(|| status(ending, analysis)))
 }
 
-/// A run from its beginning.
+/// A new run.
 fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
     let asked = &arguments.asked;
     let source = asked::source(asked, "run")?;
@@ -122,7 +122,7 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
     Ok(prepared)
 }
 
-/// The folder of the programs that `path` names, one of which it names, or whose version it is.
+/// The folder of the programs that `path` means: it is that folder, one of the programs, or an installed version.
 fn programs(path: &Path, database: &str, search: &Search) -> Result<PathBuf, Stop> {
     let is_version = |words: &&str| !words.is_empty() && words.chars().all(|sign| sign.is_ascii_digit() || sign == '.');
     if let (Some(words), false) = (path.to_str().filter(is_version), path.exists()) {
@@ -134,8 +134,8 @@ fn programs(path: &Path, database: &str, search: &Search) -> Result<PathBuf, Sto
     Ok(folder.unwrap_or(path))
 }
 
-/// Two builds of the server in place of the arms: its plain set-up by the programs in `folder`, and by those that are
-/// installed.
+/// Replaces the arms by two builds of the server: its plain set-up with the programs in `folder`, and with the
+/// installed ones.
 fn two_builds(experiment: &mut Experiment, folder: &Path) {
     let Some(plain) = experiment.arms.first().cloned() else { return };
     let with_aa = experiment.arms.iter().any(|arm| arm.aa);
@@ -143,12 +143,12 @@ fn two_builds(experiment: &mut Experiment, folder: &Path) {
     experiment.arms = vec![arm("against", Some(folder.to_owned())), arm("installed", None)];
     let aa_arm = if with_aa { aa_arm_of(&experiment.arms) } else { None };
     experiment.arms.extend(aa_arm);
-    // Of the arms that are left out.
+    // They belong to the arms that are left out.
     experiment.published.clear();
     experiment.title = format!("{}: installed against {}", experiment.title, folder.display());
 }
 
-/// What the options change about the experiment.
+/// Applies the options to the experiment.
 fn change(experiment: &mut Experiment, arguments: &RunArgs, against: Option<&Path>) {
     if let Some(folder) = against {
         two_builds(experiment, folder);
@@ -164,7 +164,7 @@ fn change(experiment: &mut Experiment, arguments: &RunArgs, against: Option<&Pat
     }
 }
 
-/// The exit status that a finished run deserves.
+/// The exit status for a finished run.
 fn status(ending: Ending, analysis: &Analysis) -> i32 {
     match ending {
         Ending::Interrupted => exit::INTERRUPTED,
@@ -174,7 +174,7 @@ fn status(ending: Ending, analysis: &Analysis) -> i32 {
     }
 }
 
-/// Writes the reports that are in the run folder.
+/// Writes the reports into the run folder.
 pub fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> Result<(), Stop> {
     let reports = [
         ("report.html", report::html::render(analysis, page_data)),
@@ -190,7 +190,7 @@ fn write(path: &Path, text: &str) -> Result<(), Stop> {
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))
 }
 
-/// The message in place of a report of nothing: each reason once, and what to do next.
+/// The message if nothing was measured, in place of a report: each reason once, and what to do next.
 fn nothing_measured(path: &Path, analysis: &Analysis, experiment: &Experiment) -> Stop {
     let mut reasons: Vec<(String, Vec<&str>)> = Vec::new();
     for cell in &analysis.cells {
@@ -227,14 +227,14 @@ pub fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
     Ok(RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?)
 }
 
-/// When a run began, as its folder is named: `2026-11-23T02-09-46`.
+/// When a run began, as in the name of its folder: `2026-11-23T02-09-46`.
 fn stamp(now: time::OffsetDateTime) -> String {
     let (year, month, day) = now.to_calendar_date();
     let (hour, minute, second) = now.to_hms();
     format!("{year:04}-{:02}-{day:02}T{hour:02}-{minute:02}-{second:02}", u8::from(month))
 }
 
-/// `path`, or with the first number added that is not taken: two runs may start in the same second.
+/// `path`, or `path` with the first free number added: two runs may start in the same second.
 fn free_name(path: &Path) -> PathBuf {
     if !path.exists() {
         return path.to_owned();
@@ -245,7 +245,7 @@ fn free_name(path: &Path) -> PathBuf {
     (2..).map(numbered).find(|path| !path.exists()).unwrap_or_else(|| path.to_owned())
 }
 
-/// Takes up a run that ended early. Nothing in its folder is changed before it is certain that it can be.
+/// Resumes a run that ended early. Its folder is not changed until it is certain that it can be resumed.
 fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Option<Records>), Stop> {
     let (Records { mut plan, .. }, _) = folder::open(path)?;
     let filled = plan.fit(&offer::catalogue()).map_err(|flaws| unfit(path, &flaws))?;
@@ -259,25 +259,26 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
         crate::shown::telln!("tithe: {}: {message}", path.display());
         folder.event(&Event::Warning { message })?;
     }
-    // What is measured from here on is what plan.json says, whatever the defaults of a build that goes on with it. Told
-    // first: from then on nothing is filled in any more.
+    // From here on plan.json is the plan, independent of the defaults of the build that resumes it. Printed first,
+    // because nothing is filled in later.
     if !filled.is_empty() {
         folder.plan(&prepared.plan)?;
     }
-    // From here on its files say nothing of it any more.
+    // From here on the files no longer show the damage.
     for message in records.damage.iter().cloned() {
         folder.event(&Event::Warning { message })?;
     }
     Ok((prepared, folder, Some(records)))
 }
 
-/// True where records hold all that a later process needs to reach the servers of `experiment`, but for passwords.
+/// True if records contain everything that a later process needs to reach the servers of `experiment`, except
+/// passwords.
 fn can_go_on(experiment: &Experiment) -> bool {
     experiment.arms.iter().filter_map(|arm| arm.url.as_ref()).all(|url| url.of_records().is_some())
 }
 
-/// Has the URLs of an `experiment` from records be such as servers are reached by. Passwords come from where they came
-/// from at the start; one that stood in a URL is nowhere, and must come from the environment.
+/// Completes the URLs of an `experiment` from records. Passwords come from the same source as at the start. A password
+/// that was in a URL is not recorded, and must come from the environment.
 fn complete_urls(experiment: &mut Experiment) -> Result<(), Stop> {
     let catalogue = offer::catalogue();
     let variable = catalogue.database(&experiment.database).map_or("", |database| database.entry.password_variable);
@@ -301,7 +302,7 @@ fn complete_urls(experiment: &mut Experiment) -> Result<(), Stop> {
     Ok(())
 }
 
-/// Why this build cannot go on with the plan of the run folder at `path`.
+/// Why this build cannot continue the plan of the run folder at `path`.
 fn unfit(path: &Path, flaws: &[String]) -> Stop {
     let plan = path.join("plan.json");
     let experiment = path.join("experiment.toml");
@@ -319,7 +320,7 @@ fn unfit(path: &Path, flaws: &[String]) -> Stop {
     )
 }
 
-/// Refuses to start what will not fit on the disk.
+/// Refuses to start a run that will not fit on the disk.
 pub fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
     let needed = tithe_model::plan::disk_bytes(plan, &offer::catalogue()) as u64;
     let existing = runs.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));

@@ -1,4 +1,4 @@
-//! `tithe schema`: what experiment files may say, for editors.
+//! `tithe schema`: what experiment files may contain, for editors.
 
 use crate::{
     exit::{self, Stop},

@@ -32,14 +32,14 @@ use crate::{
     progress,
 };
 
-/// Records at the most: enough to look at, quick to load.
+/// Most records: enough to check, and quick to load.
 const RECORDS: u64 = 1000;
 
 /// Shortest slot, ns: on a busy machine a lane may sleep through a shorter one, and a frame without an operation would
 /// look like a server that serves none.
 const SLOT_NS: u64 = 200_000_000;
 
-/// Frames of a cell at the most: one is enough, unless the machine was too busy for it.
+/// Most frames of a cell: one is enough, unless the machine was too busy for it.
 const FRAMES_MAX: u32 = 5;
 
 /// Runs the command; returns the exit status.
@@ -60,14 +60,14 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let mut folder = RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?;
     let mut verifier = Verifier::new(&prepared, format == "text");
     let ending = run.carry_out(&mut folder, None, &mut verifier);
-    // Those of a cell that ended before its time.
+    // The findings of a cell that ended early.
     verifier.print_findings();
     let Verifier { claims, invalid, mut observed, .. } = verifier;
     observed.complete = matches!(ending, Ok(Ending::Complete));
     drop(folder);
     // Nothing was measured, so there is nothing to keep.
     let _ = std::fs::remove_dir_all(&path);
-    // A provider's word is no proof, whatever else holds.
+    // A provider's statement is no proof, even if everything else holds.
     let told = prepared.plan.experiment.arms.iter().any(|arm| arm.switch.is_some() && arm.protections.is_empty());
     let (status, words) = conclude(&ending?, &claims, (invalid.0.len() as u64, told));
     match format {
@@ -78,7 +78,7 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     Ok(status)
 }
 
-/// The exit status, and in words what it all comes to.
+/// The exit status, and the conclusion as text.
 fn conclude(ending: &Ending, claims: &Claims, (invalid, told): (u64, bool)) -> (i32, String) {
     let invalid_frames = (invalid > 0).then(|| words::plural(invalid, "invalid frame"));
     let amiss: Vec<String> = claims.amiss().into_iter().chain(invalid_frames).collect();
@@ -102,26 +102,27 @@ fn conclude(ending: &Ending, claims: &Claims, (invalid, told): (u64, bool)) -> (
     (status, words)
 }
 
-/// The same experiment with little data and one short frame a cell, servers started once and not warmed up.
+/// The same experiment with few data and one short frame per cell, with servers that are started once and not warmed
+/// up.
 fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     let mut plan = prepared.plan;
-    // Another program's data come in sizes of its own.
+    // Another program's data sets have their own sizes.
     if !plan.cells.iter().any(|cell| cell.program) {
         plan.experiment.data.records = plan.experiment.data.records.min(RECORDS);
     }
-    // So little data would be kept to next to no memory.
+    // For so few data, a relative memory limit would be close to zero.
     plan.experiment.resources.iter_mut().for_each(|resources| resources.limits = Limits::default());
     plan.experiment.measure.profile = false;
     for cell in &mut plan.cells {
         (cell.blocks, cell.frames_max, cell.free_frames, cell.epochs) = (1, FRAMES_MAX, 0, 1);
         cell.slot_ns = cell.slot_ns.max(SLOT_NS);
-        // What is not timed need not be warm.
+        // Without timing, no warm-up is needed.
         cell.after_start = WarmUp::None;
         if let Starts::Several(_) = cell.starts {
             cell.starts = Starts::Once;
         }
         match cell.design {
-            // One pair of sides of a frame each.
+            // One pair of sides with one frame each.
             Design::Switched { .. } => {
                 (cell.design, cell.frames_max) = (Design::Switched { frames_a_side: 1 }, 2);
             }
@@ -134,18 +135,18 @@ fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     prepare::of_plan(prepared.text, plan, machine)
 }
 
-/// Prints the findings of each cell at its end, so that checks that agree are printed once.
+/// Prints the findings of each cell at its end, so that equal findings are printed once.
 struct Verifier<'a> {
     prepared: &'a Prepared,
-    /// Those of the present cell.
+    /// The findings of the current cell.
     findings: Vec<Finding>,
     claims: Claims,
     invalid: InvalidFrames,
-    /// What was seen so far, for a document in place of words.
+    /// The observations so far, for a document instead of text.
     observed: Assessment,
-    /// Version of each arm's server in the present cell, as far as it was started.
+    /// Version of each arm's server in the current cell, if it was started.
     versions: BTreeMap<u32, String>,
-    /// True where words are printed as they come; else they go to standard error.
+    /// True if text is printed as it comes to standard output; otherwise it goes to standard error.
     is_told: bool,
 }
 
@@ -157,7 +158,7 @@ impl<'a> Verifier<'a> {
             source: format!("experiment {:?} on {}", experiment.title, experiment.database),
             tithe: env!("CARGO_PKG_VERSION").to_owned(),
             unix_s: now_unix_s(),
-            // Until it has ended.
+            // False until it has ended.
             complete: false,
             observations: Vec::new(),
         };
@@ -168,12 +169,12 @@ impl<'a> Verifier<'a> {
     fn print_findings(&mut self) {
         let findings = std::mem::take(&mut self.findings);
         findings.iter().for_each(|finding| self.claims.add(finding));
-        // What is read by a program is not broken into lines.
+        // Output for a program is not broken into lines.
         let columns = if std::io::stdout().is_terminal() { progress::columns() } else { usize::MAX };
         self.say(&reported(&findings, &self.prepared.plan.experiment.arms, columns));
     }
 
-    /// Prints `text`; beside a document on standard error.
+    /// Prints `text`; to standard error if standard output has a document.
     fn say(&self, text: &str) {
         if self.is_told {
             crate::shown::show!("{text}");
@@ -229,14 +230,14 @@ impl EventListener for Verifier<'_> {
     }
 }
 
-/// The cell of each invalid frame, and whether only the machine was too busy for it: those that were offered once more
-/// for that are left out.
+/// The cell of each invalid frame, and whether the only reason was that the machine was too busy. Frames that were
+/// repeated for that reason are left out.
 #[derive(Debug, Default)]
 struct InvalidFrames(Vec<(u32, bool)>);
 
 impl InvalidFrames {
-    /// Takes in the next frame of `cell`, which stands for those of a busy machine before it where the cell `repeats`
-    /// frames.
+    /// Adds the next frame of `cell`. If the cell `repeats` frames, it replaces the ones before it that were invalid
+    /// because the machine was busy.
     fn add(&mut self, cell: u32, invalid: Option<&Invalid>, repeats: bool) {
         match invalid {
             Some(why) => self.0.push((cell, why.is_of_a_busy_machine())),
@@ -246,7 +247,7 @@ impl InvalidFrames {
     }
 }
 
-/// `findings` in words, claim by claim, in lines of at most `columns`; looks that saw the same are one.
+/// `findings` as text, claim by claim, in lines of at most `columns`; equal findings are combined.
 fn reported(findings: &[Finding], arms: &[Arm], columns: usize) -> String {
     let mut groups: Vec<Vec<&Finding>> = Vec::new();
     for finding in findings {
@@ -255,7 +256,7 @@ fn reported(findings: &[Finding], arms: &[Arm], columns: usize) -> String {
             None => groups.push(vec![finding]),
         }
     }
-    // The looks at one claim beside each other, in the order of the first.
+    // The findings of one claim next to each other, in the order of the first.
     let first =
         |observed: &Vec<&Finding>| findings.iter().position(|finding| claim_of(finding) == claim_of(observed[0]));
     groups.sort_by_key(first);
@@ -275,7 +276,7 @@ fn is_same(one: &Finding, other: &Finding) -> bool {
 fn lines(observed: &[&Finding], arm: &str, columns: usize) -> String {
     let Finding { role, verdict, claim, protected, control, .. } = observed[0];
     let (mark, outcome, _) = words::finding(*role, *verdict);
-    // What only tells is a question with its answer.
+    // A disclosure is a question with its answer.
     let (mark, answer) = if *role == Role::Disclosure { ("i", format!(", {outcome}")) } else { (mark, String::new()) };
     let phases: BTreeSet<&str> = observed.iter().map(|finding| word(finding.phase)).collect();
     let when = if phases.len() > 1 { "before and after" } else { word(observed[0].phase) };
@@ -339,7 +340,7 @@ mod tests {
             finding("a", Phase::After, Verdict::Holds, "0 of 9"),
             finding("b", Phase::After, Verdict::Fails, "1 of 9"),
         ];
-        // A line at the margin, without which the indentation would be taken away.
+        // A line without indentation, so that the macro does not remove the indentation of the others.
         expect![[r#"
             told
               ✓ tls: claim of a (before and after)

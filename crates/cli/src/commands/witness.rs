@@ -1,4 +1,4 @@
-//! `tithe witness`: evidence before, while and after somebody's own command uses running servers; nothing is timed.
+//! `tithe witness`: evidence before, during and after a user's own command uses running servers; nothing is timed.
 
 use std::{
     collections::BTreeMap,
@@ -28,20 +28,20 @@ use crate::{
     interrupt, offer, prepare, progress, refusals,
 };
 
-/// A server that the command is to use.
+/// A server that the command will use.
 struct Target {
     url: Url,
     database: &'static dyn Product,
-    /// What is to hold of it.
+    /// The protections that must hold on it.
     protections: Vec<Protection>,
 }
 
-/// What was seen of one server.
+/// The evidence of one server.
 struct Account {
     /// Its URL, without a password.
     name: String,
     version: String,
-    /// What it enforced before.
+    /// The features that it enforced before.
     enforced: Vec<FeatureStatus>,
     seen: Vec<WitnessFinding>,
 }
@@ -65,8 +65,8 @@ pub fn witness(arguments: &WitnessArgs) -> Result<i32, Stop> {
             )
         })
         .collect::<Result<_, _>>()?;
-    // From here on tables of Tithe's are on the servers for a moment, and are removed also where the command is not
-    // awaited.
+    // From here on servers have tables of Tithe's for a short time. They are removed even if the command is not waited
+    // for.
     let cancelled = interrupt::listen();
     let mut accounts = Vec::new();
     for (target, witness) in targets.iter().zip(&witnesses) {
@@ -92,7 +92,7 @@ pub fn witness(arguments: &WitnessArgs) -> Result<i32, Stop> {
     Ok(conclude(&accounts, ended.as_ref()))
 }
 
-/// The server at `url`, of which everything that `protect` names is to hold.
+/// The server at `url`, on which all protections in `protect` must hold.
 fn target(url: &str, protect: &[String]) -> Result<Target, Stop> {
     let catalogue = offer::catalogue();
     let Some(offered) = asked::database(url, &catalogue)?.filter(|_| Url::is_url(url)) else {
@@ -113,7 +113,7 @@ fn target(url: &str, protect: &[String]) -> Result<Target, Stop> {
     Ok(target)
 }
 
-/// What `witness` sees before the command is started.
+/// The evidence of `witness` before the command is started.
 fn before(target: &Target, witness: &Witness<'_>) -> Result<Account, Stop> {
     let name = target.url.redacted();
     let unreached = |fault: Fault| Stop::new(exit::FAILED, format!("{name}: {fault}; the command was not started"));
@@ -122,10 +122,10 @@ fn before(target: &Target, witness: &Witness<'_>) -> Result<Account, Stop> {
     Ok(Account { version: witness.version(), name, enforced, seen })
 }
 
-/// How the command ended; `None` where it was told to, by ctrl-C.
+/// How the command ended; `None` if ctrl-C ended it.
 type Ended = Option<ExitStatus>;
 
-/// Runs the command to its end and adds what was seen meanwhile to `accounts`.
+/// Runs the command to its end and adds the evidence meanwhile to `accounts`.
 fn accompanied(
     arguments: &WitnessArgs,
     targets: &[Target],
@@ -149,8 +149,7 @@ fn accompanied(
     Ok(ended)
 }
 
-/// What stands for each server as it is reached through its relay, by name: `url`, `host`, `port`, and `url2` for the
-/// second server.
+/// The addresses of each server through its relay, by name: `url`, `host`, `port`, and `url2` for the second server.
 fn places(targets: &[Target], watching: &[Watching<'_>]) -> BTreeMap<String, Option<String>> {
     let mut places = BTreeMap::new();
     for (number, (target, watching)) in (1..).zip(targets.iter().zip(watching)) {
@@ -189,7 +188,7 @@ fn command(words: &[String], places: &BTreeMap<String, Option<String>>) -> Resul
     Ok(Command { program, arguments: words.collect(), environment })
 }
 
-/// The exit status of what was seen.
+/// The exit status for the evidence.
 fn status(accounts: &[Account]) -> i32 {
     let of = |finding: &WitnessFinding| match (finding.role, finding.verdict) {
         (Role::Claim | Role::Strengthens, Verdict::Fails) => exit::DISPROVEN,
@@ -201,7 +200,7 @@ fn status(accounts: &[Account]) -> i32 {
     accounts.iter().flat_map(|account| &account.seen).map(of).fold(exit::OK, exit::worse)
 }
 
-/// The exit status of it all.
+/// The exit status for evidence and command.
 fn conclude(accounts: &[Account], ended: Option<&Ended>) -> i32 {
     match ended {
         Some(None) => exit::INTERRUPTED,
@@ -210,7 +209,7 @@ fn conclude(accounts: &[Account], ended: Option<&Ended>) -> i32 {
     }
 }
 
-/// How the command ended, in words.
+/// How the command ended, as text.
 fn ending(ended: Option<&Ended>) -> String {
     match ended {
         None => "the command was not started, as a claim does not hold".to_owned(),
@@ -219,7 +218,7 @@ fn ending(ended: Option<&Ended>) -> String {
     }
 }
 
-/// What was seen, as text for a terminal of so many `columns`. Looks that saw the same before and after are one.
+/// The evidence, as text for a terminal with this number of `columns`. Equal findings before and after are combined.
 fn told(accounts: &[Account], ended: Option<&Ended>, columns: usize) -> String {
     let mut text = String::new();
     for account in accounts {
@@ -311,7 +310,7 @@ mod tests {
         Account { name, version, enforced: Vec::new(), seen: seen.to_vec() }
     }
 
-    /// A command that ended as `wait(2)` says.
+    /// A command that ended with the status `raw` of `wait(2)`.
     fn ended(raw: i32) -> Option<Ended> {
         Some(Some(ExitStatus::from_raw(raw)))
     }

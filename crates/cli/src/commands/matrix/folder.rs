@@ -1,8 +1,9 @@
-//! The folder that all tasks write into, and what can be told from it.
+//! The folder that all tasks write into, and the state of the tasks according to it.
 //!
-//! A task that is whole has a folder `task-00012`, a run folder with a `task.json`, which appears all at once: until
-//! then it is called `task-00012.part`. What was tried in vain leaves its reason in `task-00012.failed`. While a task
-//! is carried out its `task-00012.lock` is held, so that two of a number do not meet on one file system.
+//! A complete task has a folder `task-00012`, a run folder with a `task.json`. The folder appears at once under that
+//! name: until then it is called `task-00012.part`. A failed attempt leaves its reason in `task-00012.failed`. While a
+//! task is carried out, its `task-00012.lock` is locked, so that two processes on one file system cannot carry out the
+//! same task.
 
 use std::{
     fs::{self, File},
@@ -16,10 +17,10 @@ use tithe_model::matrix::FORMAT;
 
 use crate::exit::{self, Stop};
 
-/// What a task has shown, in its folder.
+/// The result of a task, in its folder.
 pub const OUTCOME: &str = "task.json";
 
-/// Largest such file that is read, bytes: some thousand times as large as one is.
+/// Largest result file that is read, bytes: about a thousand times the usual size.
 const OUTCOME_MAX: u64 = 32 << 20;
 
 /// Longest reason that is kept, characters.
@@ -37,17 +38,17 @@ impl<'a> Folder<'a> {
         Self { path, plan }
     }
 
-    /// What the folder of task `index` is called.
+    /// The name of the folder of task `index`.
     pub fn name(index: usize) -> String {
         format!("task-{index:05}")
     }
 
-    /// The folder of task `index` once it is whole.
+    /// The folder of task `index` once it is complete.
     pub fn whole(&self, index: usize) -> PathBuf {
         self.path.join(Self::name(index))
     }
 
-    /// The folder of task `index` until it is whole.
+    /// The folder of task `index` until it is complete.
     pub fn part(&self, index: usize) -> PathBuf {
         self.beside(index, "part")
     }
@@ -56,7 +57,7 @@ impl<'a> Folder<'a> {
         self.path.join(format!("{}.{ending}", Self::name(index)))
     }
 
-    /// Makes the folder and takes task `index` in it, for as long as the file is open.
+    /// Makes the folder and locks task `index` in it, until the file is closed.
     pub fn take(&self, index: usize) -> Result<File, Stop> {
         let failed = |error| Stop::new(exit::MACHINE, format!("cannot write into {}: {error}", self.path.display()));
         fs::create_dir_all(self.path).map_err(failed)?;
@@ -65,15 +66,15 @@ impl<'a> Folder<'a> {
         })
     }
 
-    /// Forgets why task `index` failed before: it begins again.
+    /// Removes the reason why task `index` failed before: it begins again.
     pub fn begin(&self, index: usize) {
         let _ = fs::remove_file(self.beside(index, "failed"));
     }
 
-    /// Removes what stands beside task `index` once it is whole.
+    /// Removes the other files of task `index` once it is complete.
     pub fn tidy(&self, index: usize) {
         for ending in ["failed", "lock"] {
-            // What stays there is told of nobody: the folder comes first.
+            // If a file stays there, it is ignored: the folder takes precedence.
             let _ = fs::remove_file(self.beside(index, ending));
         }
     }
@@ -81,11 +82,11 @@ impl<'a> Folder<'a> {
     /// Keeps `reason` why task `index` could not be carried out.
     pub fn fail(&self, index: usize, reason: &str) {
         let reason: String = reason.trim().chars().take(REASON_MAX).collect();
-        // A disk that takes no more may be that very reason; the exit status says that it failed, too.
+        // A full disk may be the reason itself; the exit status reports the failure, too.
         let _ = fs::write(self.beside(index, "failed"), format!("{reason}\n"));
     }
 
-    /// What became of task `index`.
+    /// The state of task `index`.
     pub fn state(&self, index: usize) -> State {
         if self.whole(index).exists() {
             return match self.outcome(index) {
@@ -105,7 +106,7 @@ impl<'a> Folder<'a> {
         }
     }
 
-    /// What the folder of task `index` says, or why it cannot be used.
+    /// The result in the folder of task `index`, or why it cannot be used.
     fn outcome(&self, index: usize) -> Result<Outcome, String> {
         let mut text = String::new();
         let read = File::open(self.whole(index).join(OUTCOME))
@@ -128,7 +129,7 @@ impl<'a> Folder<'a> {
         Ok(outcome)
     }
 
-    /// Folders that are no task's, of a plan with so many tasks.
+    /// Folders that belong to no task of a plan with this number of tasks.
     pub fn strays(&self, tasks: usize) -> Result<Vec<Stray>, Stop> {
         let failed = |error| Stop::new(exit::MACHINE, format!("cannot read {}: {error}", self.path.display()));
         let entries = fs::read_dir(self.path).map_err(failed)?.flatten().filter(|entry| entry.path().is_dir());
@@ -139,7 +140,7 @@ impl<'a> Folder<'a> {
     }
 }
 
-/// Why a folder called `name` is no task's; `None` where it is.
+/// Why a folder called `name` belongs to no task; `None` if it does.
 fn stray(name: &str, tasks: usize) -> Option<Stray> {
     let bare = name.strip_suffix(".part").unwrap_or(name);
     let index = bare.strip_prefix("task-").and_then(|digits| digits.parse::<usize>().ok());

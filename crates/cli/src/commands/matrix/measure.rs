@@ -1,7 +1,7 @@
 //! `tithe matrix run`: one task by its number, or all tasks on this host.
 //!
-//! What a task measures appears under its name when it is whole, so that starting it again is always harmless: what is
-//! whole is left alone, what was ended on its way is thrown away and measured again.
+//! The folder of a task gets its name when it is complete, so starting a task again is always harmless: a complete task
+//! is left alone, and an interrupted one is thrown away and measured again.
 
 use std::{
     fs::{self, File},
@@ -36,10 +36,10 @@ use crate::{
     records,
 };
 
-/// How long a wait lasts until ctrl-C is looked for.
+/// How often a wait checks for ctrl-C.
 const POLL_INTERVAL: Duration = Duration::from_millis(200);
 
-/// What the lock of a place on a local disk ends with.
+/// Ending of the lock file of a place on a local disk.
 const LOCK: &str = "lock";
 
 /// Runs the command; returns the exit status.
@@ -54,15 +54,15 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     one(&planned, task, arguments)
 }
 
-/// All tasks for machines of one kind, replicate by replicate, so that what differs from hour to hour differs between
-/// replicates. A task that fails does not keep the others from being carried out.
+/// All tasks for machines of one kind, replicate by replicate, so that what changes from hour to hour differs between
+/// replicates. A task that fails does not prevent the others.
 fn all(planned: &Planned, arguments: &RunArgs) -> Result<i32, Stop> {
     let matrix = &planned.matrix;
     let machine = kind(planned, arguments.machine.as_deref())?;
     let folder = Folder::new(&arguments.into, &planned.identity);
     let cancelled = interrupt::listen();
     let mut status = exit::OK;
-    // When the replicate before began, be it in a call before this one.
+    // When the last replicate began, possibly in an earlier call.
     let mut before: Option<u64> = None;
     for replicate in 0..matrix.replicates {
         let tasks = matrix.tasks().filter(|task| task.machine == machine && task.replicate == replicate);
@@ -86,13 +86,13 @@ fn all(planned: &Planned, arguments: &RunArgs) -> Result<i32, Stop> {
                 }
             };
         }
-        // As its tasks say, which begin somewhat later than now; where each has failed, nobody says.
+        // The time from its tasks, which begin slightly later than now; if all of them failed, there is none.
         before = Some(begun().unwrap_or(now));
     }
     Ok(status)
 }
 
-/// When `task` was begun, s since 1970; `None` where it is not done.
+/// When `task` was begun, s since 1970; `None` if it is not done.
 fn started(folder: &Folder, task: Task) -> Option<u64> {
     match folder.state(task.index) {
         State::Whole(outcome) => Some(outcome.started_unix_s),
@@ -131,8 +131,8 @@ fn now_unix_s() -> f64 {
     time::OffsetDateTime::now_utc().unix_timestamp_nanos() as f64 / 1e9
 }
 
-/// Carries `task` out, unless that was done. The status is for the engine: 0 where everything was measured, whatever
-/// its evidence says, which is for the report.
+/// Carries `task` out, unless it is done. The status is for the engine: 0 if everything was measured, whatever its
+/// evidence is, because the report covers that.
 fn one(planned: &Planned, task: Task, arguments: &RunArgs) -> Result<i32, Stop> {
     let index = task.index;
     let folder = Folder::new(&arguments.into, &planned.identity);
@@ -165,12 +165,12 @@ fn one(planned: &Planned, task: Task, arguments: &RunArgs) -> Result<i32, Stop> 
     }
 }
 
-/// The status of a task that is whole.
+/// The status of a complete task.
 fn status(outcome: &Outcome) -> i32 {
     if outcome.cells.iter().any(|cell| cell.failed.is_some()) { exit::FAILED } else { exit::OK }
 }
 
-/// Measures `task` and puts its folder in its place.
+/// Measures `task` and moves its folder to its place.
 fn measured(planned: &Planned, task: Task, arguments: &RunArgs, folder: &Folder<'_>) -> Result<Outcome, Stop> {
     let experiment = &planned.experiments[task.experiment];
     let prepared =
@@ -181,7 +181,7 @@ fn measured(planned: &Planned, task: Task, arguments: &RunArgs, folder: &Folder<
     let held = if at == part { None } else { Some(hold(&at)?) };
     clear(&part)?;
     clear(&at)?;
-    // While it is measured elsewhere, this says that it was begun.
+    // While it is measured elsewhere, this folder shows that it was begun.
     if at != part {
         fs::create_dir_all(&part).map_err(|error| refused(&part, &error))?;
     }
@@ -219,8 +219,8 @@ fn carry_out(prepared: Prepared, path: &Path, arguments: &RunArgs) -> Result<(),
     }
 }
 
-/// Keeps the place `at` on a local disk for this process, until what is returned is dropped: the same plan has the same
-/// places on every disk, whatever folder its tasks go into.
+/// Locks the place `at` on a local disk for this process, until the returned file is dropped: the same plan has the
+/// same places on every disk, whatever folder its tasks go into.
 fn hold(at: &Path) -> Result<File, Stop> {
     let path = at.with_extension(LOCK);
     let held = at.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| hold_file(&path));
@@ -230,7 +230,7 @@ fn hold(at: &Path) -> Result<File, Stop> {
     })
 }
 
-/// Removes what was left at `path` by a task that was ended on its way, with what its servers left behind.
+/// Removes the files at `path` of an interrupted task, and everything that its servers left behind.
 fn clear(path: &Path) -> Result<(), Stop> {
     if !path.exists() {
         return Ok(());

@@ -164,7 +164,7 @@ fn gather(arguments: &GatherArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// What became of every task, and what else is in the folder.
+/// The state of every task, and what else is in the folder.
 fn gathered(arguments: &FolderArgs) -> Result<Gathered, Stop> {
     let planned = Planned::read(&arguments.matrix.file)?;
     if !arguments.folder.is_dir() {
@@ -181,14 +181,14 @@ fn gathered(arguments: &FolderArgs) -> Result<Gathered, Stop> {
     })
 }
 
-/// The text at `path` where it is a gathered document.
+/// The text at `path` if it is a gathered document.
 pub fn document(path: &Path) -> Option<String> {
     let text = path.is_file().then(|| std::fs::read_to_string(path).ok()).flatten()?;
     report::matrix::json::is_one(&text).then_some(text)
 }
 
-/// The gathered document at `path`, which `name` stands for, to be compared with others, and what of it was not
-/// measured, or not to its end.
+/// The gathered document at `path` under the name `name`, to be compared with others, and what of it was not measured,
+/// or not to its end.
 pub fn named(path: &Path, name: String) -> Result<(Named, Vec<String>), Stop> {
     let wrong = |why: &str| Stop::new(exit::USAGE, format!("{}: {why}", path.display()));
     let text =

@@ -1,4 +1,4 @@
-//! A matrix file with everything that it names, read and planned; nothing is looked for on this machine.
+//! A matrix file with everything that it names, read and planned; this machine is not checked.
 
 use std::path::{Path, PathBuf};
 
@@ -26,7 +26,7 @@ use crate::{
 pub struct Planned {
     /// The matrix.
     pub matrix: Matrix,
-    /// Identity of all that it means: of its text, its experiments and this version of the program.
+    /// Identity of the plan: of the matrix' text, its experiments and this version of the program.
     pub identity: String,
     /// The experiments, in the matrix' order.
     pub experiments: Vec<PlannedExperiment>,
@@ -36,9 +36,9 @@ pub struct Planned {
 pub struct PlannedExperiment {
     /// Its file.
     pub source: Source,
-    /// What it says.
+    /// Its content.
     pub experiment: Experiment,
-    /// What will be done about it.
+    /// Its plan.
     pub plan: Plan,
 }
 
@@ -63,10 +63,10 @@ impl Planned {
         Ok(Self { matrix, identity, experiments })
     }
 
-    /// True where some experiment runs what is its own, which the caller has allowed or `allows` now.
+    /// True if some experiment runs commands or files of its own, which the caller has allowed or `allows` now.
     ///
     /// # Errors
-    /// What it runs, and what to type.
+    /// What it runs, and which command to type.
     pub fn check(&self, allows: bool) -> Result<bool, Stop> {
         let listing = |planned: &PlannedExperiment| Listing::of(&planned.source, &planned.experiment);
         let listings: Vec<Listing> = self.experiments.iter().filter_map(listing).collect();
@@ -74,7 +74,7 @@ impl Planned {
         Ok(!listings.is_empty())
     }
 
-    /// The row of `task`, whose state is known.
+    /// The row of `task`, in this state.
     pub fn row(&self, task: Task, state: State) -> Row {
         Row {
             task: task.index,
@@ -85,7 +85,7 @@ impl Planned {
         }
     }
 
-    /// The tasks in words: a line for the replicates of each experiment on each kind of machine.
+    /// The tasks as text: one line for the replicates of each experiment on each kind of machine.
     pub fn outline(&self) -> String {
         let Self { matrix, identity, experiments } = self;
         let mut rows = vec![["tasks", "machine", "experiment", "load of each", "cells"].map(str::to_owned)];
@@ -134,7 +134,7 @@ impl PlannedExperiment {
     }
 }
 
-/// What is wrong where the experiment file at `path`, the matrix' number `place`, is not there.
+/// The error if the experiment file at `path`, number `place` of the matrix, does not exist.
 fn lost(text: &str, place: usize, path: &Path) -> Option<Diagnostic> {
     if path.is_file() {
         return None;
@@ -144,13 +144,13 @@ fn lost(text: &str, place: usize, path: &Path) -> Option<Diagnostic> {
     Some(Diagnostic { range, problem, help: "its path begins at the folder of the matrix file".to_owned() })
 }
 
-/// What an option has that asks for nothing.
+/// The value of an option that selects nothing.
 const ANY: &str = "any";
 
-/// The identity of a plan. A program of another version may plan otherwise, so it is part of it. Options that ask for
-/// nothing are no part: tasks of a program that did not have them measured the same.
+/// The identity of a plan. It includes the program's version, because another version may plan differently. Options
+/// that select nothing are left out: tasks of a program without these options measured the same.
 fn identity(matrix: &Matrix, experiments: &[PlannedExperiment]) -> Result<String, Stop> {
-    // What is known of start-to-start variation, of servers and of protections, changes nothing that is measured.
+    // Known start-to-start variation, server facts and protection facts do not change the measurement.
     let measured = |plan: &Plan| {
         let mut plan = Plan { start_spread: Vec::new(), one_server_spread: None, cost_spread: None, ..plan.clone() };
         for protection in plan.experiment.arms.iter_mut().flat_map(|arm| &mut arm.protections) {
