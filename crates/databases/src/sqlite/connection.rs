@@ -19,10 +19,10 @@ use tithe_plugin::{
 
 use super::ffi;
 
-/// What precedes a key that is used as it is, without key derivation.
+/// The prefix of a key that is used directly, without key derivation.
 pub const RAW_KEY: &[u8] = b"raw:";
 
-/// The one cipher that takes no raw key: it would take the hexadecimal digits for a passphrase, and half of them.
+/// The one cipher without raw keys: it would read the hexadecimal digits as a passphrase, and use only half of them.
 pub const NO_RAW_KEY: &str = "aes256cbc";
 
 /// How a file is opened.
@@ -32,7 +32,7 @@ pub enum Mode {
     ReadOnly,
     /// The file must be there.
     Existing,
-    /// The file is created where there is none.
+    /// The file is created if there is none.
     Create,
 }
 
@@ -47,7 +47,7 @@ pub struct Connection {
 unsafe impl Send for Connection {}
 
 impl Connection {
-    /// Opens the file at `path`. Nothing is read yet, so a file that is no database is not noticed here.
+    /// Opens the file at `path`. Nothing is read yet, so a file that is not a database is not noticed here.
     ///
     /// # Errors
     /// When the file cannot be opened.
@@ -65,7 +65,7 @@ impl Connection {
             let flags = flags | ffi::OPEN_NOMUTEX | ffi::OPEN_EXRESCODE;
             ffi::sqlite3_open_v2(name.as_ptr(), &raw mut raw, flags, ptr::null())
         };
-        // Even a failed open mostly leaves a connection, which knows the reason and must be closed.
+        // Even a failed open usually leaves a connection, which knows the reason and must be closed.
         let Some(raw) = NonNull::new(raw) else {
             return Err(Fault::Machine("no memory for a SQLite connection".to_owned()));
         };
@@ -81,12 +81,12 @@ impl Connection {
 
     /// Chooses the cipher and sets the key, before anything is read. A wrong key is noticed on the first read.
     ///
-    /// The key goes through the library's own interface, never through a statement: a statement's text can end up in
-    /// an error or a log. A key without the prefix `raw:` goes through the cipher's key derivation, as the passphrase
-    /// of an application does.
+    /// The key goes through the library's own interface, never through a statement, whose text can end up in an error
+    /// or a log. A key without the prefix `raw:` goes through the cipher's key derivation, as the passphrase of an
+    /// application does.
     ///
     /// # Errors
-    /// When this build has no such cipher, or the cipher does not take the key.
+    /// If this build does not have the cipher, or the cipher does not accept the key.
     pub fn unlock(&mut self, at_rest: &AtRest) -> Result<(), Fault> {
         let cipher = &at_rest.cipher;
         let key = at_rest.key.expose();
@@ -111,14 +111,14 @@ impl Connection {
     /// Prepares `sql` for many executions.
     ///
     /// # Errors
-    /// What SQLite says against it.
+    /// SQLite's error.
     pub fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
         let prepared = self.prepared(sql, ffi::PREPARE_PERSISTENT)?;
         self.statements.push(prepared);
         Ok(Statement(self.statements.len() - 1))
     }
 
-    /// Binds `parameters` to `statement`, which is at its beginning afterwards. SQLite copies the bytes.
+    /// Binds `parameters` to `statement`, which is reset afterwards. SQLite copies the bytes.
     ///
     /// # Errors
     /// When there are too many or too few, or one is too large.
@@ -135,10 +135,10 @@ impl Connection {
         Ok(())
     }
 
-    /// Goes to the next row of `statement`; false at the end, where it is reset and holds no lock any more.
+    /// Goes to the next row of `statement`; false at the end, where it is reset and no longer holds a lock.
     ///
     /// # Errors
-    /// What SQLite says; the statement is reset.
+    /// SQLite's error; the statement is reset.
     #[inline]
     pub fn step(&mut self, statement: Statement) -> Result<bool, Fault> {
         self.advance(&self.statements[statement.0])
@@ -150,7 +150,7 @@ impl Connection {
         self.statements[statement.0].columns
     }
 
-    /// The bytes in `column` of the current row of `statement`; `None` is SQL's NULL. Numbers are given as text.
+    /// The bytes in `column` of the current row of `statement`; `None` is SQL's NULL. Numbers are returned as text.
     #[inline]
     pub fn value(&self, statement: Statement, column: usize) -> Option<&[u8]> {
         self.statements[statement.0].value(column)
@@ -167,7 +167,7 @@ impl Connection {
     /// Runs one statement and collects its rows as text; bytes that are not UTF-8 are replaced.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// SQLite's error.
     pub fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
         let prepared = self.prepared(sql, 0)?;
         let text = |column| prepared.value(column).map(|bytes| String::from_utf8_lossy(bytes).into_owned());
@@ -181,14 +181,14 @@ impl Connection {
     /// Runs all statements of `text`, and throws their rows away.
     ///
     /// # Errors
-    /// What SQLite says of the first that fails.
+    /// SQLite's error about the first statement that fails.
     pub fn run_all(&mut self, text: &str) -> Result<(), Fault> {
         let text = CString::new(text).map_err(|_| Fault::Server("the statements hold a byte 0".to_owned()))?;
         let mut left = text.as_ptr();
         loop {
             let mut raw = ptr::null_mut();
             // SAFETY: the connection is open; `left` points into `text` or to its end, a byte 0, and so does the tail.
-            // Without a length SQLite does not copy all that is left for each statement.
+            // Without a length, SQLite does not copy all of the remaining text for each statement.
             let status = unsafe {
                 let begin = left;
                 ffi::sqlite3_prepare_v3(self.raw.as_ptr(), begin, -1, 0, &raw mut raw, &raw mut left)
@@ -210,17 +210,17 @@ impl Connection {
     /// The first value that `sql` returns, as text; empty if there is none.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// SQLite's error.
     pub fn scalar(&mut self, sql: &str) -> Result<String, Fault> {
         let rows = self.run(sql)?;
         Ok(rows.into_iter().flatten().next().flatten().unwrap_or_default())
     }
 
-    /// Runs each statement of `sql`, of which the first takes `parameters`, and hands its columns and rows over;
-    /// returns the rows of the last one, delivered or changed.
+    /// Runs each statement of `sql`, of which the first takes `parameters`, and passes on its columns and rows. Returns
+    /// the rows of the last one, delivered or changed.
     ///
     /// # Errors
-    /// What SQLite says.
+    /// SQLite's error.
     pub fn run_each(&mut self, sql: &str, parameters: &[Parameter<'_>], rows: &mut dyn Rows) -> Result<u64, Fault> {
         let (mut rest, mut count) = (sql, 0);
         while let (Some(prepared), length) = self.first_of(rest, 0)? {
@@ -325,7 +325,7 @@ impl Connection {
 impl Drop for Connection {
     fn drop(&mut self) {
         self.statements.clear();
-        // SAFETY: the connection is open and not used again; it has no statements any more.
+        // SAFETY: the connection is open and not used again; it no longer has statements.
         unsafe { ffi::sqlite3_close_v2(self.raw.as_ptr()) };
     }
 }
@@ -349,7 +349,7 @@ impl Prepared {
     fn bind(&self, index: c_int, parameter: Parameter<'_>) -> c_int {
         let (raw, copy) = (self.raw.as_ptr(), ffi::TRANSIENT);
         // SAFETY: the statement is open; pointer and length are those of a slice that lives through the call, and
-        // SQLite copies it. An index that the statement does not have is an error, not a fault.
+        // SQLite copies it. An index that the statement does not have is an error and not undefined behaviour.
         unsafe {
             match parameter {
                 Parameter::Text(text) => {
@@ -367,7 +367,7 @@ impl Prepared {
 
     fn column_name(&self, column: usize) -> &[u8] {
         // SAFETY: the statement is open; a name ends with a zero byte and stays until the statement is finalised or
-        // prepared again, which does not happen while it is borrowed. Without memory there is none.
+        // prepared again, which does not happen while it is borrowed. The name is null if there is no memory.
         unsafe {
             let name = ffi::sqlite3_column_name(self.raw.as_ptr(), column as c_int);
             if name.is_null() { &[] } else { CStr::from_ptr(name).to_bytes() }
@@ -378,7 +378,7 @@ impl Prepared {
     fn value(&self, column: usize) -> Option<&[u8]> {
         let (raw, column) = (self.raw.as_ptr(), column as c_int);
         // SAFETY: the statement is open; a column that it does not have is NULL. The bytes stay until the next step or
-        // reset, both of which need the connection exclusively while the slice borrows it. The length is asked for
+        // reset, both of which need the connection exclusively while the slice borrows it. The length is requested
         // after the bytes, as SQLite demands.
         unsafe {
             let bytes = ffi::sqlite3_column_blob(raw, column);
@@ -393,7 +393,7 @@ impl Prepared {
 
     #[inline]
     fn reset(&self) {
-        // SAFETY: the statement is open. The status repeats an error that `step` has told already.
+        // SAFETY: the statement is open. The status repeats an error that `step` has already returned.
         unsafe { ffi::sqlite3_reset(self.raw.as_ptr()) };
     }
 }
@@ -405,7 +405,7 @@ impl Drop for Prepared {
     }
 }
 
-/// Version of SQLite and of SQLite3 Multiple Ciphers, as the library says them.
+/// Version of SQLite and of SQLite3 Multiple Ciphers, as the library reports them.
 pub fn version() -> String {
     // SAFETY: both return constant texts that end with a zero byte.
     let (sqlite, ciphers) =

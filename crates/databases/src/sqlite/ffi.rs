@@ -33,11 +33,11 @@ pub const DONE: c_int = 101;
 pub const OPEN_READONLY: c_int = 0x1;
 /// Open for reading and writing.
 pub const OPEN_READWRITE: c_int = 0x2;
-/// Create the file where there is none.
+/// Create the file if there is none.
 pub const OPEN_CREATE: c_int = 0x4;
 /// The connection is used by one thread at a time.
 pub const OPEN_NOMUTEX: c_int = 0x8000;
-/// Errors are told in their extended form.
+/// Errors are reported in their extended form.
 pub const OPEN_EXRESCODE: c_int = 0x0200_0000;
 
 /// The statement is kept and used many times.
@@ -46,7 +46,7 @@ pub const PREPARE_PERSISTENT: c_uint = 0x1;
 pub const NULL: c_int = 5;
 /// Text encoding.
 pub const UTF8: u8 = 1;
-/// In the place of a destructor: SQLite makes its own copy. Declared as a number of a pointer's size, because −1 is
+/// Used in place of a destructor: SQLite makes its own copy. Declared as a number of a pointer's size, because −1 is
 /// not a function.
 pub const TRANSIENT: isize = -1;
 

@@ -1,8 +1,8 @@
-//! SQLite with SQLite3 Multiple Ciphers, inside Tithe's own processes: one that loads and looks, one for each start
-//! that measures.
+//! SQLite with SQLite3 Multiple Ciphers, inside Tithe's own processes: one that loads and checks, and one for each
+//! measured start.
 //!
-//! One library serves every arm: without a key it is plain SQLite. There is no server, no wire and no account, so what
-//! can be protected is the file and the values in it. A running application's file is never attached to.
+//! One library serves every arm: without a key it is plain SQLite. There is no server, no network and no account, so
+//! only the file and the values in it can be protected. Tithe never attaches to a running application's file.
 
 mod connection;
 mod dialect;
@@ -83,13 +83,13 @@ const YCSB_DIALECT: YcsbDialect = YcsbDialect {
 /// The file, in the folder of its arm.
 const FILE: &str = "tithe.db";
 
-/// What the names of the files beside it have more.
+/// The suffixes of the files next to it.
 const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
 
-/// Marks a file as Tithe's own, in the field that SQLite's format keeps for the application: "tith".
+/// Marks a file as Tithe's own, in the field that SQLite's format reserves for the application: "tith".
 const APPLICATION_ID: i32 = i32::from_be_bytes(*b"tith");
 
-/// What every plain SQLite file begins with: <https://sqlite.org/fileformat.html>, section 1.3.
+/// The first bytes of every plain SQLite file: <https://sqlite.org/fileformat.html>, section 1.3.
 const PLAIN_HEADER: &[u8; 16] = b"SQLite format 3\0";
 
 impl Database for Sqlite {
@@ -113,7 +113,7 @@ impl Database for Sqlite {
     }
 
     fn stored(&self, setup: &Setup) -> Option<Stored> {
-        // What a connection left behind that was the last to close, and nothing else.
+        // The files that the last connection left when it closed, and no others.
         let paths = ["", BESIDE[0], BESIDE[1], BESIDE[2]].map(|suffix| format!("{FILE}{suffix}")).to_vec();
         Some(Stored {
             paths,
@@ -133,7 +133,7 @@ impl Database for Sqlite {
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         let path = path(server)?;
         if path.metadata().is_ok_and(|metadata| metadata.len() > 0) {
-            // A look that writes nothing comes first: the file may be anybody's.
+            // A read-only check comes first: the file may belong to someone else.
             unlocked(path, setup, Mode::ReadOnly).and_then(|mut connection| check_mark(&mut connection, path))?;
         }
         let mut connection = unlocked(path, setup, Mode::Create)?;
@@ -152,8 +152,8 @@ impl Database for Sqlite {
 
     fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         let mut connection = open(path(server)?, setup)?;
-        // Pages that deleted rows left behind would make two arms with the same rows differ. The copy that VACUUM makes
-        // stays in memory: a temporary file would not be encrypted.
+        // Pages left by deleted rows would make two arms with the same rows differ. VACUUM's copy stays in memory: a
+        // temporary file would not be encrypted.
         connection.run("PRAGMA temp_store = MEMORY")?;
         connection.run("VACUUM")?;
         checkpoint(&mut connection)
@@ -190,7 +190,7 @@ impl Product for Sqlite {
     }
 }
 
-/// What Tithe gives a connection, in order, the key hidden.
+/// Tithe's settings for a connection, in order, with the key hidden.
 fn configuration(setup: &Setup) -> Result<Vec<String>, Fault> {
     let mut lines = Vec::new();
     if let Some(at_rest) = &setup.at_rest {
@@ -219,8 +219,8 @@ fn key_value(path: &Path, setup: &Setup, table: &Table) -> Result<YcsbOverSql, F
     YcsbOverSql::new(Box::new(session::SqliteSession::new(connection)), "", table, &YCSB_DIALECT)
 }
 
-/// Tithe's own file at `path`, opened as `setup` says or not at all: encrypted exactly if it should be, with the
-/// cipher that was asked for, and with every setting in force.
+/// Tithe's own file at `path`, opened as `setup` says or not at all. It is encrypted exactly if it should be, with the
+/// requested cipher, and all settings are in force.
 fn open(path: &Path, setup: &Setup) -> Result<Connection, Fault> {
     let mut connection = unlocked(path, setup, Mode::Existing)?;
     check_mark(&mut connection, path)?;
@@ -229,7 +229,7 @@ fn open(path: &Path, setup: &Setup) -> Result<Connection, Fault> {
     Ok(connection)
 }
 
-/// The file at `path` with the key of `setup` set, if it has one, and nothing read.
+/// The file at `path` with the key of `setup` set, if it has one; nothing is read yet.
 fn unlocked(path: &Path, setup: &Setup, mode: Mode) -> Result<Connection, Fault> {
     let mut connection = Connection::open(path, mode)?;
     // Until the settings are applied: many connections open at once, and the first of them may have to read the
@@ -241,7 +241,7 @@ fn unlocked(path: &Path, setup: &Setup, mode: Mode) -> Result<Connection, Fault>
     Ok(connection)
 }
 
-/// Reads the schema, which needs the right key, and refuses a file that Tithe did not make.
+/// Reads the schema, which needs the right key, and refuses a file that Tithe did not create.
 fn check_mark(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     let tables = connection.scalar("SELECT count(*) FROM sqlite_master")?;
     let mark = connection.scalar("PRAGMA application_id")?;
@@ -252,7 +252,7 @@ fn check_mark(connection: &mut Connection, path: &Path) -> Result<(), Fault> {
     Err(Fault::Refused(what))
 }
 
-/// Refuses a plain file where a cipher was asked for, a cipher where none was, and another cipher.
+/// Refuses a plain file if a cipher was requested, an encrypted file if none was, and another cipher.
 fn check_encryption(connection: &mut Connection, path: &Path, setup: &Setup) -> Result<(), Fault> {
     let plain = header(path)? == *PLAIN_HEADER;
     match &setup.at_rest {
@@ -260,7 +260,7 @@ fn check_encryption(connection: &mut Connection, path: &Path, setup: &Setup) -> 
         None => Err(Fault::Refused("the file is encrypted, and no encryption was asked for".to_owned())),
         Some(_) if plain => Err(Fault::Refused("the file is not encrypted, and encryption was asked for".to_owned())),
         Some(at_rest) => {
-            // The schema was read already, which no other cipher can do; this is the library's own word for it.
+            // The schema was already read, which no other cipher could do; this is the library's own report of it.
             let cipher = connection.scalar("PRAGMA cipher")?;
             if cipher == at_rest.cipher {
                 return Ok(());
@@ -272,9 +272,9 @@ fn check_encryption(connection: &mut Connection, path: &Path, setup: &Setup) -> 
 
 /// The first 16 bytes of the file at `path`.
 ///
-/// Closing any descriptor of a file drops the POSIX locks that this process holds on it, SQLite's too
-/// (<https://sqlite.org/howtocorrupt.html>, section 2.2). Among its own connections SQLite does not rely on them, and
-/// no other process has a file of Tithe's open at the same time.
+/// Closing any descriptor of a file drops the POSIX locks that this process holds on it, including SQLite's
+/// (<https://sqlite.org/howtocorrupt.html>, section 2.2). SQLite does not rely on them between its own connections, and
+/// no other process has a file of Tithe open at the same time.
 fn header(path: &Path) -> Result<[u8; 16], Fault> {
     let mut bytes = [0; 16];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut bytes));
@@ -287,7 +287,7 @@ fn header(path: &Path) -> Result<[u8; 16], Fault> {
     }
 }
 
-/// Moves everything in the write-ahead log into the file and empties the log; nothing to do without one.
+/// Moves everything in the write-ahead log into the file and empties the log; does nothing if there is none.
 fn checkpoint(connection: &mut Connection) -> Result<(), Fault> {
     if connection.scalar("PRAGMA wal_checkpoint(TRUNCATE)")? == "0" {
         return Ok(());
@@ -295,7 +295,7 @@ fn checkpoint(connection: &mut Connection) -> Result<(), Fault> {
     Err(Fault::Server("the write-ahead log is in use and cannot be emptied".to_owned()))
 }
 
-/// The file beside `file` whose name has `suffix` added.
+/// The file with the name of `file` and `suffix` added.
 fn beside(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);

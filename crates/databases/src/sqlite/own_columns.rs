@@ -1,4 +1,5 @@
-//! Columns of the user's own tables that hold what clients encrypt. Any column holds bytes, whatever its type.
+//! Columns of the user's own tables that hold values encrypted by clients. Any column can hold bytes, whatever its
+//! type.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
@@ -10,7 +11,7 @@ use tithe_plugin::{
 /// Checks whether `columns` of `table` can hold bytes that only clients read.
 ///
 /// # Errors
-/// [`Fault::Refused`] with what stands in the way; the database's error.
+/// [`Fault::Refused`] with the obstacles; the database's error.
 pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
     let mut refused = Vec::new();
     let made = rows(session, &format!("SELECT type, sql FROM sqlite_schema WHERE name = '{table}' COLLATE NOCASE"))?;
@@ -21,7 +22,7 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
         refused.push("it is no table".to_owned());
     }
     let definition = sql.to_uppercase();
-    // Which column these are about is not asked: any may read it.
+    // Which column these use is not checked: any of them may read it.
     for (word, why) in [
         ("CHECK", "a CHECK may read it"),
         ("COLLATE NOCASE", "its collation takes different texts for equal"),
@@ -57,7 +58,7 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
     })
 }
 
-/// What stands in the way of one column.
+/// The obstacles of one column.
 fn obstacles(session: &mut dyn SqlSession, table: &str, column: &OwnColumn) -> Result<Option<String>, Fault> {
     let name = &column.name;
     let about = format!(

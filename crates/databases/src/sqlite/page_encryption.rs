@@ -1,6 +1,6 @@
 //! Encryption of every page of the database file and its journals by SQLite3 Multiple Ciphers.
 //!
-//! What the four ciphers do, all with 256-bit keys (names and defaults are those of SQLite3 Multiple Ciphers 2):
+//! The four ciphers, all with 256-bit keys (names and defaults are those of SQLite3 Multiple Ciphers 2):
 //!
 //! | cipher | page | a changed page is | the passphrase becomes a key by |
 //! |---|---|---|---|
@@ -11,10 +11,10 @@
 //! | `aes256cbc` | AES-256-CBC, vector from the page number | not noticed | SHA-256, 4 001 rounds, no salt, first 32
 //! bytes |
 //!
-//! An application hands the library a passphrase or a key that it keeps elsewhere. Tithe does the same with its 32
-//! random bytes: as a passphrase (the default; deriving the key is part of what connecting costs, and is reported
-//! there) or, with `key = "raw"`, as the key itself. `aes256cbc` has no such form. 32 bytes are the longest passphrase
-//! that every one of the ciphers uses to its end.
+//! An application gives the library a passphrase or a key that it keeps elsewhere. Tithe does the same with its 32
+//! random bytes. By default they are a passphrase: key derivation is part of the cost of connecting, and is reported
+//! there. With `key = "raw"` they are the key itself; `aes256cbc` has no such form. 32 bytes are the longest passphrase
+//! that every one of the ciphers uses completely.
 
 use tithe_machine::{
     launch::{Install, Missing},

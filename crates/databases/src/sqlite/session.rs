@@ -1,4 +1,4 @@
-//! A [`SqlSession`] over a connection: `submit` binds, `advance` does the work and is never pending.
+//! A [`SqlSession`] over a connection: `submit` binds, `advance` does the work and never waits.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,7 +13,7 @@ use super::{connection::Connection, dialect::DIALECT};
 /// One connection with at most one request under way.
 pub struct SqliteSession {
     connection: Connection,
-    /// What was submitted and not yet answered.
+    /// A submitted request that is not answered yet.
     submitted: Option<Submitted>,
 }
 

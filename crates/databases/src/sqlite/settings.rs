@@ -1,7 +1,7 @@
-//! The settings of SQLite that an experiment may give: PRAGMAs, each with its default and the values it takes.
+//! The settings of SQLite that an experiment may set: PRAGMAs, each with its default and its accepted values.
 //!
-//! SQLite ignores a PRAGMA that it does not know and a value that it does not like. So names and values are checked
-//! here, and every value is read back after it was set.
+//! SQLite ignores unknown PRAGMAs and invalid values. So names and values are checked here, and every value is read
+//! back after it was set.
 
 use std::collections::BTreeMap;
 
@@ -16,21 +16,22 @@ pub struct Setting {
     pub name: &'static str,
     /// One sentence.
     pub help: &'static str,
-    /// Used when the experiment does not say. What is not SQLite's own default has its reason in the help.
+    /// Used if the experiment does not set it. If it differs from SQLite's default, the help gives the reason.
     pub default: &'static str,
     values: Values,
 }
 
-/// What a setting takes.
+/// The values of a setting.
 #[derive(Debug)]
 enum Values {
     /// A whole number.
     Number,
-    /// One of these words, each with what SQLite answers when it is asked for the value.
+    /// One of these words, each with SQLite's answer when the value is read.
     Words(&'static [(&'static str, &'static str)]),
 }
 
-/// Every setting, in the order in which they are set: the page size must come before the journal, which writes a page.
+/// Every setting, in the order in which they are set: the page size must come before the journal mode, which writes a
+/// page.
 pub const SETTINGS: &[Setting] = &[
     Setting {
         name: "busy_timeout",
@@ -111,7 +112,7 @@ pub const HELP: [(&str, &str); SETTINGS.len()] = {
     help
 };
 
-/// The value of every setting: the experiment's, or the default. Words are in the spelling of [`SETTINGS`].
+/// The value of every setting: the experiment's, or the default. Words use the spelling of [`SETTINGS`].
 ///
 /// # Errors
 /// [`Fault::Refused`] for a name or a value that is not in [`SETTINGS`].
@@ -156,7 +157,7 @@ impl Setting {
         spelling.ok_or_else(|| Fault::Refused(format!("`{value}` is no value of {}: {}", self.name, self.help)))
     }
 
-    /// What SQLite answers when it keeps `spelling`.
+    /// SQLite's answer if it holds `spelling`.
     fn answer<'a>(&self, spelling: &'a str) -> &'a str {
         match self.values {
             Values::Number => spelling,

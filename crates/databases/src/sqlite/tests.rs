@@ -1,4 +1,4 @@
-//! The whole of SQLite, plain and with every cipher, on files in a temporary folder.
+//! All of SQLite, plain and with every cipher, on files in a temporary folder.
 
 use std::fs;
 
@@ -30,7 +30,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// Plain, or encrypted with `cipher`; with a raw key, where it can be had, because deriving one takes its time.
+    /// Plain, or encrypted with `cipher`. A raw key is used if possible, because deriving one takes time.
     fn new(cipher: Option<&str>) -> Self {
         let key = |cipher| if cipher == connection::NO_RAW_KEY { "passphrase" } else { "raw" };
         Self::with(cipher.map(|cipher| chosen(cipher, key(cipher))))
@@ -211,7 +211,7 @@ fn page_encryption_adds_cipher_and_key() {
     );
 }
 
-/// Everything that a workload does, in order, with what comes back.
+/// All operations of a workload, in order, with their results.
 fn exercise(bench: &Bench) -> String {
     let mut session = bench.connect().unwrap();
     let session = session.as_mut();
@@ -436,7 +436,7 @@ fn check_evidence(evidence: &dyn Check, expected: [Verdict; 4]) {
             expected,
             "{cipher}: {protected:?}, {plain:?}"
         );
-        // Looking leaves no copy and no probe; canaries, which are few, sort before all other keys.
+        // A check leaves no copy and no probe; canaries, which are few, sort before all other keys.
         let mut session = bench.connect().unwrap();
         let keys = seen(session.as_mut(), Request::Scan { start: b"d", count: 9, fields: Fields::One(0) });
         assert_eq!(keys, "2 rows\nuser1: 0=a\nuser3: 0=a\n");

@@ -22,7 +22,7 @@ impl Engine {
     /// Copies the database to the empty folder `to`, as it is at this moment, while it is in use.
     ///
     /// # Errors
-    /// The engine's words, or those of the machine.
+    /// The engine's error, or that of the machine.
     pub fn backup(self: &Arc<Self>, from: &Path, to: &Path) -> Result<(), Fault> {
         let mut session = self.session()?;
         let cursor = session.cursor("backup:", "")?;

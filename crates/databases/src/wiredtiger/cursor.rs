@@ -1,7 +1,7 @@
 //! A session of the engine with its cursors, behind a safe interface.
 //!
 //! Cursors belong to their session and are named by number, so that neither can outlive the other and both move between
-//! threads as one. What is done with them is not decided here.
+//! threads as one. How they are used is decided elsewhere.
 
 use std::{
     cmp::Ordering,
@@ -19,7 +19,7 @@ use super::{engine::Engine, ffi};
 #[derive(Debug, Clone, Copy)]
 pub struct CursorId(usize);
 
-/// A key as its table has it.
+/// A key in the form of its table.
 #[derive(Debug, Clone, Copy)]
 pub enum Key<'a> {
     /// A record number: format `q`.
@@ -77,7 +77,7 @@ impl Session {
     /// Opens a cursor.
     ///
     /// # Errors
-    /// The engine's words: no such table.
+    /// The engine's error: no such table.
     pub fn cursor(&mut self, uri: &str, configuration: &str) -> Result<CursorId, Fault> {
         let (uri, configuration) = (text(uri)?, text(configuration)?);
         let mut cursor = ptr::null_mut();
@@ -172,8 +172,8 @@ impl Session {
         self.found(status)
     }
 
-    /// Goes to the record `key` or to a neighbour of its place, and says on which side of `key` that is; `None` when
-    /// the table is empty.
+    /// Goes to the record `key`, or to the record before or after its position, and returns on which side of `key` that
+    /// is; `None` if the table is empty.
     ///
     /// # Errors
     /// A conflict or the engine's words.
@@ -209,7 +209,7 @@ impl Session {
         self.found(status)
     }
 
-    /// Adds a record; false when the cursor does not overwrite and the key exists.
+    /// Adds a record; false if the cursor does not overwrite and the key exists.
     ///
     /// # Errors
     /// A conflict or the engine's words.
@@ -263,7 +263,7 @@ impl Session {
         }
     }
 
-    /// The key at the cursor, as [`Session::value`], of a table whose keys are bytes.
+    /// The key at the cursor, as [`Session::value`], for a table whose keys are bytes.
     ///
     /// # Errors
     /// As [`Session::value`].
@@ -278,7 +278,7 @@ impl Session {
         }
     }
 
-    /// The key at the cursor, of a table whose keys are numbers.
+    /// The key at the cursor, for a table whose keys are numbers.
     ///
     /// # Errors
     /// As [`Session::value`].
@@ -290,7 +290,7 @@ impl Session {
         Ok(number)
     }
 
-    /// The key at a cursor whose keys are text (format `S`): a backup's.
+    /// The key at a cursor whose keys are text (format `S`), such as a backup cursor.
     ///
     /// # Errors
     /// As [`Session::value`].
@@ -345,12 +345,12 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        // SAFETY: the session is open and not used again; it closes its cursors and rolls back what was not committed.
+        // SAFETY: the session is open and not used again; it closes its cursors and rolls back uncommitted work.
         unsafe { ((*self.raw.as_ptr()).close)(self.raw.as_ptr(), ptr::null()) };
     }
 }
 
-/// Sets the key of `cursor` and calls `work`, which uses it: the engine keeps no more than its address.
+/// Sets the key of `cursor` and calls `work`, which uses it: the engine only keeps its address.
 fn with_key<T>(cursor: *mut ffi::Cursor, key: Key<'_>, work: impl FnOnce() -> T) -> T {
     // SAFETY: the cursor is open on a table with keys of this kind; the item lives until `work` is done.
     unsafe {

@@ -1,7 +1,8 @@
-//! Records as BSON documents, in the shape in which the MongoDB binding of YCSB writes them: the key as string `_id`,
-//! then every field as binary data of the generic subtype (BSON 1.1, <https://bsonspec.org/spec.html>).
+//! Records as BSON documents, in the form of YCSB's MongoDB binding: the key as string `_id`, then every field as
+//! binary data of the generic subtype (BSON 1.1, <https://bsonspec.org/spec.html>).
 //!
-//! Fields are found by their place, not by their name: all documents of a table are made here and are alike.
+//! Fields are found by their position, not by their name: all documents of a table are created here and have the same
+//! structure.
 
 use tithe_machine::fault::Fault;
 
@@ -12,7 +13,7 @@ const BINARY: u8 = 0x05;
 /// Binary subtype: generic.
 const GENERIC: u8 = 0x00;
 
-/// Writes the document with `key` and `values` into `into`, which is emptied first; names are those of the fields.
+/// Writes the document with `key` and `values` into `into`, which is emptied first; the names are those of the fields.
 ///
 /// # Errors
 /// When the document would be larger than BSON allows.
@@ -48,7 +49,7 @@ fn length(bytes: usize) -> Result<[u8; 4], Fault> {
     Ok(length.to_le_bytes())
 }
 
-/// The values of the document in `bytes`, field by field, without copying; `None` when it is not such a document.
+/// The values of the document in `bytes`, field by field, without copying; `None` if it is not such a document.
 pub fn values(bytes: &[u8]) -> Option<Values<'_>> {
     let mut reader = Reader { rest: bytes };
     let total = reader.length()?;

@@ -1,7 +1,7 @@
-//! One open database of WiredTiger, behind a safe interface: opening, errors, threads, close.
+//! One open database of WiredTiger, behind a safe interface: opening, errors, threads, closing.
 //!
-//! The engine works in threads of its own (eviction, checkpoint, journal), which inherit the name of the thread that
-//! opened it: by that name their processor time is theirs and not that of another arm.
+//! The engine works in its own threads (eviction, checkpoint, journal), which inherit the name of the thread that
+//! opened it. By that name their processor time is assigned to the right arm.
 
 use std::{
     ffi::{CStr, CString, c_char, c_int},
@@ -42,16 +42,16 @@ pub struct Engine {
 }
 
 // SAFETY: a connection may be used from any thread and from several at a time ("Multithreading" in WiredTiger's
-// documentation); everything else that is held may too.
+// documentation), and so may all other fields.
 unsafe impl Send for Engine {}
 // SAFETY: as above.
 unsafe impl Sync for Engine {}
 
 impl Engine {
-    /// Opens the database in `folder`, or makes one there; `cipher` encrypts everything but the turtle file.
+    /// Opens the database in `folder`, or creates one there; `cipher` encrypts everything except the turtle file.
     ///
     /// # Errors
-    /// [`Fault::Refused`] with the engine's words when it does not open: no database, another cipher, a wrong key.
+    /// [`Fault::Refused`] with the engine's message if it does not open: no database, another cipher, a wrong key.
     pub fn open(
         library: &'static Library,
         folder: &Path,
@@ -115,7 +115,7 @@ impl Engine {
         self.cipher.clone()
     }
 
-    /// The engine's own words for `status`, with what it said before.
+    /// The engine's own text for `status`, with its earlier messages.
     #[cold]
     pub fn fault(&self, status: c_int) -> Fault {
         if [ffi::ERROR, ffi::PANIC].contains(&status) {
@@ -126,8 +126,8 @@ impl Engine {
         Fault::Server(if said.is_empty() { words } else { format!("{words} ({said})") })
     }
 
-    /// True when it could not read or write a page. Such an engine may never close: it waits for transactions that it
-    /// cannot end any more.
+    /// True if it could not read or write a page. Such an engine may never close: it waits for transactions that it can
+    /// no longer end.
     pub fn failed(&self) -> bool {
         self.failed.load(Ordering::Relaxed)
     }
@@ -152,8 +152,8 @@ impl Engine {
 impl Drop for Engine {
     fn drop(&mut self) {
         self.flusher = None;
-        // SAFETY: every session holds the engine, so there is none left; the connection is not used again. What cannot
-        // be written now is in the journal.
+        // SAFETY: every session holds the engine, so there is none left; the connection is not used again. Data that
+        // cannot be written now is in the journal.
         unsafe { ((*self.raw.as_ptr()).close)(self.raw.as_ptr(), ptr::null()) };
     }
 }
@@ -181,13 +181,13 @@ fn open(
     if status == ffi::OK { Ok(Sendable(connection)) } else { Err(status) }
 }
 
-/// A pointer on its way to the thread that opens the engine, or back.
+/// A pointer that is passed to the thread that opens the engine, or back.
 struct Sendable<T>(*mut T);
 
 // SAFETY: the sender waits until the other thread has ended.
 unsafe impl<T> Send for Sendable<T> {}
 
-/// What the engine tells its errors to: its own structure first.
+/// The handler to which the engine reports errors: its own structure comes first.
 #[repr(C)]
 struct Handler {
     functions: ffi::EventHandler,
@@ -212,13 +212,13 @@ unsafe extern "C" fn handle_error(
     _error: c_int,
     message: *const c_char,
 ) -> c_int {
-    // SAFETY: the engine gives the handler that it was given, and a text that ends with a zero byte.
+    // SAFETY: the engine passes the handler that it was given, and a text that ends with a zero byte.
     let (handler, message) = unsafe { (&*handler.cast::<Handler>(), CStr::from_ptr(message)) };
     handler.messages.add(without_place(&message.to_string_lossy()).to_owned());
     ffi::OK
 }
 
-/// Progress and advice, which nobody waits for.
+/// Progress and advice, which are ignored.
 unsafe extern "C" fn handle_message(
     _handler: *mut ffi::EventHandler,
     _session: *mut ffi::Session,
@@ -232,7 +232,7 @@ fn without_place(message: &str) -> &str {
     message.rsplit_once("], ").map_or(message, |(_, words)| words)
 }
 
-/// Makes the journal durable again and again, as MongoDB's journal flusher does. Ends when dropped.
+/// Repeatedly makes the journal durable, as MongoDB's journal flusher does. Ends when dropped.
 struct Flusher {
     stop: Option<mpsc::Sender<()>>,
     thread: Option<thread::JoinHandle<()>>,
@@ -246,8 +246,8 @@ impl Flusher {
             let Sendable(session) = { session };
             let pause = Duration::from_millis(interval_ms);
             while let Err(RecvTimeoutError::Timeout) = stopped.recv_timeout(pause) {
-                // SAFETY: the session is open and this thread's alone. A journal that cannot be written makes the
-                // commits fail, which says it where it is seen.
+                // SAFETY: the session is open and only used by this thread. If the journal cannot be written, commits
+                // fail, which reports the error where it is visible.
                 unsafe { ((*session).log_flush)(session, c"sync=on".as_ptr()) };
             }
             // SAFETY: as above; it is not used again.

@@ -1,9 +1,9 @@
-//! The structures and functions of WiredTiger 3.2 that Tithe uses, as `wiredtiger.h` and `wiredtiger_ext.h` declare
-//! them.
+//! The structures and functions of WiredTiger 3.2 that Tithe uses, as declared in `wiredtiger.h` and
+//! `wiredtiger_ext.h`.
 //!
 //! WiredTiger's interface is structures of function pointers, whose order changes between releases: these are right for
-//! 3.2 alone, and [`super::library`] loads no other. A method that is not called is an [`Unused`] pointer in its place;
-//! what stands after the last one that is called is left out. Nothing here is safe by itself.
+//! 3.2 alone, and [`super::library`] loads no other release. A method that is not called is an [`Unused`] pointer;
+//! methods after the last one that is called are left out. Nothing here is safe by itself.
 
 use std::ffi::{c_char, c_int, c_void};
 
@@ -43,7 +43,7 @@ pub struct Connection {
     pub add_encryptor: unsafe extern "C" fn(*mut Connection, *const c_char, *mut Encryptor, *const c_char) -> c_int,
 }
 
-/// `WT_SESSION`: what one thread at a time works with.
+/// `WT_SESSION`: used by one thread at a time.
 #[repr(C)]
 pub struct Session {
     _connection: *mut Connection,
@@ -77,7 +77,7 @@ pub struct Session {
     pub checkpoint: unsafe extern "C" fn(*mut Session, *const c_char) -> c_int,
 }
 
-/// `WT_CURSOR`: a place in a table. What the variadic functions take depends on the table's formats.
+/// `WT_CURSOR`: a position in a table. The arguments of the variadic functions depend on the table's formats.
 #[repr(C)]
 pub struct Cursor {
     _session: *mut Session,
@@ -125,7 +125,7 @@ impl Item {
     }
 }
 
-/// `WT_EVENT_HANDLER`: takes what the engine says. A null function leaves the engine's own.
+/// `WT_EVENT_HANDLER`: receives the engine's messages. A null function leaves the engine's own.
 #[repr(C)]
 pub struct EventHandler {
     pub error: unsafe extern "C" fn(*mut EventHandler, *mut Session, c_int, *const c_char) -> c_int,
@@ -138,7 +138,7 @@ pub struct EventHandler {
 pub type Transform =
     unsafe extern "C" fn(*mut Encryptor, *mut Session, *mut u8, usize, *mut u8, usize, *mut usize) -> c_int;
 
-/// `WT_ENCRYPTOR`: what encrypts pages and journal records.
+/// `WT_ENCRYPTOR`: encrypts pages and journal records.
 #[repr(C)]
 pub struct Encryptor {
     pub encrypt: Transform,
@@ -155,5 +155,5 @@ pub type Open = unsafe extern "C" fn(*const c_char, *mut EventHandler, *const c_
 pub type StrError = unsafe extern "C" fn(c_int) -> *const c_char;
 /// `wiredtiger_version`.
 pub type Version = unsafe extern "C" fn(*mut c_int, *mut c_int, *mut c_int) -> *const c_char;
-/// What an extension is entered by; the second argument is its configuration.
+/// The entry point of an extension; the second argument is its configuration.
 pub type ExtensionInit = unsafe extern "C" fn(*mut Connection, *mut c_void) -> c_int;

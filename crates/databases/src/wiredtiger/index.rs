@@ -1,9 +1,9 @@
 //! Keys and values of the `_id` index, in the form of MongoDB's KeyString (`src/mongo/db/storage/key_string.cpp` of
 //! MongoDB 4.2): bytes that sort as the values do.
 
-/// What a string begins with.
+/// The first byte of a string.
 const STRING: u8 = 60;
-/// What every key ends with.
+/// The last byte of every key.
 const END: u8 = 4;
 
 /// Writes the index key of the string `id` into `into`, which is emptied first. A zero byte within the string is
@@ -20,7 +20,7 @@ pub fn write_key(into: &mut Vec<u8>, id: &[u8]) {
     into.extend([0, END]);
 }
 
-/// Reads the string back out of an index key into `into`, which is emptied first; `None` when it is not such a key.
+/// Reads the string of an index key into `into`, which is emptied first; `None` if it is not such a key.
 pub fn read_key(into: &mut Vec<u8>, key: &[u8]) -> Option<()> {
     into.clear();
     let mut rest = key.strip_prefix(&[STRING])?.strip_suffix(&[0, END])?;
@@ -32,8 +32,8 @@ pub fn read_key(into: &mut Vec<u8>, key: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// A record id as the index holds it: five bits, then bytes, then five bits; the outer three bits of the first and of
-/// the last byte count the bytes between. `id` is not negative.
+/// A record id in the form of the index: five bits, then bytes, then five bits; the outer three bits of the first and
+/// of the last byte count the bytes between. `id` is not negative.
 pub fn encode_record_id(id: i64) -> ([u8; 9], usize) {
     let raw = id.unsigned_abs();
     let bits = u64::BITS - raw.leading_zeros();

@@ -1,4 +1,4 @@
-//! The whole of WiredTiger, plain and with every cipher, on folders in a temporary folder: tests that need its library.
+//! All of WiredTiger, plain and with every cipher, on folders in a temporary folder: tests that need its library.
 
 use std::{fs, os::unix::fs::PermissionsExt};
 
@@ -91,7 +91,7 @@ impl Drop for Bench {
     }
 }
 
-/// True when the library is there; else says loudly what is missing, and fails where everything must be there.
+/// True if the library is installed; otherwise prints what is missing, and fails if everything must be installed.
 fn installed() -> bool {
     match library::library(&Search::default()) {
         Ok(_) => true,
@@ -135,7 +135,7 @@ fn setup(cipher: Option<&str>) -> Setup {
     setup
 }
 
-/// The protection as an experiment chooses it: with `cipher`, and every other option as it is by itself.
+/// The protection as an experiment chooses it: with `cipher`, and the default of every other option.
 fn chosen(cipher: &str) -> experiment::Protection {
     let options = page_encryption::PageEncryption.entry().options.iter();
     let options = options.filter_map(|option| Some((option.name.to_owned(), option.default?.value())));
@@ -173,7 +173,7 @@ fn seen(session: &mut dyn KeyValueSession, request: Request<'_>) -> String {
     format!("{count} rows{}\n", seen.0)
 }
 
-/// Everything that a workload does, in order, with what comes back.
+/// All operations of a workload, in order, with their results.
 fn exercise(bench: &Bench) -> String {
     let mut session = bench.connect().unwrap();
     let session = session.as_mut();
@@ -322,8 +322,8 @@ fn threads_of_one_table_do_not_lose_writes() {
     assert_eq!(count.unwrap(), 200);
 }
 
-/// What every check makes of the arm of `cipher` and the plain arm together. What the engine's cache does in a table of
-/// two documents is another test's business.
+/// The result of every check on the arm with `cipher` and the plain arm together. The engine's cache with a table of
+/// two documents is covered by another test.
 fn check_evidence(cipher: &str, expect: Expect) {
     let (plain, protected) = (Bench::created(None), Bench::created(Some(cipher)));
     exercise(&plain);
@@ -333,7 +333,7 @@ fn check_evidence(cipher: &str, expect: Expect) {
     for check in checks.iter().filter(|check| check.id() != "cache-fits") {
         let (on_protected, on_plain) = (protected.observe(check.as_ref()), plain.observe(check.as_ref()));
         text += &format!("{}: {:?}\n", check.id(), judge(check.entry().control, &on_protected, Some(&on_plain)));
-        // Looking leaves no copy and no probe; canaries, which are few, sort before all other keys.
+        // A check leaves no copy and no probe; canaries, which are few, sort before all other keys.
         let mut session = protected.connect().unwrap();
         let keys = seen(session.as_mut(), Request::Scan { start: b"d", count: 9, fields: Fields::One(0) });
         assert_eq!(keys, "2 rows\nuser1: 0=a\nuser3: 0=a\n", "{}", check.id());
@@ -423,7 +423,7 @@ fn the_engine_tells_whether_the_cache_holds_the_data() {
     if !installed() {
         return;
     }
-    // The engine evicts pages that were not yet written once they are a twentieth of the cache: never in the first.
+    // The engine evicts unwritten pages when they are a twentieth of the cache: never in the first.
     for (cache_mb, fits) in [("1024", true), ("4", false)] {
         let mut bench = Bench::new(None);
         bench.setup.settings.insert("cache_size_mb".to_owned(), cache_mb.to_owned());
@@ -434,9 +434,9 @@ fn the_engine_tells_whether_the_cache_holds_the_data() {
         for number in 0..10_000 {
             insert(session.as_mut(), &key(number), [&[7; 1000]; 3]).unwrap();
         }
-        // Only a fifth of the cache may hold what was not yet written.
+        // Unwritten pages may only take a fifth of the cache.
         bench.quiesce();
-        // Far apart, so that pages are not read for their neighbours.
+        // Far apart, so that no page is read for more than one of them.
         for number in 0..60_000 {
             let key = key(number * 7919 % 10_000);
             assert_eq!(session.call(&Request::Read { key: &key, fields: Fields::All }, &mut Discard).unwrap(), 1);
@@ -470,7 +470,7 @@ fn an_engine_that_failed_is_left_and_not_waited_for() {
         }
         assert_eq!(bench.connect().is_err(), damaged);
         let engine = Arc::downgrade(&opened(&bench.server, &bench.setup).unwrap().engine);
-        // Closing an engine that cannot read its pages may take for ever: this returns, and the engine stays.
+        // Closing an engine that cannot read its pages may never end: this call returns, and the engine stays open.
         bench.close();
         assert_eq!(engine.upgrade().is_some_and(|engine| engine.failed()), damaged);
         assert_eq!(engine.upgrade().is_some(), damaged);

@@ -1,4 +1,4 @@
-//! Finds WiredTiger on this machine, loads it, and refuses every version but the one whose interface [`super::ffi`]
+//! Finds WiredTiger on this machine, loads it, and refuses every version except the one whose interface [`super::ffi`]
 //! describes.
 //!
 //! It is loaded at run time, so that Tithe builds and runs without it.
@@ -19,12 +19,12 @@ const NAMES: [&str; 3] = ["libwiredtiger.so.0", "libwiredtiger-3.2.1.so", "libwi
 /// The release whose interface is known here: that of MongoDB 4.2.
 const RELEASE: (c_int, c_int) = (3, 2);
 
-/// A loaded WiredTiger. It stays loaded until Tithe ends: its threads could still be in it.
+/// A loaded WiredTiger. It stays loaded until Tithe ends: its threads could still be running in it.
 #[derive(Debug)]
 pub struct Library {
     /// `wiredtiger_open`.
     pub open: ffi::Open,
-    /// What it says its version is: `WiredTiger 3.2.1: (August 27, 2019)`.
+    /// Its version text: `WiredTiger 3.2.1: (August 27, 2019)`.
     pub version: String,
     /// The shared object.
     pub path: PathBuf,
@@ -33,7 +33,7 @@ pub struct Library {
 }
 
 impl Library {
-    /// The extension that compresses with snappy, which is installed beside the library; `None` if it is not.
+    /// The extension that compresses with snappy, which is installed with the library; `None` if it is not.
     pub fn snappy(&self) -> Option<PathBuf> {
         let path = self.path.with_file_name("libwiredtiger_snappy.so");
         path.exists().then_some(path)
@@ -49,7 +49,7 @@ impl Library {
         // SAFETY: a library of this name in these folders is WiredTiger; loading it runs no code of its own.
         let object = unsafe { libloading::Library::new(path) }.map_err(|error| error.to_string())?;
         // SAFETY: the types are those of the functions in wiredtiger.h, which no release has changed. The functions are
-        // copied out and live as long as the library, which is kept beside them and never unloaded.
+        // copied out and live as long as the library, which is stored with them and never unloaded.
         let (open, version, strerror) = unsafe {
             let symbol = |error: libloading::Error| error.to_string();
             (
@@ -72,7 +72,7 @@ impl Library {
 /// WiredTiger, loaded on the first call; the folders of `search` come before those of the system.
 ///
 /// # Errors
-/// Every place that was checked, with what was wrong there, and how to install it.
+/// Every searched place, with its problem, and how to install it.
 pub fn library(search: &Search) -> Result<&'static Library, Missing> {
     static LOADED: Mutex<Option<&'static Library>> = Mutex::new(None);
     let mut loaded = LOADED.lock().unwrap_or_else(std::sync::PoisonError::into_inner);

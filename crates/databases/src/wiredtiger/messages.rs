@@ -1,4 +1,4 @@
-//! What an engine says about errors, kept for the error that it leads to.
+//! An engine's messages about errors, kept for the error that they lead to.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -6,14 +6,14 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug, Default)]
 pub struct Messages(Mutex<Vec<String>>);
 
-/// Messages that are kept: the first say what went wrong, the later ones what followed from it.
+/// How many messages are kept: the first name the cause, the later ones the consequences.
 const KEPT: usize = 2;
 
 /// The function of the engine that prints pages.
 const DUMP: &str = "__wt_bm_corrupt_dump";
 
 impl Messages {
-    /// Keeps `text`, unless there are enough. What the engine prints of a damaged page is not kept: it can hold values.
+    /// Keeps `text`, unless there are enough. The engine's dump of a damaged page is not kept: it can hold values.
     pub fn add(&self, text: String) {
         if text.contains(DUMP) {
             return;
@@ -24,7 +24,7 @@ impl Messages {
         }
     }
 
-    /// Everything since the last call, as one text; empty if nothing was said.
+    /// All messages since the last call, as one text; empty if there were none.
     pub fn take(&self) -> String {
         std::mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner)).join("; ")
     }

@@ -1,9 +1,10 @@
-//! WiredTiger, the storage engine of MongoDB, inside Tithe's own processes: one that loads and looks, one for each
-//! start that measures.
+//! WiredTiger, the storage engine of MongoDB, inside Tithe's own processes: one that loads and checks, and one for each
+//! measured start.
 //!
-//! One library serves every arm: without an encryptor it is the plain engine. It is told what MongoDB 4.2 tells it, and
-//! holds what MongoDB would: documents by record id, an `_id` index, a journal. What a server adds (the wire, sessions,
-//! the query planner, replication) is left out, so a figure is that of the engine and larger than MongoDB's would be.
+//! One library serves every arm: without an encryptor it is the plain engine. It is configured as MongoDB 4.2
+//! configures it, and holds what MongoDB would hold: documents by record id, an `_id` index, a journal. The parts of a
+//! server (network, sessions, query planner, replication) are left out. So a figure is that of the engine, and larger
+//! than MongoDB's would be.
 
 mod backup;
 mod cursor;
@@ -68,7 +69,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "wiredtiger",
     title: "WiredTiger",
     embedded: true,
-    // The engine is closed and opened again in another process: where its cache lies in memory is chance, too.
+    // The engine is closed and opened again in another process: the position of its cache in memory varies by chance,
+    // too.
     restarts: true,
     keeps_data: true,
     reserved_settings: &[
@@ -84,7 +86,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
 /// Marks a data folder as Tithe's own.
 const MARK: &str = "made-by-tithe";
 
-/// What files of tables are allocated in, bytes: the engine's default, which MongoDB keeps.
+/// Allocation unit of table files, bytes: the engine's default, which MongoDB keeps.
 const FILE_UNIT: usize = 4096;
 
 impl Database for WiredTiger {
@@ -93,8 +95,8 @@ impl Database for WiredTiger {
     }
 
     fn cache_use(&self, server: &Server, setup: &Setup) -> Option<CacheUse> {
-        // An engine that is closed has done nothing, and is not opened to be asked: which arm's engine is opened first,
-        // and so gets its memory first, is for the frame to draw.
+        // A closed engine has done no work, and is not opened for this question: the frame randomises which arm's
+        // engine is opened first and so gets its memory first.
         if !all_opened().contains_key(folder(server).ok()?) {
             return Some(CacheUse::default());
         }
@@ -191,7 +193,7 @@ impl Database for WiredTiger {
             // Outside the lock: closing takes its time.
             let closed = all_opened().remove(folder);
             if closed.as_ref().is_some_and(|closed| closed.engine.failed()) {
-                // Its threads and its memory are left until Tithe ends, rather than that Tithe waits for them for ever.
+                // Its threads and its memory are left until Tithe ends, because closing it might never end.
                 std::mem::forget(closed);
             }
         }
@@ -210,11 +212,11 @@ fn cipher_of(setup: &Setup) -> Option<&str> {
     setup.at_rest.as_ref().map(|at_rest| at_rest.cipher.as_str())
 }
 
-/// A database that is open in this process, with what its sessions share.
+/// An open database of this process, with the state that its sessions share.
 struct Opened {
     library: &'static Library,
     engine: Arc<Engine>,
-    /// What it was opened with.
+    /// The protection with which it was opened.
     at_rest: Option<AtRest>,
     key_server: Option<KeyServer>,
     settings: Settings,
@@ -243,13 +245,13 @@ impl Opened {
     }
 }
 
-/// Every database that is open, by its folder: the engine opens a folder once in a process.
+/// Every open database, by its folder: the engine opens a folder only once in a process.
 fn all_opened() -> MutexGuard<'static, BTreeMap<PathBuf, Arc<Opened>>> {
     static OPENED: Mutex<BTreeMap<PathBuf, Arc<Opened>>> = Mutex::new(BTreeMap::new());
     OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The database of `server`, opened now if it is not yet; as `setup` says or not at all.
+/// The database of `server`, opened now if it is not open; as `setup` says or not at all.
 fn opened(server: &Server, setup: &Setup) -> Result<Arc<Opened>, Fault> {
     let folder = folder(server)?;
     let settings = Settings::resolve(&setup.settings)?;
@@ -281,7 +283,7 @@ fn opened(server: &Server, setup: &Setup) -> Result<Arc<Opened>, Fault> {
     Ok(opened)
 }
 
-/// The master key of `server`: from its key server where it has one, else from its file.
+/// The master key of `server`: from its key server if it has one, otherwise from its file.
 fn master_key(server: &Server, setup: &Setup) -> Result<Key, Fault> {
     match &setup.key_server {
         Some(key_server) => kmip::fetch(key_server),
@@ -289,8 +291,8 @@ fn master_key(server: &Server, setup: &Setup) -> Result<Key, Fault> {
     }
 }
 
-/// The cipher `wanted` of the database in `folder`, which gets a data key when it is new. Refuses another database than
-/// Tithe's, another cipher, a plain database where a cipher is wanted, and a cipher where none is.
+/// The cipher `wanted` of the database in `folder`, which gets a data key if it is new. Refuses a database that is not
+/// Tithe's, another cipher, a plain database if a cipher is wanted, and an encrypted one if none is.
 fn cipher(folder: &Path, wanted: Option<&str>, master: Option<&Key>) -> Result<Option<Arc<dyn PageCipher>>, Fault> {
     let place = folder.display();
     if !folder.join(MARK).exists() {

@@ -1,8 +1,8 @@
 //! Encryption of every page and journal record in the storage engine, as MongoDB's encrypted storage engine does it.
 //!
-//! MongoDB's default is AES-256-CBC; its documentation offers AES-256-GCM as the other mode. A data key is wrapped by a
-//! master key that is kept elsewhere: in a file, or on a key server. See [`super::encryptor`] for the ciphers and
-//! [`super::encryptor::keystore`] for the keys.
+//! MongoDB's default is AES-256-CBC; its documentation offers AES-256-GCM as the other mode. The data key is wrapped
+//! with a master key that is kept elsewhere: in a file, or on a key server. See [`super::encryptor`] for the ciphers
+//! and [`super::encryptor::keystore`] for the keys.
 
 use std::path::PathBuf;
 
@@ -105,7 +105,7 @@ impl Protection for PageEncryption {
         if chosen.text("cipher") == NONE {
             return vec![Box::new(EncryptorIdle), Box::new(CacheFits)];
         }
-        // What Tithe makes it can look for in every file; a key server's key it has to ask for first.
+        // Tithe's own key can be searched for in every file; a key server's key must be requested first.
         let key_apart: Box<dyn Check> =
             if key_server(chosen).is_some() { Box::new(KeyServed) } else { Box::new(KeyApart) };
         vec![

@@ -1,4 +1,4 @@
-//! Changing keys: the master key by wrapping the data key again, the data key by writing everything again.
+//! Changing keys: the master key by wrapping the data key again, the data key by writing all data again.
 
 use std::{path::Path, sync::Arc};
 
@@ -13,12 +13,13 @@ use super::{
     settings::Settings,
 };
 
-/// Lets `new` open the database in `folder`, and `old` no longer. No page is touched, and an open engine goes on.
+/// Makes `new` the master key of the database in `folder` in place of `old`. No page is changed, and an open engine
+/// continues.
 ///
-/// A backup from before still opens with `old`: it has the keystore of its time.
+/// An earlier backup still opens with `old`: it has the keystore of its time.
 ///
 /// # Errors
-/// [`Fault::Refused`] when `old` is not the master key; when the keystore cannot be written.
+/// [`Fault::Refused`] if `old` is not the master key; or if the keystore cannot be written.
 pub fn rotate_master_key(folder: &Path, old: &Key, new: &Key) -> Result<(), Fault> {
     let store = Keystore::read(folder)?.ok_or_else(|| Fault::Refused("there is no keystore".to_owned()))?;
     Keystore::wrap(&store.cipher, &store.unwrap(old)?, new).write(folder)
@@ -42,13 +43,13 @@ pub fn dump_and_load(from: &Arc<Engine>, to: &Arc<Engine>, table: &Table, settin
     while source.next(read)? {
         target.insert(write, RecordKey::Bytes(source.key(read)?), source.value(read)?)?;
     }
-    // Cursors that load in bulk keep everybody else out until they are closed.
+    // Bulk-load cursors lock the table until they are closed.
     drop(target);
     to.checkpoint()
 }
 
-/// How many documents `table` of `engine` holds, and how many entries its index: every page of both is read, in the
-/// order in which they stand.
+/// How many documents `table` of `engine` holds, and how many entries its index has. Every page of both is read, in
+/// order.
 ///
 /// # Errors
 /// The engine's words.

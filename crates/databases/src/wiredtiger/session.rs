@@ -1,7 +1,7 @@
-//! Records as MongoDB lays them out: a table of documents by record id, and an `_id` index from key to record id.
+//! Records in MongoDB's layout: a table of documents by record id, and an `_id` index from key to record id.
 //!
-//! Every request is one transaction on a snapshot. A read delivers its fields out of the engine's own memory. A write
-//! that loses against another transaction is tried again until it wins, as MongoDB does; nothing else is.
+//! Every request is one transaction on a snapshot. A read delivers its fields from the engine's own memory. A write
+//! that conflicts with another transaction is repeated until it succeeds, as in MongoDB; nothing else is repeated.
 
 use std::{
     os::fd::BorrowedFd,
@@ -34,7 +34,7 @@ pub fn index_uri(table: &Table) -> String {
     format!("table:index-{}", table.name)
 }
 
-/// Which record ids are free: one counter a table, shared by all its sessions.
+/// The free record ids: one counter per table, shared by all its sessions.
 pub type RecordIds = Arc<AtomicI64>;
 
 /// The first free record id of `table`, by its last record.
@@ -60,12 +60,12 @@ pub struct TableSession {
     document: Vec<u8>,
 }
 
-/// What a submitted request still has to deliver.
+/// What a submitted request must still deliver.
 #[derive(Debug, Clone, Copy)]
 enum Answer {
     /// Nothing was submitted.
     None,
-    /// Nothing but the number of records that were written, or that there was none to read.
+    /// Only the number of written records, or that there was none to read.
     Done(u64),
     /// The document at the records cursor, within a transaction.
     Document(Fields),
@@ -77,7 +77,7 @@ impl TableSession {
     /// A session on `table`, whose free record ids are `free`.
     ///
     /// # Errors
-    /// The engine's words: no such table.
+    /// The engine's error: no such table.
     pub fn new(mut session: Session, table: &Table, free: RecordIds) -> Result<Self, Fault> {
         let records = session.cursor(&records_uri(table), "")?;
         let index = session.cursor(&index_uri(table), "overwrite=false")?;
@@ -121,8 +121,8 @@ impl TableSession {
         }
     }
 
-    /// Does `work` in a transaction, again when it loses against another one. What it changed is there when it returns
-    /// true, and is not when it returns false.
+    /// Runs `work` in a transaction, and again if it conflicts with another one. Its changes are kept if it returns
+    /// true, and rolled back if it returns false.
     fn write(&mut self, mut work: impl FnMut(&mut Self) -> Result<bool, OperationError>) -> Result<Answer, Fault> {
         loop {
             self.session.begin()?;
@@ -176,7 +176,7 @@ impl TableSession {
         Ok(true)
     }
 
-    /// The record id of `key`, whose index key is left in place.
+    /// The record id of `key`, whose index key stays in the buffer.
     fn locate(&mut self, key: &[u8]) -> Result<Option<i64>, OperationError> {
         index::write_key(&mut self.index_key, key);
         if !self.session.search(self.index, Key::Bytes(&self.index_key))? {
@@ -203,7 +203,7 @@ impl TableSession {
         }
     }
 
-    /// Rolls back and returns `fault`, which comes before whatever the engine says about that.
+    /// Rolls back and returns `fault`, which is reported in place of any error of the rollback.
     fn abandon<T>(&mut self, fault: Fault) -> Result<T, Fault> {
         let _ = self.session.roll_back();
         Err(fault)
@@ -227,7 +227,7 @@ fn deliver(document: &[u8], wanted: Fields, rows: &mut dyn Rows) -> Result<(), F
     Ok(())
 }
 
-/// Index and documents do not fit together, or are none: what a page that was changed can look like.
+/// Index and documents do not match, or are invalid: a possible result of a changed page.
 #[cold]
 fn broken() -> Fault {
     Fault::Wrong("a document or an index entry is broken".to_owned())
@@ -246,7 +246,7 @@ impl session::Connection for TableSession {
         (0, 0)
     }
 
-    /// Walks over both files: what they hold is then in the engine's cache, which all sessions share.
+    /// Scans both files, so that their content is in the engine's cache, which all sessions share.
     fn warm(&mut self) -> Result<(), Fault> {
         for cursor in [self.index, self.records] {
             self.session.begin()?;

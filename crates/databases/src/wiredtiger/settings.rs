@@ -1,7 +1,7 @@
-//! The settings that an experiment may give, and the configuration of WiredTiger that they become.
+//! The settings that an experiment may set, and the WiredTiger configuration made from them.
 //!
-//! What is not a setting is what MongoDB 4.2 tells the engine
-//! (`src/mongo/db/storage/wiredtiger/wiredtiger_kv_engine.cpp`, `wiredtiger_record_store.cpp`, `wiredtiger_index.cpp`).
+//! All other configuration is that of MongoDB 4.2 (`src/mongo/db/storage/wiredtiger/wiredtiger_kv_engine.cpp`,
+//! `wiredtiger_record_store.cpp`, `wiredtiger_index.cpp`).
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub const HELP: [(&str, &str); 7] = [
     ("eviction_threads", "threads that make room in the cache; 4, as MongoDB has it"),
 ];
 
-/// What compresses.
+/// The compression algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compressor {
     /// Snappy.
@@ -89,7 +89,7 @@ impl Settings {
             Some(other) => Err(refused(name, other)),
         };
         Ok(Self {
-            // The bounds are the engine's own, where it has some.
+            // The bounds are the engine's own, if it has any.
             cache_size_mb: number("cache_size_mb", 256, 1..=10_000_000)?,
             compressor: compressor("compressor")?,
             journal_compressor: compressor("journal_compressor")?,
@@ -116,7 +116,7 @@ impl Settings {
     /// The configuration of `wiredtiger_open`.
     ///
     /// # Errors
-    /// [`Fault::Refused`] when snappy is asked for and not installed; when the encryptor cannot be loaded.
+    /// [`Fault::Refused`] if snappy is requested and not installed, or if the encryptor cannot be loaded.
     pub fn connection(&self, library: &Library, encrypted: bool) -> Result<String, Fault> {
         let mut extensions = Vec::new();
         if [self.compressor, self.journal_compressor].contains(&Compressor::Snappy) {

@@ -1,4 +1,4 @@
-//! What the engine counts, and what it has used.
+//! The engine's counters, and the resources it has used.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub const JOURNAL_BYTES: &str = "log: log bytes written";
 pub const CACHE_BYTES: &str = "cache: bytes currently in the cache";
 /// Bytes that the cache may hold.
 pub const CACHE_LIMIT: &str = "cache: maximum bytes configured";
-/// How often a page was asked for.
+/// How often a page was requested.
 pub const PAGES_ASKED: &str = "cache: pages requested from the cache";
 /// How often it had to be read.
 pub const PAGES_READ: &str = "cache: pages read into cache";
@@ -25,7 +25,7 @@ pub const PAGES_READ: &str = "cache: pages read into cache";
 pub struct Statistics(Vec<(String, u64)>);
 
 impl Statistics {
-    /// The value called `name`; 0 where the engine has none of this name.
+    /// The value called `name`; 0 if the engine has none of this name.
     pub fn value(&self, name: &str) -> u64 {
         self.0.iter().find(|(known, _)| known == name).map_or(0, |(_, value)| *value)
     }
@@ -46,8 +46,8 @@ impl Engine {
         Ok(Statistics(all))
     }
 
-    /// What the engine has used so far, beside its clients: processor time of its own threads, and bytes of tables and
-    /// journal, as it counts them.
+    /// The engine's usage so far, besides its clients: processor time of its own threads, and bytes of tables and
+    /// journal, from its counters.
     ///
     /// # Errors
     /// The engine's words.

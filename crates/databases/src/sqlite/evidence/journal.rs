@@ -1,4 +1,4 @@
-//! Is what is written readable in the journal, before a checkpoint or a commit empties it?
+//! Is written data readable in the journal, before a checkpoint or a commit empties it?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
@@ -14,9 +14,9 @@ use tithe_plugin::{
 use super::{Probe, flush, text};
 use crate::sqlite::{key_value, path};
 
-/// Writes a canary and looks for it in the journal at the one moment when it is there in every journal mode: after
-/// inserting it, a write-ahead log holds its page; while a transaction that deletes it is open, a rollback journal
-/// does. Id `journal-canary`.
+/// Writes a canary and searches for it in the journal, at the one moment when each journal mode holds it. After an
+/// insert, a write-ahead log holds its page; while a transaction that deletes it is open, a rollback journal does. Id
+/// `journal-canary`.
 pub struct JournalCanary;
 
 impl Check for JournalCanary {

@@ -1,6 +1,6 @@
-//! Evidence about a database file: what only an embedded database lets one look at.
+//! Evidence about a database file: checks that are only possible with an embedded database.
 //!
-//! Canaries and keys in files are looked for by the harness, for every database alike.
+//! The harness searches for canaries and keys in files, in the same way for every database.
 
 pub mod header;
 pub mod journal;
@@ -24,13 +24,13 @@ use tithe_plugin::{
 
 use super::{beside, checkpoint, key_value, open, path};
 
-/// Moves what is written into the file. Settling would do so, too, but by writing the whole file again, which takes as
-/// long as the rest of a look; what was deleted need not be gone here.
+/// Moves written data into the file. Settling would do so, too, but it writes the whole file again, which takes as long
+/// as the rest of a check. Deleted data need not be gone here.
 fn flush(context: &CheckContext<'_>) -> Result<(), Fault> {
     checkpoint(&mut open(path(context.server)?, context.setup)?)
 }
 
-/// A copy of the arm's file with all that is written, so that a check can do to it what it likes. Removed when dropped.
+/// A copy of the arm's file with all written data, which a check may change. Removed when dropped.
 struct Copy {
     path: PathBuf,
 }
@@ -47,7 +47,7 @@ impl Copy {
 impl Drop for Copy {
     fn drop(&mut self) {
         for suffix in ["", "-wal", "-shm", "-journal"] {
-            // A file that is not there need not be removed, and the folder is thrown away with the arm anyway.
+            // A missing file need not be removed, and the folder is deleted with the arm anyway.
             let _ = fs::remove_file(beside(&self.path, suffix));
         }
     }
@@ -107,7 +107,7 @@ struct Changed {
     pages: Vec<usize>,
 }
 
-/// A digest of every page of the file at `path`, so that changed pages are found without keeping the file in memory.
+/// A digest of every page of the file at `path`, to find changed pages without keeping the file in memory.
 fn digests(path: &Path, page_size: usize) -> Result<Vec<u64>, Fault> {
     let mut digests = Vec::new();
     each_page(path, page_size, |_, page| {

@@ -8,14 +8,14 @@ use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 use super::{Probe, each_page, text};
 use crate::sqlite::path;
 
-/// Writes equal values of many equal blocks into several rows, and looks for equal blocks in the pages that this
-/// changed. Id `no-repeated-ciphertext`.
+/// Writes equal values of many equal blocks into several rows, and searches for equal blocks in the changed pages. Id
+/// `no-repeated-ciphertext`.
 ///
-/// A cipher that maps equal blocks to equal blocks hides every canary and still tells which rows are alike. Pages from
+/// A cipher that maps equal blocks to equal blocks hides every canary but still shows which rows are alike. Pages from
 /// before the probe are not checked, so a file of any size can be checked.
 pub struct NoRepeats;
 
-/// Block length of AES, bytes; the ciphers without blocks are held to the same.
+/// Block length of AES, bytes; the same length is used for ciphers without blocks.
 const BLOCK: usize = 16;
 /// Equal blocks in one value.
 const BLOCKS: usize = 40;
@@ -39,7 +39,7 @@ impl Check for NoRepeats {
         let (mut blocks, mut repeated, mut seen) = (0, 0, HashSet::new());
         each_page(path(context.server)?, changed.page_size, |number, page| {
             if changed.pages.binary_search(&number).is_ok() {
-                // A page that was never written is a hole of zeros, which the probe does not hold.
+                // A page that was never written is a hole of zeros; the probe has no zeros.
                 for block in page.chunks_exact(BLOCK).filter(|block| block.iter().any(|byte| *byte != 0)) {
                     blocks += 1;
                     repeated += usize::from(!seen.insert(<[u8; BLOCK]>::try_from(block).unwrap_or_default()));

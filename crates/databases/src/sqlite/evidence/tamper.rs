@@ -13,11 +13,11 @@ use crate::sqlite::key_value;
 
 /// Flips one bit in a page of a copy of the file that holds a long value, and reads the value back. Id `tamper`.
 ///
-/// A disclosure: encryption without authentication (aes256cbc) still keeps what it promises when this is exposed.
+/// A disclosure: if it is exposed, encryption without authentication (aes256cbc) still keeps its promise.
 pub struct Tamper;
 
-/// Pages that the value fills: its middle lies in pages that hold nothing but it, where SQLite's own checks of a
-/// page's structure see nothing.
+/// Pages that the value fills. The pages around its middle hold nothing else, so SQLite's own checks of the page
+/// structure do not notice the change.
 const PAGES: usize = 4;
 
 /// Largest page of SQLite, bytes.
@@ -45,7 +45,8 @@ impl Check for Tamper {
         if let Outcome::Other(what) = read_back(&copy.path, context, &probe) {
             return Ok(Observation::Unknown(format!("before any change: {what}")));
         }
-        // Which of the changed pages hold the value cannot be seen from outside, but most do, the last ones first.
+        // Which of the changed pages hold the value cannot be seen from outside, but most of them do, the last ones
+        // first.
         for page in changed.pages.iter().rev() {
             let position = page * changed.page_size + changed.page_size / 2;
             flip(&copy.path, position)?;
@@ -63,7 +64,7 @@ impl Check for Tamper {
     }
 }
 
-/// What came back.
+/// The result of reading the value back.
 enum Outcome {
     AsWritten,
     Different,
@@ -82,7 +83,7 @@ fn read_back(path: &Path, context: &CheckContext<'_>, probe: &Probe) -> Outcome 
     }
 }
 
-/// Compares what is delivered with the probe.
+/// Compares the delivered value with the probe.
 struct Compare<'a> {
     probe: &'a Probe,
     fields: usize,

@@ -13,7 +13,7 @@ use crate::sqlite::connection::{Connection, Mode};
 
 /// Opens a copy of the file with the arm's own key, without a key, and with a wrong one. Id `wrong-key`.
 ///
-/// A copy, because a connection with a wrong key must never come near a file that is still to be measured.
+/// A copy, because a connection with a wrong key must not touch a file that will still be measured.
 pub struct WrongKey;
 
 impl Check for WrongKey {
@@ -58,7 +58,8 @@ fn read_schema(path: &Path, at_rest: Option<&AtRest>) -> Result<String, Fault> {
     connection.scalar("SELECT count(*) FROM sqlite_master")
 }
 
-/// A key of the same form that differs in its last character: 0–9 and a–f stay among themselves, as a raw key must.
+/// A key of the same form with another last character. A digit stays a digit and a letter a–f such a letter, as a raw
+/// key requires.
 fn wrong_key(key: &Secret) -> Secret {
     let mut bytes = key.expose().to_vec();
     if let Some(last) = bytes.last_mut() {

@@ -1,4 +1,4 @@
-//! What happens to one page or journal record: three ciphers under one data key of 256 bits, and none.
+//! How one page or journal record is encrypted: three ciphers with one data key of 256 bits, and none.
 //!
 //! | cipher | stored form | a changed byte is |
 //! |---|---|---|
@@ -6,20 +6,20 @@
 //! | `aes-256-cbc-hmac` | the same, HMAC-SHA-256 over both (32) | refused |
 //! | `aes-256-gcm` | counter (8), salt (16), AES-256-GCM, tag (16) | refused |
 //!
-//! The engine does not say which page it hands over, so an old page of the same database in the place of its successor
-//! is not noticed here by any of them. Every cipher works with keys of its own, derived from the data key with
-//! HMAC-SHA-256 as NIST SP 800-108 has it (counter mode, one round), so that a data key never serves two ciphers.
+//! The engine does not identify the page that it passes, so none of the ciphers notices if an old page of the same
+//! database replaces its successor. Every cipher uses its own keys, derived from the data key with HMAC-SHA-256 by NIST
+//! SP 800-108 (counter mode, one round), so that a data key is never used by two ciphers.
 //!
 //! # Why no GCM nonce is used twice
 //!
-//! A nonce that comes twice under one key gives away both pages and the authentication key, so its uniqueness must not
-//! hang on chance or on a file. A counter that is kept in a file repeats when the file is restored from a backup, or
-//! when two copies of a database are opened. So nothing is kept. Every opening of the engine draws 128 random bits, the
-//! *salt*, and derives a key of its own from data key and salt; within it, the nonce is a counter of 64 bits from 0
-//! (RFC 5116, section 3.2, with an empty fixed part), which one atomic addition hands out and which cannot wrap: at a
-//! million pages a second it lasts half a million years. Two openings would have to draw the same salt: after 2^32
-//! openings of one database the probability of that is 2^-65. The form stored says counter and salt, so that pages of
-//! earlier openings are read with their own key.
+//! If a nonce repeats under one key, both pages and the authentication key are disclosed. So its uniqueness must not
+//! depend on chance or on a file: a counter in a file repeats when the file is restored from a backup, or when two
+//! copies of a database are opened. So nothing is stored. Every opening of the engine draws 128 random bits, the
+//! *salt*, and derives its own key from data key and salt. Within it, the nonce is a counter of 64 bits from 0 (RFC
+//! 5116, section 3.2, with an empty fixed part), incremented atomically. It cannot wrap: at a million pages a second it
+//! lasts half a million years. A repetition needs two openings with the same salt: after 2^32 openings of one database
+//! the probability is 2^-65. The stored form contains counter and salt, so that pages of earlier openings are read with
+//! their own key.
 
 use std::{
     collections::BTreeMap,
@@ -105,7 +105,7 @@ pub trait PageCipher: Send + Sync {
     /// Decrypts `stored` to the beginning of `plain`; returns how many bytes it takes.
     ///
     /// # Errors
-    /// When it is not what this cipher wrote under this key. `plain` then holds nothing that may be used.
+    /// If it is not what this cipher wrote with this key. The content of `plain` must then not be used.
     fn decrypt(&self, stored: &[u8], plain: &mut [u8]) -> Result<usize, Refusal>;
 
     /// Where its keys are in memory.
@@ -185,7 +185,7 @@ impl<A: Aes> PageCipher for Cbc<A> {
     }
 }
 
-/// No cipher: what is stored is what was given, so that what it costs is the price of being called.
+/// No cipher: the stored bytes are the given ones, so its cost is that of the call.
 pub struct Nothing;
 
 impl Nothing {
@@ -258,7 +258,7 @@ impl<A: Aes> Gcm<A> {
             return Ok(cipher.clone());
         }
         let cipher = Arc::new(Self::salted(&self.data_key, &salt).map_err(|_| Refusal::Memory)?);
-        // A page that was changed names a salt that never was: such keys must not fill the locked memory.
+        // A changed page can name a salt that never existed: keys for such salts must not fill the locked memory.
         if earlier.len() >= SALTS_KEPT {
             earlier.clear();
         }

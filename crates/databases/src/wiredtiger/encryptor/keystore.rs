@@ -1,10 +1,10 @@
-//! Where the keys of a database come from: a master key in a file of its own or on a key server (see
-//! [`super::super::kmip`]), and beside the tables a data key that it wraps (RFC 3394, AES-256 key wrap, which also
-//! tells a wrong master key).
+//! Where the keys of a database come from. A master key is in a separate file or on a key server (see
+//! [`super::super::kmip`]). A data key next to the tables is wrapped with it (RFC 3394, AES-256 key wrap, which also
+//! detects a wrong master key).
 //!
-//! The keystore is text: a first line that names the form, then the cipher and the wrapped key. The cipher could be
-//! changed there by somebody without the key, but every cipher derives keys of its own from the data key, so this ends
-//! in an error and never in a weaker cipher.
+//! The keystore is text: a first line that names the format, then the cipher and the wrapped key. The cipher could be
+//! changed there without the key. But every cipher derives its own keys from the data key, so this ends in an error and
+//! never in a weaker cipher.
 
 use std::{
     fs::{self, File},
@@ -30,7 +30,7 @@ const FORM: &str = "tithe keystore 1";
 /// A wrapped key is one semiblock longer than the key (RFC 3394, section 2.2.1).
 const WRAPPED_BYTES: usize = KEY_BYTES + aes_kw::IV_LEN;
 
-/// A keystore as it stands in its file.
+/// The content of a keystore file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keystore {
     /// The cipher that the database is encrypted with.
@@ -48,7 +48,7 @@ impl Keystore {
         Self { cipher: cipher.to_owned(), wrapped }
     }
 
-    /// The wrapped key as the file has it, in hexadecimal there.
+    /// The wrapped key as in the file, where it is in hexadecimal.
     pub fn wrapped(&self) -> &[u8] {
         &self.wrapped
     }
@@ -81,7 +81,7 @@ impl Keystore {
         }
     }
 
-    /// Puts it into the database in `folder`, in the place of an older one, whole or not at all.
+    /// Writes it into the database in `folder`, in place of an older one, completely or not at all.
     ///
     /// # Errors
     /// When the file cannot be written.
@@ -123,10 +123,10 @@ pub fn random_key() -> Result<Key, Fault> {
     Ok(key)
 }
 
-/// The master key in the file at `path`: 64 hexadecimal digits, and a newline or none.
+/// The master key in the file at `path`: 64 hexadecimal digits, with or without a newline.
 ///
 /// # Errors
-/// [`Fault::Refused`] when others than its owner may read the file, or it holds something else. Its content is never
+/// [`Fault::Refused`] if others than its owner may read the file, or it holds something else. Its content is never
 /// quoted.
 pub fn read_master_key(path: &Path) -> Result<Key, Fault> {
     let mut file = File::open(path).map_err(|error| Fault::machine(path.display(), error))?;
@@ -138,7 +138,7 @@ pub fn read_master_key(path: &Path) -> Result<Key, Fault> {
     key.filter(|_| file.read(&mut [0]).is_ok_and(|more| more == 0)).ok_or_else(unfit)
 }
 
-/// The file of the master key of the server in `folder`: beside the folder, so that no copy of the folder holds it.
+/// The file of the master key of the server in `folder`: outside the folder, so that no copy of the folder holds it.
 pub fn master_key_path(folder: &Path) -> PathBuf {
     let mut name = folder.as_os_str().to_owned();
     name.push(".master-key");

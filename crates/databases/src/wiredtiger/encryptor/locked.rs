@@ -1,6 +1,6 @@
-//! Memory for keys: never written to swap, left out of core files, zeroed when it is given back.
+//! Memory for keys: never written to swap, left out of core files, zeroed when it is freed.
 //!
-//! What passes through registers and the stack while a key is set up or used is beyond this.
+//! It does not protect values in registers and on the stack while a key is set up or used.
 
 use std::{
     io,
@@ -13,7 +13,7 @@ use zeroize::Zeroize;
 
 /// A value on locked pages of its own.
 pub struct Locked<T> {
-    /// The value stands at its beginning.
+    /// The value is at its beginning.
     pages: MmapMut,
     value: PhantomData<T>,
 }
@@ -22,13 +22,13 @@ impl<T> Locked<T> {
     /// Moves `value` to locked pages.
     ///
     /// # Errors
-    /// When the kernel gives no memory or does not lock it: the limit is `ulimit -l`.
+    /// If the kernel provides no memory or does not lock it: the limit is `ulimit -l`.
     pub fn new(value: T) -> io::Result<Self> {
         assert!(align_of::<T>() <= 4096, "pages are aligned to no more");
         let mut pages = MmapMut::map_anon(size_of::<T>().max(1))?;
         pages.lock()?;
         pages.advise(Advice::DontDump)?;
-        // SAFETY: the pages are aligned and long enough, and nobody else knows them.
+        // SAFETY: the pages are aligned and long enough, and nothing else refers to them.
         unsafe { pages.as_mut_ptr().cast::<T>().write(value) };
         Ok(Self { pages, value: PhantomData })
     }
@@ -51,14 +51,13 @@ impl<T> Deref for Locked<T> {
 
 impl<T> Drop for Locked<T> {
     fn drop(&mut self) {
-        // SAFETY: the value is dropped once; what is left are plain bytes.
+        // SAFETY: the value is dropped once; the remaining content is plain bytes.
         unsafe { self.pages.as_mut_ptr().cast::<T>().drop_in_place() };
         self.pages.zeroize();
     }
 }
 
-/// True when every page of `addresses` is locked, as the kernel says it in `smaps` (`/proc/self/smaps`, proc(5)): the
-/// flag `lo`.
+/// True if every page of `addresses` is locked: the flag `lo` in the kernel's `smaps` (`/proc/self/smaps`, proc(5)).
 pub fn is_locked(smaps: &str, addresses: &Range<usize>) -> bool {
     let mut covered = addresses.start;
     let mut mapping = 0..0;

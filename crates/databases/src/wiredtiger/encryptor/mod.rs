@@ -1,7 +1,7 @@
-//! An encryptor for WiredTiger: what the engine calls for every page and every journal record.
+//! An encryptor for WiredTiger, which the engine calls for every page and every journal record.
 //!
-//! The engine takes it from an extension while it opens (see `extension.c`), and gives it back when it closes. No panic
-//! crosses to it: one that occurs is an error of the engine, as a refused page is.
+//! The engine gets it from an extension while it opens (see `extension.c`), and returns it when it closes. Panics do
+//! not cross the interface: one that occurs becomes an error of the engine, like a refused page.
 
 pub mod cipher;
 pub mod keystore;
@@ -29,7 +29,7 @@ use self::{
 };
 use super::{ffi, messages::Messages};
 
-/// The name by which the engine's configuration knows the encryptor.
+/// The name of the encryptor in the engine's configuration.
 pub const NAME: &str = "tithe";
 
 /// Calls the encryptor and encrypts nothing.
@@ -38,17 +38,16 @@ pub const NONE: &str = "none";
 /// Every cipher that encrypts.
 pub const CIPHERS: [&str; 3] = ["aes-256-cbc", "aes-256-cbc-hmac", "aes-256-gcm"];
 
-/// What carries out AES.
+/// What computes AES.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Implementation {
-    /// The processor's instructions, where it has them.
+    /// The processor's instructions, if it has them.
     Processor,
     /// Portable code, whatever the processor has.
     Portable,
 }
 
-/// What ends the name of a cipher that is carried out in portable code. It says how, not what: the stored form is the
-/// same.
+/// The suffix of a cipher that is computed in portable code. The stored form is the same.
 const PORTABLE: &str = "/portable";
 
 /// The name of an arm's cipher: `cipher`, and how it is carried out.
@@ -70,7 +69,7 @@ pub fn cipher_and_implementation(arm_cipher: &str) -> (&str, Implementation) {
 /// The cipher with the name of an arm's, under `data_key`.
 ///
 /// # Errors
-/// [`Fault::Refused`] when there is none of this name; when no memory can be locked for its keys.
+/// [`Fault::Refused`] if there is none of this name, or if no memory can be locked for its keys.
 pub fn page_cipher(arm_cipher: &str, data_key: &Key) -> Result<Arc<dyn PageCipher>, Fault> {
     match cipher_and_implementation(arm_cipher) {
         (name, Implementation::Processor) => carried_out_by::<Aes256>(name, data_key),
@@ -88,7 +87,7 @@ fn carried_out_by<A: Aes + 'static>(name: &str, data_key: &Key) -> Result<Arc<dy
     })
 }
 
-/// What the engine holds: its own structure first, so that a pointer to it is a pointer to all of it.
+/// The structure that the engine holds: its own structure comes first, so that a pointer to it points to all of it.
 #[repr(C)]
 struct Encryptor {
     functions: ffi::Encryptor,
@@ -97,11 +96,11 @@ struct Encryptor {
 }
 
 thread_local! {
-    /// What the hook gives to the engine that this thread is opening.
+    /// The encryptor that the hook gives to the engine that this thread is opening.
     static OFFERED: RefCell<Option<Box<Encryptor>>> = const { RefCell::new(None) };
 }
 
-/// Calls `open`, which opens an engine in this thread; its extension gives it `cipher`.
+/// Calls `open`, which opens an engine in this thread; the engine's extension gets `cipher`.
 pub fn offering<T>(cipher: Arc<dyn PageCipher>, messages: Arc<Messages>, open: impl FnOnce() -> T) -> T {
     let functions = ffi::Encryptor { encrypt, decrypt, sizing, customize: ptr::null(), terminate };
     OFFERED.set(Some(Box::new(Encryptor { functions, cipher, messages })));
@@ -110,7 +109,7 @@ pub fn offering<T>(cipher: Arc<dyn PageCipher>, messages: Arc<Messages>, open: i
     result
 }
 
-/// The path by which the engine loads the extension.
+/// The path from which the engine loads the extension.
 ///
 /// # Errors
 /// When the kernel gives no memory for it, or it cannot be loaded.
@@ -120,14 +119,14 @@ pub fn extension() -> Result<&'static str, Fault> {
     loaded.as_deref().map_err(|error| Fault::machine("the encryptor's extension", error))
 }
 
-/// Puts the extension into memory that looks like a file, loads it and sets its pointer. Neither is ever given back.
+/// Writes the extension to memory with a file name, loads it and sets its pointer. Neither is ever freed.
 fn load_extension() -> Result<String, Box<dyn std::error::Error>> {
     const OBJECT: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/extension.so"));
     let mut file = File::from(memfd_create("tithe-extension", MemfdFlags::CLOEXEC)?);
     file.write_all(OBJECT)?;
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
-    // SAFETY: the object is `extension.c`: it runs nothing when it is loaded, and its pointer has this type. The engine
-    // loads the same file, and so gets this very object.
+    // SAFETY: the object is `extension.c`: it runs no code when it is loaded, and its pointer has this type. The engine
+    // loads the same file, and so gets the same object.
     unsafe {
         let object = libloading::Library::new(&path)?;
         let pointer = object.get::<*mut ffi::ExtensionInit>(c"tithe_hook")?;
@@ -142,7 +141,7 @@ unsafe extern "C" fn hook(connection: *mut ffi::Connection, _configuration: *mut
     let Some(encryptor) = OFFERED.take() else { return ffi::ERROR };
     let encryptor = Box::into_raw(encryptor);
     // SAFETY: the engine calls this with the connection that it is opening. It takes the encryptor and keeps it until
-    // it calls `terminate`; when it does not take it, it is ours again.
+    // it calls `terminate`; if it does not take it, the encryptor is ours again.
     unsafe {
         let status = ((*connection).add_encryptor)(connection, c"tithe".as_ptr(), encryptor.cast(), ptr::null());
         if status != ffi::OK {
@@ -161,7 +160,7 @@ unsafe extern "C" fn encrypt(
     target_length: usize,
     length: *mut usize,
 ) -> c_int {
-    // SAFETY: the engine gives the encryptor that it was given, and buffers that are as long as it says.
+    // SAFETY: the engine passes the encryptor that it was given, and buffers of the stated lengths.
     unsafe {
         transform(encryptor, (source, source_length), (target, target_length), length, |cipher, plain, stored| {
             cipher.encrypt(plain, stored)
@@ -189,7 +188,7 @@ unsafe extern "C" fn decrypt(
 /// Calls `work` on the two buffers.
 ///
 /// # Safety
-/// `encryptor` is one that [`hook`] gave away; both buffers are there, do not overlap, and nobody else uses them.
+/// `encryptor` is one that [`hook`] gave to the engine; both buffers exist, do not overlap, and nothing else uses them.
 unsafe fn transform(
     encryptor: *mut ffi::Encryptor,
     (source, source_length): (*mut u8, usize),
@@ -220,10 +219,10 @@ unsafe fn transform(
     }
 }
 
-/// A slice, also where the engine gives no address for no bytes.
+/// A slice, also if the engine passes no address for zero bytes.
 ///
 /// # Safety
-/// As [`slice::from_raw_parts`] where `length` is not 0.
+/// As [`slice::from_raw_parts`] if `length` is not 0.
 unsafe fn bytes<'a>(start: *const u8, length: usize) -> &'a [u8] {
     // SAFETY: by the condition of this function.
     if length == 0 { &[] } else { unsafe { slice::from_raw_parts(start, length) } }
@@ -234,13 +233,13 @@ unsafe extern "C" fn sizing(
     _session: *mut ffi::Session,
     expansion: *mut usize,
 ) -> c_int {
-    // SAFETY: the engine gives the encryptor that it was given, and wants the number here.
+    // SAFETY: the engine passes the encryptor that it was given, and expects the number here.
     unsafe { *expansion = (*encryptor.cast::<Encryptor>()).cipher.overhead() };
     ffi::OK
 }
 
 unsafe extern "C" fn terminate(encryptor: *mut ffi::Encryptor, _session: *mut ffi::Session) -> c_int {
-    // SAFETY: the engine gives back the encryptor that it was given, once, and forgets it.
+    // SAFETY: the engine returns the encryptor that it was given, once, and does not use it again.
     drop(unsafe { Box::from_raw(encryptor.cast::<Encryptor>()) });
     ffi::OK
 }

@@ -1,8 +1,8 @@
-//! AES-256 without the processor's AES instructions, so that one arm can show what they are worth.
+//! AES-256 without the processor's AES instructions, so that one arm can show what they save.
 //!
-//! The `aes` crate chooses by the processor and has no switch at run time; its release 0.7 has one at compile time,
-//! which turns to the same bit-sliced code that its successors fall back to. This joins that release to the interface
-//! of the present one. The authentication of GCM is not AES, and keeps its carry-less multiplication.
+//! The `aes` crate chooses by the processor and has no switch at run time. Its release 0.7 has one at compile time,
+//! which selects the same bit-sliced code that its successors use as fallback. This file adapts that release to the
+//! current interface. The authentication of GCM is not AES, and still uses carry-less multiplication instructions.
 
 use aes::cipher::{
     Array, Block, BlockCipherDecBackend, BlockCipherDecClosure, BlockCipherDecrypt, BlockCipherEncBackend,

@@ -1,4 +1,4 @@
-//! The ciphers: laws, published vectors, and what each makes of a changed byte.
+//! The ciphers: laws, published vectors, and the effect of a changed byte on each.
 
 use std::collections::HashSet;
 
@@ -69,7 +69,7 @@ fn bare_cbc_serves_what_was_changed() {
     let (_, cipher) = &ciphers()[0];
     let plain = [0; 64];
     let mut stored = sealed(cipher.as_ref(), &plain);
-    // A bit of one block changes the same bit of the next, and garbles the block itself.
+    // A changed bit of one block changes the same bit of the next block, and garbles the block itself.
     stored[16] ^= 1;
     let served = opened(cipher.as_ref(), &stored).unwrap();
     assert_eq!(served[16], 1);

@@ -9,12 +9,11 @@ use crate::wiredtiger::{
     statistics::{BYTES_READ, CACHE_BYTES, CACHE_LIMIT, PAGES_ASKED, PAGES_READ},
 };
 
-/// Asks the engine how often a page that was wanted had to be read. A disclosure: it says what was measured, not that
-/// something is protected. Id `cache-fits`.
+/// Asks the engine how often a requested page had to be read. A disclosure: it describes the measurement, not a
+/// protection. Id `cache-fits`.
 pub struct CacheFits;
 
-/// Share of page requests that may need a read where the working set fits: what is touched the first time, loading
-/// included.
+/// Share of page requests that may need a read if the working set fits: first accesses, including loading.
 const LIMIT: f64 = 0.01;
 
 impl Check for CacheFits {

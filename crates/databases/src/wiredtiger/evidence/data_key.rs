@@ -11,8 +11,8 @@ use tithe_plugin::{
 
 use crate::wiredtiger::{encryptor::keystore::Keystore, folder, master_key};
 
-/// Unwraps the data key and looks for it in every file of the server, raw, in hexadecimal and in base64. Its control is
-/// the wrapped key, which it must find in the keystore. Id `data-key-wrapped`.
+/// Unwraps the data key and searches for it in every file of the server, raw, in hexadecimal and in base64. Its control
+/// is the wrapped key, which it must find in the keystore. Id `data-key-wrapped`.
 pub struct DataKeyWrapped;
 
 impl Check for DataKeyWrapped {

@@ -8,16 +8,15 @@ use tithe_plugin::{
 
 use super::{PageHead, Probe, documents, each_unit};
 
-/// For the cipher `none`, which prices the hook alone: the engine gave the pages to the encryptor, and what is written
-/// is in them as it was. Id `encryptor-idle`.
+/// For the cipher `none`, which measures the cost of the hook alone: the engine gave the pages to the encryptor, and
+/// written data is unchanged in them. Id `encryptor-idle`.
 pub struct EncryptorIdle;
 
 /// Random text that no page holds by accident, bytes.
 const TOKEN: usize = 32;
 
-/// Documents that are written, each of whose fields has a text of its own. The engine compresses a page before the
-/// encryptor has it, and a text of which four characters stand elsewhere on the page is then in pieces: about one in
-/// twenty.
+/// How many documents are written; each of their fields has its own text. The engine compresses a page before it
+/// encrypts it. If four characters of a text occur elsewhere on the page, the text is split: about one in twenty.
 const DOCUMENTS: usize = 4;
 
 impl Check for EncryptorIdle {

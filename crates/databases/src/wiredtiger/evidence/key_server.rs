@@ -1,4 +1,4 @@
-//! Does the key server alone have the master key, and does it give it to its own clients alone?
+//! Does only the key server have the master key, and does it give the key only to its own clients?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
@@ -16,8 +16,8 @@ use crate::wiredtiger::{
     folder, kmip,
 };
 
-/// Asks the key server for the master key as the engine did, unwraps the data key with it, and looks for it in every
-/// file of the server, raw, in hexadecimal and in base64; then asks without a certificate, and trusting another
+/// Asks the key server for the master key as the engine did, unwraps the data key with it, and searches for it in every
+/// file of the server, raw, in hexadecimal and in base64. Then asks without a certificate, and with trust in another
 /// authority. Its control is the wrapped key, which it must find. Id `key-served`.
 pub struct KeyServed;
 
@@ -38,7 +38,7 @@ impl KeyServed {
                 Err(fault) => quotation += &format!("; {how}: {fault}"),
             }
         }
-        // A server that has gone away refuses everybody.
+        // A server that has stopped refuses everything.
         kmip::fetch(server)?;
         Ok(Observation::Protected(quotation))
     }

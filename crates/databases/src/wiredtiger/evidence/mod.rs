@@ -1,6 +1,6 @@
-//! Evidence about a data folder: what only an embedded engine lets one look at.
+//! Evidence about a data folder: checks that are only possible with an embedded engine.
 //!
-//! Canaries and master keys in files are looked for by the harness, for every database alike.
+//! The harness searches for canaries and master keys in files, in the same way for every database.
 
 pub mod cache;
 pub mod data_key;
@@ -36,7 +36,7 @@ use super::{
     settings::Settings,
 };
 
-/// A copy of the arm's data folder, so that a check can do to it what it likes. Removed when dropped.
+/// A copy of the arm's data folder, which a check may change. Removed when dropped.
 struct Copy {
     folder: PathBuf,
 }
@@ -89,7 +89,7 @@ impl Probe {
         Self { key: format!("{check}-{:016x}-{number}", context.nonce).into_bytes(), values }
     }
 
-    /// Writes `probes` and settles; the numbers of the units of the documents' file that this changed.
+    /// Writes `probes` and settles; returns the numbers of the changed units of the documents' file.
     fn write(probes: &[Self], context: &CheckContext<'_>) -> Result<Vec<usize>, Fault> {
         let file = documents(context)?;
         context.database.quiesce(context.server, context.setup, context.table)?;
@@ -119,7 +119,7 @@ fn documents(context: &CheckContext<'_>) -> Result<PathBuf, Fault> {
     Ok(folder(context.server)?.join(records_file(context.table)))
 }
 
-/// A digest of every unit of the file at `path`, so that changed ones are found without keeping the file in memory.
+/// A digest of every unit of the file at `path`, to find changed ones without keeping the file in memory.
 fn digests(path: &Path) -> Result<BTreeMap<usize, u64>, Fault> {
     let mut digests = BTreeMap::new();
     each_unit(path, |number, unit| {
@@ -145,9 +145,9 @@ fn each_unit(path: &Path, mut visit: impl FnMut(usize, &[u8])) -> Result<(), Fau
     Ok(())
 }
 
-/// The head of a page: `WT_PAGE_HEADER` and `WT_BLOCK_HEADER` (`src/include/btmem.h` and `block.h` of WiredTiger 3.2),
-/// little-endian. Its type is byte 24, its flags are byte 25, byte 26 is zero, byte 27 is its version, and bytes 28 to
-/// 31 are its length on disk.
+/// The header of a page: `WT_PAGE_HEADER` and `WT_BLOCK_HEADER` (`src/include/btmem.h` and `block.h` of WiredTiger
+/// 3.2), little-endian. Its type is byte 24, its flags are byte 25, byte 26 is zero, byte 27 is its version, and bytes
+/// 28 to 31 are its length on disk.
 struct PageHead {
     /// It is a list of free places.
     list: bool,
@@ -158,8 +158,8 @@ struct PageHead {
 }
 
 impl PageHead {
-    /// The head that `unit` begins with; `None` in the middle of a page, where nothing looks like one but by an
-    /// accident of one in 2^30.
+    /// The header at the beginning of `unit`; `None` in the middle of a page, where bytes look like a header only by
+    /// chance, one time in 2^30.
     fn of(unit: &[u8]) -> Option<Self> {
         /// `WT_PAGE_BLOCK_MANAGER`, the first of the types.
         const LIST: u8 = 1;

@@ -10,17 +10,17 @@ use tithe_plugin::{
 
 use super::{PageHead, Probe, documents, each_unit};
 
-/// Writes equal values of many equal blocks into several documents, and looks for equal blocks in what this changed in
-/// the documents' file. Id `no-repeated-ciphertext`.
+/// Writes equal values of many equal blocks into several documents, and searches for equal blocks in the changed parts
+/// of the documents' file. Id `no-repeated-ciphertext`.
 ///
-/// A compressor leaves less of the repetition but not nothing: what it writes for it repeats too. The head of a page
-/// (which repeats) and the engine's lists of free places in the file hold numbers and lengths; they are never
-/// encrypted, and not checked.
+/// A compressor removes most of the repetition but not all: its output for it repeats too. The header of a page (which
+/// repeats) and the engine's free lists in the file hold numbers and lengths; they are never encrypted, and not
+/// checked.
 pub struct NoRepeats;
 
 /// Block length of AES, bytes.
 const BLOCK: usize = 16;
-/// Bytes at the beginning of a page that are not encrypted (40) or the length of what is (4), in whole blocks.
+/// Bytes at the beginning of a page that are unencrypted (40) or the length of the encrypted part (4), in whole blocks.
 const HEAD: usize = 48;
 /// Equal blocks in one value.
 const BLOCKS: usize = 400;
@@ -53,7 +53,7 @@ impl Check for NoRepeats {
                 return;
             }
             let encrypted = &unit[if head.is_some() { HEAD } else { 0 }..];
-            // What fills a page up to the end of its last unit is zeros, which the probe does not hold.
+            // The padding of a page's last unit is zeros; the probe has no zeros.
             for block in encrypted.chunks_exact(BLOCK).filter(|block| block.iter().any(|byte| *byte != 0)) {
                 blocks += 1;
                 repeated += usize::from(!seen.insert(<[u8; BLOCK]>::try_from(block).unwrap_or_default()));

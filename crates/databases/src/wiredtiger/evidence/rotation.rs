@@ -1,4 +1,4 @@
-//! Can the keys be changed, and what does it take?
+//! Can the keys be changed, and how long does it take?
 
 use std::{fs, time::Instant};
 
@@ -17,7 +17,7 @@ use crate::wiredtiger::{
     settings::{JOURNAL, Settings},
 };
 
-/// Changes both keys of a copy, tells how long it took, and opens the result. A disclosure. Id `key-rotation`.
+/// Changes both keys of a copy, reports how long it took, and opens the result. A disclosure. Id `key-rotation`.
 pub struct KeyRotation;
 
 impl Check for KeyRotation {
@@ -34,7 +34,7 @@ impl Check for KeyRotation {
             return Ok(Observation::Exposed("there are no keys".to_owned()));
         };
         let copy = Copy::of(context, self.id())?;
-        // A backup holds what the engine knows; the keystore is not its.
+        // A backup holds the engine's files; the keystore is not one of them.
         fs::copy(folder(context.server)?.join(keystore::FILE_NAME), copy.folder.join(keystore::FILE_NAME))
             .map_err(|error| Fault::machine("cannot copy the keystore", error))?;
         let old = master_key(context.server, context.setup)?;

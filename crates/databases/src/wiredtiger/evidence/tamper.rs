@@ -11,11 +11,11 @@ use tithe_plugin::{
 use super::{Copy, Probe, session};
 use crate::wiredtiger::{FILE_UNIT, opened, session::records_file};
 
-/// Changes a page of a copy that holds a long value, in such a way that the engine's checksum stays right, and reads
-/// the value back. Id `tamper`.
+/// Changes a page with a long value in a copy, so that the engine's checksum stays right, and reads the value back. Id
+/// `tamper`.
 ///
-/// A checksum (CRC-32C) is there against decaying disks; attackers change a page as here. A
-/// disclosure: encryption without authentication (aes-256-cbc) still keeps what it promises when this is exposed.
+/// A checksum (CRC-32C) protects against failing disks; attackers change a page as here. A disclosure: if it is
+/// exposed, encryption without authentication (aes-256-cbc) still keeps its promise.
 pub struct Tamper;
 
 /// Length of the value, bytes: several times the largest page, so that it fills one of its own.
@@ -61,7 +61,7 @@ impl Check for Tamper {
     }
 }
 
-/// What came back.
+/// The result of reading the value back.
 enum Outcome {
     AsWritten,
     Different,
@@ -83,7 +83,7 @@ fn read_back(copy: &Copy, context: &CheckContext<'_>, probe: &Probe) -> Outcome 
     }
 }
 
-/// Compares what is delivered with the probe.
+/// Compares the delivered value with the probe.
 struct Compare<'a> {
     probe: &'a Probe,
     fields: usize,
@@ -99,9 +99,9 @@ impl Rows for Compare<'_> {
     }
 }
 
-/// Units of the value, chosen from the `changed` ones, which ascend: a quarter and three quarters into every run that
-/// is long enough for it, so that also two copies side by side are both met, and neither at its beginning, where a page
-/// has its structure. The engine may have written the page twice; only the later copy is read.
+/// Units of the value, chosen from the ascending `changed` ones: at a quarter and at three quarters of every run that
+/// is long enough for it. So two adjacent copies are both hit, and never at their beginning, where a page has its
+/// structure. The engine may have written the page twice; only the later copy is read.
 fn within_value(changed: &[usize]) -> Vec<usize> {
     let runs = changed.chunk_by(|unit, next| unit + 1 == *next);
     let long = runs.filter(|run| run.len() >= VALUE_BYTES / FILE_UNIT);
@@ -123,8 +123,8 @@ fn forge(path: &Path, position: u64) -> Result<(), Fault> {
         .map_err(|error| Fault::machine("cannot change the copy", error))
 }
 
-/// A change that CRC-32C does not see: its polynomial itself (RFC 3720, section B.4: 0x11EDC6F41), since the checksum
-/// is the remainder of a division by it. The lowest bit of a byte is the first.
+/// A change that CRC-32C does not detect: its polynomial itself (RFC 3720, section B.4: 0x11EDC6F41), since the
+/// checksum is the remainder of a division by it. The lowest bit of a byte is the first.
 fn unseen_change() -> [u8; 5] {
     const POLYNOMIAL: u64 = 0x1_1EDC_6F41;
     let mut change = [0; 5];

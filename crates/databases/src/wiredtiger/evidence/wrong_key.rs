@@ -15,7 +15,7 @@ use crate::wiredtiger::{
     folder, opened,
 };
 
-/// Opens a copy with the arm's own keys, then asks for the data key with a wrong master key, and opens the copy with a
+/// Opens a copy with the arm's own keys. Then asks for the data key with a wrong master key, and opens the copy with a
 /// wrong data key and without an encryptor. Id `wrong-key`.
 pub struct WrongKey;
 
@@ -69,7 +69,7 @@ impl Check for WrongKey {
     }
 }
 
-/// Opens the copy with `cipher` and reads its first documents; how many there were.
+/// Opens the copy with `cipher` and reads its first documents; returns how many there were.
 fn read(copy: &Copy, context: &CheckContext<'_>, cipher: Option<Arc<dyn PageCipher>>) -> Result<u64, Fault> {
     let engine = copy.open(context, cipher)?;
     session(&engine, context.table)?.call(&Request::Scan { start: b"", count: 10, fields: Fields::All }, &mut Discard)

@@ -1,11 +1,11 @@
-//! A master key from a key server: the one question of KMIP that an encrypted database asks.
+//! A master key from a key server: the one KMIP request of an encrypted database.
 //!
 //! The Key Management Interoperability Protocol 1.2 (OASIS) over TLS 1.2 or 1.3, with a certificate on either side: a
 //! Get of a symmetric key by its identifier, in raw form. Left out: every other operation, keys that the server wraps,
-//! other encodings than TTLV. There is no other way to a key: what the server does not give is an error.
+//! other encodings than TTLV. There is no fallback: if the server does not return the key, that is an error.
 //!
-//! The key is asked for each time that the engine opens, and is kept no longer than the data key takes to unwrap. On
-//! its way it passes through the buffers of the connection, which are neither locked nor zeroed.
+//! The key is requested each time that the engine opens, and is kept only until the data key is unwrapped. It passes
+//! through the buffers of the connection, which are neither locked nor zeroed.
 
 #[cfg(test)]
 pub mod installed;
@@ -25,9 +25,9 @@ use zeroize::Zeroizing;
 use self::ttlv::{HEAD_BYTES, Item, Value};
 use super::encryptor::cipher::{KEY_BYTES, Key};
 
-/// Version of the protocol: that of 2014, which servers of today still speak.
+/// Version of the protocol: that of 2014, which current servers still support.
 const VERSION: (i32, i32) = (1, 2);
-/// Longest answer that is read, bytes: a key with everything around it takes a few hundred.
+/// Longest answer that is read, bytes: an answer with a key takes a few hundred.
 const ANSWER_BYTES_MAX: usize = 16 * 1024;
 
 /// Tags of KMIP 1.2, section 9.1.3.1.
@@ -68,16 +68,16 @@ const AES: u32 = 3;
 /// The master key that `server` names.
 ///
 /// # Errors
-/// [`Fault::Refused`] when the client's key file is readable by others, either side rejects the other's certificate,
-/// the server refuses the key, or the key is no AES key of 256 bits; [`Fault::Connection`] when the server does not
-/// answer; [`Fault::Protocol`] when it speaks something else.
+/// [`Fault::Refused`] if the client's key file is readable by others, either side rejects the other's certificate, the
+/// server refuses the key, or the key is not an AES key of 256 bits; [`Fault::Connection`] if the server does not
+/// answer; [`Fault::Protocol`] if it uses another protocol.
 pub fn fetch(server: &KeyServer) -> Result<Key, Fault> {
     private(server)?;
     let identity = Identity { certificate: &server.certificate, key: &server.key };
     fetch_as(server, Trust::Authority(&server.authority), Some(identity))
 }
 
-/// As [`fetch`], with another trust or identity than the server's clients are to have: for the negative checks.
+/// As [`fetch`], with another trust or identity than the server's clients have: for the negative checks.
 ///
 /// # Errors
 /// As [`fetch`].
@@ -114,7 +114,7 @@ fn host_and_port(address: &str) -> Result<(&str, u16), Fault> {
     Ok((host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host), port))
 }
 
-/// The message that asks for the key `id`.
+/// The message that requests the key `id`.
 fn request(id: &str) -> Item<'_> {
     let structure = |tag, items| Item::new(tag, Value::Structure(items));
     let version = vec![
@@ -161,7 +161,7 @@ fn key_in(answer: &Item<'_>) -> Result<Key, Fault> {
     Ok(key)
 }
 
-/// The server's own words for what it did not do.
+/// The server's own reason for a refusal.
 fn refusal(done: &Item<'_>) -> String {
     match (done.get(tag::RESULT_REASON), done.get(tag::RESULT_MESSAGE)) {
         (_, Some(Value::Text(words))) => format!("the server says: {words}"),

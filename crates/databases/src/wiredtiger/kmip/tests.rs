@@ -77,7 +77,7 @@ proptest! {
         answer(Value::Bytes(&key), AES, vec![]).write(&mut bytes);
         let place = place.index(bytes.len());
         bytes[place] = byte;
-        // Whatever the change says, it is a whole key or an error.
+        // Whatever the change does, the result is a whole key or an error.
         if let Some(Ok(key)) = ttlv::parse(&bytes).map(|answer| key_in(&answer)) {
             prop_assert_eq!(key.len(), KEY_BYTES);
         }

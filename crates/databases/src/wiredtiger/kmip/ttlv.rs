@@ -1,11 +1,11 @@
 //! The encoding of KMIP: tag, type, length, value, and structures of them (KMIP 1.2, section 9.1).
 //!
-//! Every value fills whole words of 8 bytes with zeros. The form is canonical: what is parsed is written again as the
-//! same bytes. Types that no message here needs are kept as they are and not looked into.
+//! Every value is padded with zeros to whole words of 8 bytes. The form is canonical: a parsed message is written again
+//! as the same bytes. Types that no message here needs are kept unparsed.
 
 /// Bytes of tag, type and length.
 pub const HEAD_BYTES: usize = 8;
-/// What every value fills whole multiples of, bytes.
+/// Every value is padded to a multiple of this, bytes.
 const WORD: usize = 8;
 /// Structures within structures, at most: a key is six deep.
 const DEPTH_MAX: usize = 16;
@@ -15,11 +15,11 @@ const DEPTH_MAX: usize = 16;
 pub struct Item<'a> {
     /// The tag, 24 bits.
     pub tag: u32,
-    /// What it stands for.
+    /// Its value.
     pub value: Value<'a>,
 }
 
-/// A value. Text and bytes stay where they were received.
+/// A value. Text and bytes stay in the received buffer.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Value<'a> {
     /// Items in order.
@@ -32,7 +32,7 @@ pub enum Value<'a> {
     Text(&'a str),
     /// Bytes.
     Bytes(&'a [u8]),
-    /// A type that is not looked into, with its bytes.
+    /// An unparsed type, with its bytes.
     Other(u8, &'a [u8]),
 }
 
@@ -107,8 +107,7 @@ impl Value<'_> {
     }
 }
 
-/// Length of the whole message that begins with `head`, bytes, its head included; `None` when it is longer than
-/// `limit`.
+/// Length of the whole message that begins with `head`, bytes, including its head; `None` if it is longer than `limit`.
 pub fn message_bytes(head: [u8; HEAD_BYTES], limit: usize) -> Option<usize> {
     let length = u32::from_be_bytes([head[4], head[5], head[6], head[7]]) as usize;
     length.checked_next_multiple_of(WORD)?.checked_add(HEAD_BYTES).filter(|bytes| *bytes <= limit)
@@ -122,7 +121,7 @@ pub fn parse(bytes: &[u8]) -> Option<Item<'_>> {
     }
 }
 
-/// The first item of `bytes`, and what comes after it.
+/// The first item of `bytes`, and the bytes after it.
 fn parse_first(bytes: &[u8], depth: usize) -> Option<(Item<'_>, &[u8])> {
     let (&[tag0, tag1, tag2, kind, length @ ..], rest) = bytes.split_first_chunk::<HEAD_BYTES>()?;
     let length = usize::try_from(u32::from_be_bytes(length)).ok()?;
@@ -208,7 +207,7 @@ mod tests {
         assert!(!parses(&nested(DEPTH_MAX + 1)));
     }
 
-    /// An item that owns what it holds.
+    /// An item that owns its content.
     #[derive(Debug, Clone)]
     enum Owned {
         Structure(Vec<(u32, Owned)>),
