@@ -1,4 +1,4 @@
-//! What distinguishes the arm of a protection from the plain one: a statement with what it says, or a check by name.
+//! What distinguishes the arm of a protection from the plain one: a statement with its answer, or a named check.
 
 use std::time::{Duration, Instant};
 
@@ -21,12 +21,13 @@ use crate::{
     setup::{Selection, Setup, in_space, with_files},
 };
 
-/// What claims by name ask of one product beside what all have.
+/// Product-specific parts of named claims.
 pub struct Probes {
-    /// The check that clients without the password are refused; `None` where it has no passwords.
+    /// The check that clients without the password are refused; `None` if the product has no passwords.
     pub password: Option<fn() -> Box<dyn Check>>,
-    /// How many lines like a pattern its log gains from statements of the check's own, 100 each of `INSERT`, `SELECT`,
-    /// `UPDATE` and `DELETE`; the inner error is why that cannot be said. `None` where nobody reads its log.
+    /// Counts the lines like a pattern that its log gains from the check's own statements, 100 each of `INSERT`,
+    /// `SELECT`, `UPDATE` and `DELETE`; the inner error is why they cannot be counted. `None` if Tithe cannot read its
+    /// log.
     pub count_in_log: Option<CountInLog>,
 }
 
@@ -34,7 +35,7 @@ pub struct Probes {
 pub type CountInLog = fn(&CheckContext<'_>, &str) -> Result<Result<u64, String>, Fault>;
 
 impl Probes {
-    /// Those of a product without passwords and logs.
+    /// The probes of a product without passwords and logs.
     pub const NONE: Self = Self { password: None, count_in_log: None };
 }
 
@@ -68,10 +69,10 @@ fn places_of(places: &[FilePlace]) -> Places {
     Places { data: has(FilePlace::Data), journal: has(FilePlace::Journal), logs: has(FilePlace::Logs) }
 }
 
-/// What every claim by statement or count is called.
+/// The name of every claim by statement or count.
 const YOUR_CLAIM: CheckEntry = CheckEntry::claim("your-claim");
 
-/// A statement, and what it must say.
+/// A statement, and its expected answer.
 struct StatementSays {
     statement: String,
     says: Says,
@@ -131,7 +132,7 @@ impl Check for RefusedAs {
     }
 }
 
-/// What a client replaced and removed is found by a statement.
+/// A statement finds data that a client replaced and removed.
 struct RemovedFound {
     statement: String,
 }
@@ -158,7 +159,7 @@ impl Check for RemovedFound {
                     return Ok(Observation::Exposed(format!("the value that {how} is not found")));
                 }
                 Ok(_) => {}
-                // Where nothing keeps what was removed, the place to look into may not be there.
+                // On the plain arm nothing keeps removed data, so the searched place may not exist.
                 Err(Failure::Said(error)) if !context.protected => return Ok(Observation::Exposed(error)),
                 Err(failure) => return Ok(Observation::Unknown(failure.to_string())),
             }
@@ -167,11 +168,11 @@ impl Check for RemovedFound {
     }
 }
 
-/// Why a statement brought no rows.
+/// Why a statement returned no rows.
 enum Failure {
     /// The server's words.
     Said(String),
-    /// It has not ended within [`PATIENCE_S`].
+    /// It did not end within [`PATIENCE_S`].
     Slow,
 }
 
@@ -184,7 +185,7 @@ impl std::fmt::Display for Failure {
     }
 }
 
-/// What `statement` brings to a client as `setup` has it, which changes nothing.
+/// The answer of `statement`, which changes nothing, to a client with `setup`.
 fn said(context: &CheckContext<'_>, setup: &Setup, statement: &str) -> Result<Result<Vec<Row>, Failure>, Fault> {
     let statement = with_files(&in_space(statement, &setup.space), &context.server.folder);
     let began = Instant::now();
@@ -201,7 +202,7 @@ fn told(rows: &[Row]) -> String {
     if rows.is_empty() { "it returns no rows".to_owned() } else { format!("it answers {}", words_of(rows)) }
 }
 
-/// What was seen of a claim on the arm of `context`.
+/// The observation of a claim on the arm of `context`.
 fn seen(context: &CheckContext<'_>, met: bool, told: String) -> Observation {
     match (met, context.protected) {
         (true, true) => Observation::Protected(told),
@@ -210,7 +211,7 @@ fn seen(context: &CheckContext<'_>, met: bool, told: String) -> Observation {
     }
 }
 
-/// As claims have it: `, ` between the values of a row, `; ` between rows.
+/// In the form of claims: `, ` between the values of a row, `; ` between rows.
 fn words_of(rows: &[Row]) -> String {
     let value = |value: &Option<String>| value.clone().unwrap_or_else(|| "NULL".to_owned());
     let row = |row: &Row| row.iter().map(value).collect::<Vec<_>>().join(", ");
@@ -237,7 +238,7 @@ impl Check for PasswordNeeded {
     }
 }
 
-/// So many lines of the log are like a pattern.
+/// This many lines of the log match a pattern.
 struct CountedInLog {
     pattern: String,
     count: u64,

@@ -1,16 +1,16 @@
 //! Client-side encryption of values, for every database.
 //!
 //! A session is wrapped, so that values are encrypted before the driver sees them and decrypted when they come back:
-//! AES-256-GCM or SM4-128-GCM, with a nonce that never repeats, so equal values look different. What is in the
-//! database is `nonce (12) ‖ ciphertext ‖ tag (16)`. For records by key, which this file wraps, the additional data of
-//! each value are its field number and its record's key: a value that was moved to another record or field does not
-//! decrypt. SQL sessions are wrapped in [`sql`], where some columns must be encrypted deterministically.
+//! AES-256-GCM or SM4-128-GCM, with a nonce that never repeats, so equal values look different. The database stores
+//! `nonce (12) ‖ ciphertext ‖ tag (16)`. For records by key, which this file wraps, the additional data of each value
+//! are its field number and its record's key: a value that was moved to another record or field does not decrypt. SQL
+//! sessions are wrapped in [`sql`], where some columns must be encrypted deterministically.
 //!
-//! Where equal values must look equal, fields are encrypted in SIV mode: what is in the database is
-//! `synthetic vector (16) ‖ ciphertext`, bound to the field and not to the record.
+//! If equal values must look equal, fields are encrypted in SIV mode: the database stores `synthetic vector (16) ‖
+//! ciphertext`, bound to the field and not to the record.
 //!
-//! Left out: keys of records are not encrypted (the server must find them), nor are lengths hidden; a value replaced
-//! by an older one of the same record and field still decrypts.
+//! Not covered: keys of records are not encrypted (the server must find them), and lengths are not hidden. A value
+//! replaced by an older one of the same record and field still decrypts.
 
 mod cipher;
 pub mod own;
@@ -33,10 +33,10 @@ use crate::{
     sql::SqlTable,
 };
 
-/// Opens a session as the measured clients do: the database's own, wrapped where `setup.columns` says so.
+/// Opens a session as the measured clients do: the database's own, wrapped if `setup.columns` is set.
 ///
 /// # Errors
-/// As [`Database::connect`]; a SQL session is refused: for it there is [`connect_sql`].
+/// As [`Database::connect`]; refuses a SQL session, for which there is [`connect_sql`].
 pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
     let session = database.connect(server, setup, how)?;
     match (session, &setup.columns) {
@@ -46,7 +46,7 @@ pub fn connect(database: &dyn Database, server: &Server, setup: &Setup, how: &Co
     }
 }
 
-/// Opens a session on `tables` as the measured clients do: the database's own, wrapped where `setup.columns` says so.
+/// Opens a session on `tables` as the measured clients do: the database's own, wrapped if `setup.columns` is set.
 ///
 /// # Errors
 /// As [`Database::connect`] and [`Chosen::new`].
@@ -71,7 +71,7 @@ pub fn connect_sql(
 /// A value that does not decrypt makes the answer [`Fault::Wrong`].
 ///
 /// # Errors
-/// [`Fault::Refused`] when the key has not 32 bytes.
+/// [`Fault::Refused`] if the key does not have 32 bytes.
 pub fn wrap(
     session: Box<dyn KeyValueSession>,
     columns: &Columns,
@@ -94,25 +94,25 @@ pub fn wrap(
 /// Makes an update or an insert of a key and its values.
 type Write = for<'a> fn(&'a [u8], &'a [(usize, &'a [u8])]) -> Request<'a>;
 
-/// A session whose field values are encrypted. All buffers are kept from one operation to the next.
+/// A session whose field values are encrypted. All buffers are reused for the next operation.
 struct Encrypted {
     inner: Box<dyn KeyValueSession>,
     cipher: FieldCipher,
     /// By field: is it encrypted?
     encrypted: Vec<bool>,
     aad: FieldAad,
-    /// The stored values of the request in hand, one after the other.
+    /// The stored values of the current request, one after the other.
     sealed: Vec<u8>,
     /// Empty between requests; keeps its capacity.
     values: Vec<(usize, &'static [u8])>,
     /// The value that is being decrypted.
     opened: Vec<u8>,
-    /// The first value of the answer in hand that did not decrypt.
+    /// The first value of the current answer that did not decrypt.
     wrong: Option<String>,
 }
 
 impl Encrypted {
-    /// Encrypts what must be encrypted of `values`, and hands the inner session what is in the database.
+    /// Encrypts the selected fields of `values`, and passes the stored form to the inner session.
     fn write(&mut self, key: &[u8], values: &[(usize, &[u8])], request: Write) -> Result<(), Fault> {
         self.sealed.clear();
         self.aad.set_key(key);
@@ -161,7 +161,7 @@ impl KeyValueSession for Encrypted {
             wrong: &mut self.wrong,
         };
         let progress = self.inner.advance(&mut decrypt)?;
-        // The rest of the answer must be taken before the session can go on, so the diagnostic waits for its end.
+        // The rest of the answer must be read before the session can continue, so the diagnostic waits for its end.
         match (progress, self.wrong.take()) {
             (Progress::Done(_), Some(wrong)) => Err(Fault::Wrong(wrong)),
             (progress, wrong) => {
@@ -227,8 +227,8 @@ impl Rows for Decrypt<'_> {
     }
 }
 
-/// Empties `values` and forgets the lifetime of what it held, so that its memory serves the next request too: the
-/// standard library collects a mapped vector in place.
+/// Empties `values` and changes its lifetime, so that the next request reuses its memory: the standard library collects
+/// a mapped vector in place.
 fn recycle(mut values: Vec<(usize, &[u8])>) -> Vec<(usize, &'static [u8])> {
     values.clear();
     values.into_iter().map(|(field, _)| (field, &[][..])).collect()

@@ -1,4 +1,4 @@
-//! The set-up of an arm as text: one line for each thing that Tithe does, so that two arms can be compared.
+//! The set-up of an arm as text: one line for each step, so that two arms can be compared.
 
 use tithe_machine::{
     credentials::ServerIdentity,
@@ -10,8 +10,8 @@ use crate::{
     sql::Compute,
 };
 
-/// What `launch` and `setup` do, one line each, secrets replaced, folder and port as placeholders so that two arms can
-/// be compared.
+/// The steps of `launch` and `setup`, one line each, secrets replaced, folder and port as placeholders so that two arms
+/// can be compared.
 pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<String> {
     let mut lines = Vec::new();
     for step in &launch.steps {
@@ -45,7 +45,7 @@ pub fn configuration(launch: &Launch, setup: &Setup, place: &Place) -> Vec<Strin
     lines.iter().map(|line| line.replace(&folder, "{place}").replace(&port, "{port}")).collect()
 }
 
-/// What the clients of an arm do beside plain talk.
+/// What the clients of an arm do besides plain connections.
 fn client(setup: &Setup) -> Vec<String> {
     let mut lines = Vec::new();
     if let Transport::Tls { version, mutual, resumption, suite, .. } = setup.transport {

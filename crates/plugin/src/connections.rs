@@ -1,47 +1,47 @@
-//! The clients that a server lists as connected, with what it says of how they are protected.
+//! The clients that a server lists as connected, and how it reports their protection.
 //!
-//! What is here is the server's word. What a client saw of its own connection, or what passed on the wire, is not.
+//! This is the server's own report. What a client saw of its connection, or what passed on the wire, is separate.
 
 use tithe_machine::fault::Fault;
 
-/// Looks at a server's list of clients, again and again, by one connection of its own.
+/// Reads a server's list of clients repeatedly, through one connection.
 pub trait ConnectionList {
-    /// The clients that are connected now, as far as the account is shown them.
+    /// The clients that are connected now, as far as the account may see them.
     ///
     /// # Errors
-    /// The server's error, with the right that is missing where it is one.
+    /// The server's error, with the missing privilege if there is one.
     fn now(&mut self) -> Result<Vec<ClientConnection>, Fault>;
 }
 
 /// A client's connection, as the server lists it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClientConnection {
-    /// Tells it from all other connections to this server, also from those before it.
+    /// Distinguishes it from all other connections to this server, earlier ones included.
     pub id: String,
-    /// Account; empty where the server does not say.
+    /// Account; empty if the server does not report it.
     pub account: String,
-    /// TCP port of the client's side; `None` where it comes another way, or the server does not say.
+    /// TCP port of the client's side; `None` if it does not use TCP, or the server does not report it.
     pub port: Option<u16>,
-    /// What it speaks.
+    /// Its protection.
     pub spoken: Spoken,
-    /// It is the one by which the list is asked for.
+    /// It is the connection that reads the list.
     pub is_own: bool,
 }
 
-/// What a connection speaks, as the server says it.
+/// The protection of a connection, as the server reports it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Spoken {
-    /// TLS: its version, and its cipher where the server says it.
+    /// TLS: its version, and its cipher if the server reports it.
     Tls(String),
-    /// Not TLS, and it came by the network.
+    /// No TLS, and it came over the network.
     Plaintext,
-    /// Not by the network, but within the machine.
+    /// Not over the network, but within the machine.
     Local,
-    /// The server does not say, or not to this account; why, with what would change it.
+    /// The server does not report it, or not to this account; the reason, and how to change it.
     Untold(String),
 }
 
-/// The port at the end of `host:port`; `None` where there is none.
+/// The port at the end of `host:port`; `None` if there is none.
 pub fn port_of(place: &str) -> Option<u16> {
     place.rsplit_once(':')?.1.parse().ok()
 }

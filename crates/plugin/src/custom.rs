@@ -1,4 +1,4 @@
-//! Protections that data describe: settings, files, statements, and claims that distinguish their arm from the plain
+//! Protections described by data: settings, files, statements, and claims that distinguish their arm from the plain
 //! one.
 
 use std::sync::OnceLock;
@@ -16,7 +16,7 @@ use crate::{
     setup::Setup,
 };
 
-/// Any protection of the reader's own, on a product with these probes: what it is stands in what an arm chose.
+/// Any user-defined protection, on a product with these probes; the arm's options describe it.
 pub struct Custom(pub &'static Probes);
 
 impl Protection for Custom {
@@ -40,7 +40,7 @@ impl Protection for Custom {
     }
 }
 
-/// A protection of Tithe's own that a file of this repository describes, as users describe theirs.
+/// A protection of Tithe's own that is described by a file of this repository, like the users' own.
 pub struct Described {
     id: &'static str,
     text: &'static str,
@@ -49,7 +49,7 @@ pub struct Described {
 }
 
 impl Described {
-    /// The protection `id` of a product with these `probes`, by the text of its file.
+    /// The protection `id` of a product with these `probes`, from the text of its file.
     pub const fn new(id: &'static str, text: &'static str, probes: &'static Probes) -> Self {
         Self { id, text, probes, read: OnceLock::new() }
     }
@@ -81,7 +81,7 @@ impl Protection for Described {
     }
 }
 
-/// Changes `setup` as `custom` says.
+/// Changes `setup` as `custom` describes.
 fn apply(custom: &experiment::Custom, setup: &mut Setup) {
     for (name, value) in &custom.settings {
         setup.settings.retain(|other, _| plain_name(other) != plain_name(name));
@@ -104,11 +104,11 @@ fn evidence(custom: &experiment::Custom, probes: &'static Probes) -> Vec<Box<dyn
     checks
 }
 
-/// What the server says that a setting is, on both arms.
+/// The value of a setting on the server, on both arms.
 struct SettingDiffers {
     name: String,
     value: String,
-    /// What the protected arm says.
+    /// The value on the protected arm.
     protected: OnceLock<String>,
 }
 
@@ -140,7 +140,7 @@ impl Check for SettingDiffers {
     }
 }
 
-/// How the server of `context` is asked.
+/// How to query the server of `context`.
 fn asked(context: &CheckContext<'_>) -> Result<AskedOfCustom, Fault> {
     let entry = context.database.entry();
     let refused = || Fault::Refused(format!("Tithe puts no question of yours to {}", entry.title));

@@ -1,4 +1,5 @@
-//! The data of a workload in one arm: records by key or SQL tables, made, reached, settled and removed alike.
+//! The data of a workload in one arm: records by key or SQL tables, with the same functions to create, connect to,
+//! settle and remove them.
 
 pub mod conversion;
 
@@ -16,7 +17,7 @@ use crate::{
 /// Opens a session as the measured clients of `workload` do.
 ///
 /// # Errors
-/// As [`Database::connect`]; when the columns to encrypt are not those of the workload.
+/// As [`Database::connect`]; if the columns to encrypt are not those of the workload.
 pub fn connect(
     database: &dyn Database,
     server: &Server,
@@ -57,7 +58,7 @@ pub fn create(database: &dyn Database, server: &Server, setup: &Setup, workload:
     copy(database, server, setup)
 }
 
-/// Copies the tables of the user's own that are to be copied.
+/// Copies the user's own tables that need a copy.
 fn copy(database: &dyn Database, server: &Server, setup: &Setup) -> Result<(), Fault> {
     let copies = setup.tables.copies();
     if copies.is_empty() {
@@ -67,7 +68,7 @@ fn copy(database: &dyn Database, server: &Server, setup: &Setup) -> Result<(), F
     copies.iter().try_for_each(|name| own.copy(server, setup, name))
 }
 
-/// The refusal of a database that runs no statements on tables of the user's own.
+/// The refusal of a database that runs no statements on the user's own tables.
 pub fn no_own_tables(database: &dyn Database) -> Fault {
     Fault::Refused(format!(
         "no statements of your own run on a server of {} that Tithe did not start",
@@ -90,7 +91,7 @@ pub fn remove(database: &dyn Database, server: &Server, setup: &Setup, workload:
     database.remove(server, setup, &workload.table())
 }
 
-/// Brings everything written so far to where it ends up.
+/// Moves everything written so far to its final place.
 ///
 /// # Errors
 /// As [`Database::quiesce`].
@@ -105,7 +106,7 @@ pub fn quiesce(database: &dyn Database, server: &Server, setup: &Setup, workload
     database.quiesce(server, setup, &workload.table())
 }
 
-/// Does at once what the first writes after a start do page by page.
+/// Does at once the work that the first writes after a start do page by page.
 ///
 /// # Errors
 /// As [`Database::precondition`].
@@ -125,7 +126,7 @@ pub fn precondition(
     database.precondition(server, setup, &workload.table())
 }
 
-/// The names of all tables of Tithe's but the one where evidence writes.
+/// The names of all Tithe's tables except the one that evidence writes to.
 fn names<'a>(workload: &dyn Workload, setup: &'a Setup) -> Vec<&'a str> {
     let own = workload.tables().iter().map(|table| table.name);
     own.chain(setup.tables.copies().iter().map(String::as_str)).collect()

@@ -1,7 +1,7 @@
-//! A database that Tithe can launch or attach to, but for its protections, which know it.
+//! A database that Tithe can launch or attach to, without its protections, which depend on it.
 //!
-//! `launch` is pure: it returns files, commands and arguments as data, so that what a protection changes is
-//! a diff for the report and a golden file for the tests, and needs no server. Only the sandbox acts on it.
+//! `launch` is pure: it returns files, commands and arguments as data. So a protection's changes are a diff for the
+//! report and a golden file for the tests, and need no server. Only the sandbox acts on it.
 
 use std::{collections::BTreeMap, path::PathBuf};
 
@@ -24,29 +24,29 @@ use crate::{
     sql::Dialect,
 };
 
-/// How long a server must leave a connection open that asks nothing, s. Those of an arm are silent while other arms
-/// have their slots, slices and warm-ups, and while evidence waits for a log.
+/// How long a server must keep an idle connection open, s. Connections of an arm are idle during other arms' slots,
+/// slices and warm-ups, and while evidence waits for a log.
 pub const IDLE_AT_LEAST_S: u64 = 60;
 
-/// The task that writes a server's log for those that serve clients.
+/// The task that writes a server's log on behalf of those that serve clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogWriting {
-    /// Each of them by itself, or nobody.
+    /// Each task itself, or none.
     Each,
     /// This process.
     By(i32),
-    /// A process that cannot be seen, or nobody knows.
+    /// A process that is not visible, or unknown.
     Unseen,
 }
 
-/// Something that a running server or an account on it lacks, or that cannot be seen from here.
+/// Something that a running server or an account on it lacks, or that is not visible from here.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lack {
     /// What it is needed for, in one sentence without a full stop.
     pub why: String,
-    /// Statements that an administrator can paste, or what to do in their place.
+    /// Statements that an administrator can paste, or another remedy.
     pub remedy: Remedy,
-    /// What there is not without it.
+    /// What is impossible without it.
     pub without: Without,
 }
 
@@ -56,21 +56,21 @@ impl std::fmt::Display for Lack {
     }
 }
 
-/// What there is not without something.
+/// What is impossible without something.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Without {
     /// Nothing can be measured.
     Measurement,
-    /// Sessions cannot switch these protections, as they do where arms share a server.
+    /// Sessions cannot switch these protections, as arms on a shared server need.
     Switch(&'static [&'static str]),
-    /// Arms with these protections are measured, and not proven.
+    /// Arms with these protections are measured, but not proven.
     Proof(&'static [&'static str]),
-    /// These figures are left out, and everything else is there.
+    /// These figures are left out; everything else is complete.
     Figures(&'static str),
 }
 
 impl Without {
-    /// The protections that are not had in full without it; `None` where nothing is had.
+    /// The protections that are incomplete without it; `None` if nothing can be measured.
     pub fn protections(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Measurement => None,
@@ -79,7 +79,7 @@ impl Without {
         }
     }
 
-    /// True where an arm with `protections` misses it.
+    /// True if an arm with `protections` needs it.
     pub fn concerns(self, protections: &[&str]) -> bool {
         self.protections().is_none_or(|some| some.iter().any(|id| protections.contains(id)))
     }
@@ -96,7 +96,7 @@ impl std::fmt::Display for Without {
     }
 }
 
-/// What helps.
+/// A remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remedy {
     /// A statement, without its semicolon.
@@ -114,8 +114,8 @@ impl std::fmt::Display for Remedy {
     }
 }
 
-/// Everything that an arm with `protections`, which its sessions switch where it is `switched`, lacks on `server`, each
-/// with what to do; nothing where it can be measured.
+/// Everything that an arm with `protections`, which its sessions switch if `switched`, lacks on `server`, each with a
+/// remedy; empty if it can be measured.
 ///
 /// # Errors
 /// As [`Database::lacks`].
@@ -142,21 +142,21 @@ pub fn lacking(
 /// A row of an answer; SQL's NULL is `None`.
 pub type Row = Vec<Option<String>>;
 
-/// A connection that says statements of the user's own, in the product's language.
+/// A connection that runs the user's own statements, in the product's language.
 pub trait Statements {
-    /// The rows that `statement` brings, as text.
+    /// The rows that `statement` returns, as text.
     ///
     /// # Errors
     /// The server's error.
     fn rows(&mut self, statement: &str) -> Result<Vec<Row>, Fault>;
 }
 
-/// Who says statements of the user's own.
+/// The client that runs the user's own statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Speaker {
     /// The administrator: may change everything.
     Administrator,
-    /// A measured client, which changes nothing and asks for no longer than
+    /// A measured client, which changes nothing and whose statements end within
     /// [`PATIENCE_S`](tithe_model::catalogue::PATIENCE_S).
     CarefulClient,
 }
@@ -169,7 +169,7 @@ impl Statements for Box<dyn SqlSession> {
 
 /// A database that Tithe can launch or attach to.
 pub trait Database: Sync {
-    /// What it says of itself.
+    /// Its description.
     fn entry(&self) -> &'static DatabaseEntry;
 
     /// [`DatabaseEntry::id`].
@@ -192,45 +192,44 @@ pub trait Database: Sync {
         self.entry().simulated
     }
 
-    /// Looks whether `url` can be used by the clients of an arm with this set-up, without connecting.
+    /// Checks whether the clients of an arm with this set-up can use `url`, without connecting.
     ///
     /// # Errors
-    /// What is wrong with it; the text never quotes the URL.
+    /// The problem; the text never quotes the URL.
     fn check_url(&self, _url: &Url, _setup: &Setup) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Looks whether servers that Tithe launches can be set up so.
+    /// Checks whether servers that Tithe launches can have this set-up.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason if not.
     fn check_setup(&self, _setup: &Setup) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Whether the server at `url` says, as soon as it is connected to, that it is of this product; `None`
-    /// where it says nothing, or the product cannot tell.
+    /// Whether the server at `url` identifies itself on connecting as this product; `None` if it does not identify
+    /// itself, or the product cannot decide it.
     fn is_product_at(&self, _url: &Url) -> Option<bool> {
         None
     }
 
-    /// What there is to say of how clients use `url`: what of it has no effect, by which way they come, and
-    /// what they do not check.
+    /// Remarks on how clients use `url`: which parts have no effect, how they connect, and what they do not check.
     fn remarks(&self, _url: &Url, _setup: &Setup) -> Vec<String> {
         Vec::new()
     }
 
-    /// Host (or path of a socket) and port that clients of an attached server at `url` connect to; `None` where
-    /// they are led elsewhere from there, so that no relay can stand between
+    /// Host (or path of a socket) and port that clients of an attached server at `url` connect to; `None` if they are
+    /// redirected from there, so that no relay can be in between
     /// ([`Address::Relayed`](tithe_machine::launch::Address::Relayed)).
     fn endpoint(&self, _url: &Url) -> Option<(String, u16)> {
         None
     }
 
-    /// Everything that `server`, which Tithe did not start, or the account on it lacks for being measured and for
-    /// proof: that it takes writes, serves each connection by itself, leaves one open that waits for its turn
-    /// ([`IDLE_AT_LEAST_S`]), and lets the account do what Tithe will do. Each is tried by what it is needed for, and
-    /// nothing is changed.
+    /// Everything that `server`, which Tithe did not start, or the account on it lacks for measurement and proof. It
+    /// must accept writes, serve each connection separately, keep one open that waits for its turn
+    /// ([`IDLE_AT_LEAST_S`]), and grant the account Tithe's operations. Each is tested by the operation that needs it,
+    /// and nothing is changed.
     ///
     /// # Errors
     /// As [`Database::connect`].
@@ -238,8 +237,8 @@ pub trait Database: Sync {
         Ok(Vec::new())
     }
 
-    /// What tells the server and the database that `server` leads to from all others, by whatever URL they are reached;
-    /// `None` where the product has no such thing.
+    /// An identifier of the server and the database behind `server`, independent of the URL; `None` if the product has
+    /// none.
     ///
     /// # Errors
     /// As [`Database::connect`].
@@ -247,44 +246,43 @@ pub trait Database: Sync {
         Ok(None)
     }
 
-    /// True where one server can have the data of several arms, each in a [space](Setup::space) of its own.
+    /// True if one server can store the data of several arms, each in its own [space](Setup::space).
     fn keeps_apart(&self) -> bool {
         false
     }
 
-    /// The least memory that a server with `settings` lives in, bytes; `None` where that is not known.
+    /// The least memory of a server with `settings`, bytes; `None` if that is unknown.
     fn memory_needed(&self, _settings: &BTreeMap<String, String>) -> Option<u64> {
         None
     }
 
-    /// Pages that the server has looked for in its own cache so far, and those of them that it did not find there;
-    /// `None` where it does not say.
+    /// Page requests to the server's own cache so far, and its misses; `None` if it does not report them.
     fn cache_use(&self, _server: &Server, _setup: &Setup) -> Option<CacheUse> {
         None
     }
 
-    /// Looks whether the settings of an experiment fit together.
+    /// Checks whether the settings of an experiment are consistent.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The problem.
     fn check_settings(&self, _settings: &BTreeMap<String, String>) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// The names of settings of the installed server, of all where it lists them, where it does not know one called
-    /// `name`; `None` where it does, or cannot be asked without being started.
+    /// The names of the installed server's settings if it does not know one called `name`, all of them if it can list
+    /// them; `None` if it does, or cannot be queried without a start.
     fn in_place_of(&self, _install: &Install, _name: &str) -> Option<Vec<String>> {
         None
     }
 
-    /// Looks for an installation on this machine.
+    /// Searches for an installation on this machine.
     ///
     /// # Errors
-    /// Where it looked, and how to install it.
+    /// Where it searched, and how to install it.
     fn find(&self, search: &Search) -> Result<Install, Missing>;
 
-    /// All installations on this machine that experiments may name by their versions, what [`Database::find`] prefers
-    /// first.
+    /// All installations on this machine that experiments may select by version, the one that [`Database::find`]
+    /// prefers first.
     fn find_all(&self, search: &Search) -> Vec<Install> {
         let downloaded = self.download().map(|download| (download.folders)()).unwrap_or_default();
         let by_name = downloaded.into_iter().map(|folder| Search { folders: vec![folder] });
@@ -297,7 +295,7 @@ pub trait Database: Sync {
         all
     }
 
-    /// How its programs are downloaded; `None` where packages of the system bring them.
+    /// How to download its programs; `None` if packages of the system provide them.
     fn download(&self) -> Option<Download> {
         None
     }
@@ -305,128 +303,127 @@ pub trait Database: Sync {
     /// Everything that starts one server of this arm in `place`. Pure.
     fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch;
 
-    /// What a server of this arm leaves when it is stopped cleanly, if another one can be started on a copy of it;
-    /// `None` where data are loaded for every start. Pure.
+    /// The files that a cleanly stopped server of this arm leaves, if another one can start on a copy of them; `None`
+    /// if data are loaded for every start. Pure.
     fn stored(&self, _setup: &Setup) -> Option<Stored> {
         None
     }
 
-    /// Opens one connection, refusing to fall back: TLS asked for and not obtained is an error, and so is TLS
-    /// obtained and not asked for.
+    /// Opens one connection without fallback: TLS that is requested but not obtained is an error, and so is TLS
+    /// obtained without request.
     ///
     /// # Errors
     /// The refusal or the broken connection.
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault>;
 
-    /// The writer of the log of the server of which `task` serves a client.
+    /// The writer of the log of the server; `task` serves one of its clients.
     fn log_writing(&self, _server: &Server, _setup: &Setup, _task: &ServerTask) -> LogWriting {
         LogWriting::Each
     }
 
-    /// Creates `table` in a schema of Tithe's own name.
+    /// Creates `table` in a schema with Tithe's name.
     ///
     /// # Errors
-    /// When something is there that Tithe did not make, or the server refuses.
+    /// If something exists there that Tithe did not make, or the server refuses.
     fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
     /// Removes what `create` made, on a server that Tithe does not stop. Launched servers are removed as a whole.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// If the server refuses.
     fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
-    /// Brings everything written so far to where it ends up, and leaves no trace of what was deleted: vacuum, flush,
-    /// checkpoint. Called on every arm before evidence looks at files and again before the first frame of an epoch.
+    /// Moves everything written so far to its final place, and leaves no trace of deleted data: vacuum, flush,
+    /// checkpoint. Called on every arm before evidence reads files and again before the first frame of an epoch.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// If the server refuses.
     fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault>;
 
-    /// Brings what a launched server will leave when it is stopped into the form that a start reads soonest, and the
-    /// same whatever the arm; called after [`Database::quiesce`] on a server whose data are to be kept for further
-    /// starts.
+    /// Puts the files that a launched server will leave into the form that a start reads fastest, the same for every
+    /// arm. Called after [`Database::quiesce`] on a server whose data are kept for further starts.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// If the server refuses.
     fn condense(&self, _server: &Server, _setup: &Setup) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Does at once, on a launched server that has just started and before a workload writes to it, what the first
-    /// writes after a start do page by page, so that it writes from then on as it does in the long run.
+    /// Does at once, on a launched server that has just started and before a workload writes to it, the work that the
+    /// first writes after a start do page by page. From then on it writes as in the long run.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// If the server refuses.
     fn precondition(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Has a server that Tithe did not launch write all of `table`, which is Tithe's own, to its files:
-    /// [`Database::quiesce`] leaves it to such a server's owner when pages are written. A launched server needs no more
-    /// than settling.
+    /// Makes a server that Tithe did not launch write all of `table`, which is Tithe's own, to its files:
+    /// [`Database::quiesce`] leaves the time of such writes to the server's owner. On a launched server, settling is
+    /// enough.
     ///
     /// # Errors
-    /// When the server refuses, with the rights that are missing.
+    /// If the server refuses, with the missing privileges.
     fn write_out(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
         Ok(())
     }
 
-    /// Exact version, cipher, libraries: what the figure depends on, as the server says it.
+    /// Exact version, cipher, libraries: what the figure depends on, as the server reports it.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// If the server refuses.
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault>;
 
-    /// Looks at the ten features of the security matrix on a running server, without changing anything there.
+    /// Checks the ten features of the security matrix on a running server, without changing anything there.
     ///
     /// # Errors
-    /// When the server cannot be reached; what could not be seen on one that can is an observation.
+    /// If the server cannot be reached. A feature that is not visible on a reachable one is an observation.
     fn inspect(&self, _server: &Server, _setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
         Err(Fault::Refused(format!("{} has no running server that could be inspected", self.title())))
     }
 
-    /// Which recorders of the server repeat what is `sent` in the clear; `None` where Tithe does not know them.
+    /// Which recorders of the server write `sent` data in the clear; `None` if Tithe does not know them.
     ///
     /// # Errors
-    /// As [`Database::connect`]; what the server does not say of itself.
+    /// As [`Database::connect`]; settings that the server does not report.
     fn recording(&self, _server: &Server, _setup: &Setup, _sent: Sent) -> Result<Option<Recording>, Fault> {
         Ok(None)
     }
 
-    /// Opens what lists the clients of a running server.
+    /// Opens a list of the clients of a running server.
     ///
     /// # Errors
-    /// [`Fault::Refused`] where the product tells nobody who is connected; as [`Database::connect`].
+    /// [`Fault::Refused`] if the product does not list its clients; as [`Database::connect`].
     fn connection_list(&self, _server: &Server, _setup: &Setup) -> Result<Box<dyn ConnectionList>, Fault> {
         Err(Fault::Refused(format!("Tithe does not know how {} lists its clients", self.title())))
     }
 
-    /// What workloads on SQL tables need; `None` for a database without them.
+    /// The functions for workloads on SQL tables; `None` for a database without them.
     fn sql(&self) -> Option<&dyn SqlDatabase> {
         None
     }
 
-    /// What encrypts the data of an arm with another key, through a connection of its own, on a server whose data are
-    /// loaded. Asked for where the set-up [rotates](Setup::rotates).
+    /// Re-encrypts the data of an arm with another key, through its own connection, on a server with loaded data. Used
+    /// if the set-up [rotates](Setup::rotates).
     ///
     /// # Errors
-    /// [`Fault::Refused`] where this database cannot; the server's error.
+    /// [`Fault::Refused`] if this database cannot do it; the server's error.
     fn rotator(&self, _server: &Server, _setup: &Setup) -> Result<Box<dyn Rotator>, Fault> {
         Err(keeps_its_keys(self.title()))
     }
 
-    /// How a program that is not Tithe's reaches the server as Tithe's clients do.
+    /// How another program reaches the server in the same way as Tithe's clients.
     ///
     /// # Errors
-    /// [`Fault::Refused`] where no other program can.
+    /// [`Fault::Refused`] if no other program can.
     fn reach(&self, _server: &Server, _setup: &Setup) -> Result<Reach, Fault> {
         Err(Fault::Refused(format!("{} is not reached by other programs", self.title())))
     }
 
-    /// Opens a connection by which `speaker` says statements of the user's own.
+    /// Opens a connection on which `speaker` runs the user's own statements.
     ///
     /// # Errors
-    /// [`Fault::Refused`] where this database takes none; as [`Database::connect`].
+    /// [`Fault::Refused`] if this database takes none; as [`Database::connect`].
     fn statements(
         &self,
         server: &Server,
@@ -445,16 +442,16 @@ pub trait Database: Sync {
         Ok(Box::new(session))
     }
 
-    /// True where [`Database::ask`] brings an answer.
+    /// True if [`Database::ask`] returns an answer.
     fn answers(&self) -> bool {
         self.sql().is_some()
     }
 
-    /// What the server answers to `question`, in its own language, through a connection of its own as the clients of an
-    /// arm with this set-up have it: the last value of the first row, as text. `None` where there is no row.
+    /// The server's answer to `question`, in its own language, through a separate connection with this set-up's client
+    /// options: the last value of the first row, as text. `None` if there is no row.
     ///
     /// # Errors
-    /// [`Fault::Refused`] where Tithe puts no question to this database; as [`Database::connect`]; the server's error.
+    /// [`Fault::Refused`] if Tithe cannot query this database; as [`Database::connect`]; the server's error.
     fn ask(&self, server: &Server, setup: &Setup, question: &str) -> Result<Option<String>, Fault> {
         let Some(sql) = self.sql() else {
             return Err(no_statements(self.title()));
@@ -465,28 +462,28 @@ pub trait Database: Sync {
         Ok(if rows.is_empty() { None } else { rows.swap_remove(0).pop().flatten() })
     }
 
-    /// Position in the write-ahead log, bytes since an arbitrary start; `None` where it cannot be seen.
+    /// Position in the write-ahead log, bytes since an arbitrary start; `None` if it is not visible.
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {
         None
     }
 
-    /// What an embedded database has used so far beside its clients' threads, as far as it can tell; `None` for a
-    /// server, whose processes are checked.
+    /// What an embedded database has used so far besides its clients' threads, as far as it reports it; `None` for a
+    /// server, whose processes are counted.
     fn usage(&self, _server: &Server, _setup: &Setup) -> Option<TreeUsage> {
         None
     }
 
-    /// Lets go of an embedded database that stays open between connections. Afterwards its folder is removed, or it is
-    /// opened again, in another process.
+    /// Closes an embedded database that stays open between connections. Afterwards its folder is removed, or another
+    /// process opens it.
     fn close(&self, _server: &Server) {}
 }
 
-/// The refusal of a database, called `title` in reports, that takes no statements of the user's own.
+/// The refusal of a database, called `title` in reports, that does not run the user's own statements.
 fn no_statements(title: &str) -> Fault {
     Fault::Refused(format!("Tithe puts no question of yours to {title}"))
 }
 
-/// The refusal of a database, called `title` in reports, that cannot do what [`Database::rotator`] is asked for.
+/// The refusal of a database, called `title` in reports, that does not support [`Database::rotator`].
 pub fn keeps_its_keys(title: &str) -> Fault {
     Fault::Refused(format!("{title} does not change its keys while it is measured"))
 }
@@ -494,30 +491,30 @@ pub fn keeps_its_keys(title: &str) -> Fault {
 /// How the programs of a database are downloaded for this user.
 #[derive(Debug, Clone, Copy)]
 pub struct Download {
-    /// What is downloaded, as it is told before: from where, how much, under which licence.
+    /// A description shown before the download: source, size, licence.
     pub words: &'static str,
-    /// Downloads a version, by default the one that Tithe was tested with, and returns the folder that it is in. Fails
-    /// for what is no version, and when a program that it takes is missing or fails.
+    /// Downloads a version, by default the one that Tithe was tested with, and returns its folder. Fails for an invalid
+    /// version, and if a program that it needs is missing or fails.
     pub get: fn(version: Option<&str>) -> Result<PathBuf, Fault>,
-    /// Folders of what was downloaded before, the newest version first.
+    /// Folders of earlier downloads, the newest version first.
     pub folders: fn() -> Vec<PathBuf>,
-    /// By what name it is asked for besides the database's, where it is another product that serves as this database.
+    /// Another name for it besides the database's, if another product is used as this database.
     pub name: Option<&'static str>,
 }
 
-/// How often a server's own cache of pages has helped since it was started, or since before that.
+/// Uses of a server's own cache of pages since it was started, or since an earlier time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheUse {
     /// Pages that were asked for.
     pub asked: u64,
-    /// Of those, the ones that were not there and were read from a file.
+    /// Of those, the misses, which were read from a file.
     pub missed: u64,
 }
 
 /// How to open a connection.
 #[derive(Debug, Clone)]
 pub struct Connect {
-    /// True: reads wait in the kernel, `advance` never says pending. False: for `epoll`.
+    /// True: reads wait in the kernel, `advance` never returns pending. False: for `epoll`.
     pub blocking: bool,
     /// Number of the lane that will drive the connection.
     pub lane: usize,
@@ -527,7 +524,7 @@ pub struct Connect {
     pub table: Table,
 }
 
-/// What a database with SQL workloads offers beside [`Database`].
+/// The further functions of a database with SQL workloads, besides [`Database`].
 pub trait SqlDatabase: Sync {
     /// How it writes SQL.
     fn dialect(&self) -> &'static Dialect;
@@ -538,11 +535,11 @@ pub trait SqlDatabase: Sync {
     /// As [`Database::connect`].
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault>;
 
-    /// Makes a table called `name` by the statement `definition` where Tithe keeps its tables, in place of one that
-    /// Tithe left there, and its indexes by `indexes`.
+    /// Makes a table called `name` by the statement `definition` where Tithe keeps its tables, and its indexes by
+    /// `indexes`; replaces one that Tithe left there.
     ///
     /// # Errors
-    /// When something is there that Tithe did not make, or the server refuses.
+    /// If something exists there that Tithe did not make, or the server refuses.
     fn create(
         &self,
         server: &Server,
@@ -555,25 +552,26 @@ pub trait SqlDatabase: Sync {
     /// Removes the tables `names`, on a server that Tithe does not stop.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// If the server refuses.
     fn remove(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
 
-    /// Brings the tables `names` to where they end up, as [`Database::quiesce`].
+    /// Settles the tables `names`, as [`Database::quiesce`].
     ///
     /// # Errors
-    /// When the server refuses.
+    /// If the server refuses.
     fn quiesce(&self, server: &Server, setup: &Setup, names: &[&str]) -> Result<(), Fault>;
 
-    /// What it does with tables of the user's own on a server that Tithe did not start; `None` where nothing.
+    /// Functions for the user's own tables on a server that Tithe did not start; `None` if it has none.
     fn own_tables(&self) -> Option<&dyn OwnTables> {
         None
     }
 
-    /// Has the user's own `table` take ciphertext for `columns`, which are read and encrypted by clients then: texts
+    /// Changes the user's own `table` so that `columns` can store ciphertext, which clients then read and write: texts
     /// and numbers as UTF-8.
     ///
     /// # Errors
-    /// [`Fault::Refused`] with what of the table cannot go on with bytes that only clients read; the server's error.
+    /// [`Fault::Refused`] with the parts of the table that do not work with bytes that only clients can read; the
+    /// server's error.
     fn open_columns(
         &self,
         _session: &mut dyn SqlSession,
@@ -586,16 +584,16 @@ pub trait SqlDatabase: Sync {
     /// Does for the tables `names` what [`Database::precondition`] does.
     ///
     /// # Errors
-    /// When the server refuses.
+    /// If the server refuses.
     fn precondition(&self, _server: &Server, _setup: &Setup, _names: &[&str]) -> Result<(), Fault> {
         Ok(())
     }
 }
 
-/// What `database` offers for workloads on SQL tables.
+/// The functions of `database` for workloads on SQL tables.
 ///
 /// # Errors
-/// [`Fault::Refused`] when it offers nothing.
+/// [`Fault::Refused`] if it has none.
 pub fn sql_of(database: &dyn Database) -> Result<&dyn SqlDatabase, Fault> {
     database.sql().ok_or_else(|| Fault::Refused(format!("{} runs no workload on SQL tables", database.title())))
 }

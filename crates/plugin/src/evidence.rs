@@ -1,7 +1,7 @@
-//! What proves that a protection was on.
+//! The proof that a protection was on.
 //!
-//! A check looks at one arm and says what it saw. Whether that proves anything is decided here, once, for
-//! all checks: it must be protected on the protected arm *and* exposed on the plain arm of the same cell.
+//! A check inspects one arm and reports its observation. This file decides, for all checks, whether that proves
+//! anything: the protected arm must be protected *and* the plain arm of the same cell exposed.
 
 use tithe_machine::{
     fault::Fault,
@@ -17,33 +17,33 @@ use crate::{
     setup::Setup,
 };
 
-/// A check. One file below `checks/` where several databases share it, else beside its database.
+/// A check. One file below `checks/` if several databases share it, else next to its database.
 pub trait Check: Send + Sync {
-    /// What it is, as data.
+    /// Its description, as data.
     fn entry(&self) -> CheckEntry;
 
-    /// What must hold, one sentence without a full stop: `no field value of an encrypted column on disk`.
+    /// What must be true, one sentence without a full stop: `no field value of an encrypted column on disk`.
     fn claim(&self) -> String;
 
-    /// Looks at the arm of `context`. Called outside measured slots; may write canaries, open connections, run
+    /// Inspects the arm of `context`. Called outside measured slots; may write canaries, open connections, run
     /// statements.
     ///
     /// # Errors
-    /// The fault on its way: it saw nothing then, see [`seen_by`].
+    /// A fault before it could observe anything, see [`seen_by`].
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault>;
 
-    /// Begins to look at what other clients do there, until [`Watch::end`]; `None` where it has no such look.
+    /// Begins to watch other clients there, until [`Watch::end`]; `None` if it does not watch.
     fn watch(&self, _context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
         None
     }
 
-    /// True where it has something to say of a server at `address`: what can be asked of one that Tithe launched is
-    /// not always what can be asked of an attached one.
+    /// True if it applies to a server at `address`: some checks work on servers that Tithe launched but not on attached
+    /// ones.
     fn concerns(&self, _address: &Address) -> bool {
         true
     }
 
-    /// True where it looks into files of the server, which are not seen from elsewhere.
+    /// True if it reads files of the server, which are not visible from another machine.
     fn looks_into_files(&self) -> bool {
         false
     }
@@ -54,26 +54,26 @@ pub trait Check: Send + Sync {
     }
 }
 
-/// A look at what other clients do on a server.
+/// Watches other clients on a server.
 pub trait Watch {
-    /// What it was checked for, one sentence without a full stop.
+    /// The watched claim, one sentence without a full stop.
     fn claim(&self) -> String;
 
-    /// What there was of it.
+    /// The result.
     ///
     /// # Errors
-    /// The fault on its way: nothing can be said then.
+    /// The fault that prevented it: then there is no result.
     fn end(self: Box<Self>, context: &CheckContext<'_>) -> Result<Observation, Fault>;
 }
 
-/// What a check is.
+/// The description of a check.
 #[derive(Debug, Clone, Copy)]
 pub struct CheckEntry {
     /// Its name, unique among the checks of one arm: `disk-canary`.
     pub id: &'static str,
-    /// Claim, needed or strengthening, or disclosure.
+    /// Claim, required or strengthening, or disclosure.
     pub role: Role,
-    /// Where the positive control comes from.
+    /// The source of the positive control.
     pub control: Control,
 }
 
@@ -83,18 +83,18 @@ impl CheckEntry {
         Self { id, role: Role::Claim, control: Control::PlainArm }
     }
 
-    /// A check that only tells, with the plain arm as its control.
+    /// A check that is only reported, with the plain arm as its control.
     pub const fn disclosure(id: &'static str) -> Self {
         Self { id, role: Role::Disclosure, control: Control::PlainArm }
     }
 
-    /// The same with a control that the check plants itself.
+    /// The same with a control that the check writes itself.
     pub const fn own_control(self) -> Self {
         Self { control: Control::Own, ..self }
     }
 }
 
-/// A claim that adds to a proof and is not needed for one: [`Role::Strengthens`].
+/// A claim that strengthens a proof but is not required for one: [`Role::Strengthens`].
 pub struct Strengthens<E>(pub E);
 
 impl<E: Check> Check for Strengthens<E> {
@@ -123,17 +123,17 @@ impl<E: Check> Check for Strengthens<E> {
     }
 }
 
-/// Where the positive control of a check comes from.
+/// The source of a check's positive control.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Control {
-    /// The same look at the plain arm must find it exposed.
+    /// The same check must find the plain arm exposed.
     PlainArm,
-    /// The check plants its own control on the protected arm, and says [`Observation::Unknown`] when it does not see
+    /// The check writes its own control on the protected arm, and returns [`Observation::Unknown`] if it does not find
     /// it.
     Own,
 }
 
-/// What a report says of the control where it is the check's own.
+/// The report's text for a check's own control.
 pub const OWN_CONTROL: &str = "the check wrote it itself";
 
 /// One arm, as a check sees it.
@@ -148,14 +148,14 @@ pub struct CheckContext<'a> {
     pub table: &'a Table,
     /// True for the protected arm.
     pub protected: bool,
-    /// A number that is fresh for every look, so that canaries are never those of an earlier look.
+    /// A number that is fresh for every check, so that canaries are never those of an earlier check.
     pub nonce: u64,
-    /// Set by a check that could judge less than its claim says: the words that the claim gets then.
+    /// Set by a check that could judge only a part of its claim: the words that limit the claim.
     pub narrowed: Option<&'static str>,
 }
 
-/// A [`nonce`](CheckContext::nonce), from the operating system: not from the seed of a run, with which the next run of
-/// an experiment would look for what the last one has left in logs and journals.
+/// A [`nonce`](CheckContext::nonce), from the operating system. From a run's seed, the next run of an experiment would
+/// search for canaries that the last one left in logs and journals.
 pub fn fresh_nonce() -> u64 {
     Secret::random(8).expose().iter().fold(0, |nonce, byte| (nonce << 8) | u64::from(*byte))
 }
@@ -169,7 +169,7 @@ impl CheckContext<'_> {
         self.connect_as(self.server, self.setup)
     }
 
-    /// Opens a session to `server` (the arm's own, or a relay before it) as `setup` says, column encryption included.
+    /// Opens a session to `server` (the arm's own, or a relay before it) with `setup`, column encryption included.
     ///
     /// # Errors
     /// As [`Database::connect`].
@@ -177,7 +177,7 @@ impl CheckContext<'_> {
         crate::columns::connect(self.database, server, setup, &self.how())
     }
 
-    /// Opens a session that shows what the server itself holds: the arm's own set-up, but without the client-side
+    /// Opens a session that reads the stored values of the server: the arm's own set-up, but without the client-side
     /// encryption of columns. The set-up reaches the driver unchanged, so column types are those of the arm.
     ///
     /// # Errors
@@ -192,17 +192,17 @@ impl CheckContext<'_> {
     }
 }
 
-/// What `check` sees on the arm of `context`: nothing, where it failed on its way.
+/// The observation of `check` on the arm of `context`: none if it failed.
 pub fn seen_by(check: &dyn Check, context: &mut CheckContext<'_>) -> Observation {
     check.observe(context).unwrap_or_else(Observation::from)
 }
 
-/// The claim of `check`, narrowed to what its look at the protected arm could judge.
+/// The claim of `check`, limited to what could be judged on the protected arm.
 pub fn claimed(check: &dyn Check, narrowed: Option<&str>) -> String {
     narrowed.map_or_else(|| check.claim(), |words| format!("{} ({words})", check.claim()))
 }
 
-/// Decides what two looks prove together.
+/// Decides what two observations prove together.
 pub fn judge(control: Control, protected: &Observation, plain: Option<&Observation>) -> Verdict {
     match (protected, control, plain) {
         (Observation::Exposed(_), _, _) => Verdict::Fails,

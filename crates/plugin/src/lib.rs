@@ -1,7 +1,7 @@
-//! What a database, a protection, a workload or a kind of volume is to Tithe: the plug-in traits, the plain data that
-//! they hand to each other, and what several of them share.
+//! The interfaces of a database, a protection, a workload or a kind of volume: the plug-in traits, the plain data that
+//! they exchange, and code that several of them share.
 //!
-//! The traits are one a file: [`database`], [`protection`], [`product`], [`session`], [`workload`], [`program`],
+//! There is one trait per file: [`database`], [`protection`], [`product`], [`session`], [`workload`], [`program`],
 //! [`volume`], [`rotation`], [`restore`], [`own_tables`], [`production`], [`evidence`]. [`checks`] are those that
 //! databases share, [`columns`] is column encryption for every database, [`wire`] is TCP and TLS for wire clients, and
 //! [`simulated`] is a database with known costs, for tests. Nothing here measures: that is the harness.

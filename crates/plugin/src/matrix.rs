@@ -1,30 +1,30 @@
-//! What was seen of a security feature on a running server: a row of the matrix, how it stands, and of how much of the
-//! server that is true.
+//! The observed state of a security feature on a running server: a row of the matrix, its state, and the part of the
+//! server that this covers.
 
 use tithe_machine::observation::Observation;
 
 /// A row of the matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Feature {
-    /// Clients must say who they are.
+    /// Clients must log in.
     Authentication,
     /// Accounts may do only what they were granted.
     Authorisation,
-    /// Bytes between client and server cannot be read.
+    /// Traffic between client and server cannot be read.
     Transport,
     /// Files cannot be read without a key.
     AtRest,
     /// Who did what is recorded.
     Auditing,
-    /// The management port of a Java virtual machine asks who comes.
+    /// The management port of a Java virtual machine requires a login.
     JmxAuthentication,
-    /// Proofs of who a client is are remembered.
+    /// Results of authentication are cached.
     AuthenticationCaching,
     /// An account may act in the name of another.
     ProxyRoles,
-    /// Bytes between the servers of a cluster cannot be read.
+    /// Traffic between the servers of a cluster cannot be read.
     NodeToNode,
-    /// Bytes between a client and each server of a cluster cannot be read.
+    /// Traffic between a client and each server of a cluster cannot be read.
     ClientToNode,
 }
 
@@ -76,18 +76,18 @@ impl Feature {
     }
 }
 
-/// How it stands with a feature on a server.
+/// The state of a feature on a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
-    /// It is on, and nobody gets round it.
+    /// It is on, and cannot be bypassed.
     Enforced,
-    /// It is there, and can be gone round or is not complete.
+    /// It is there, but can be bypassed or is not complete.
     Available,
-    /// The product has it, and this server does not use it.
+    /// The product has it, but this server does not use it.
     Off,
     /// The product does not have it.
     NotOffered,
-    /// It could not be seen.
+    /// It is not visible.
     Unseen,
 }
 
@@ -104,12 +104,12 @@ impl State {
     }
 }
 
-/// How much of a server an answer is about.
+/// The part of a server that an answer covers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scope {
     /// Every account, database and file: the server's own rules and lists were read.
     Server,
-    /// What this account met and was shown; others may meet something else.
+    /// What this account could observe; other accounts may get another result.
     Account,
 }
 
@@ -128,24 +128,24 @@ impl Scope {
 pub struct FeatureStatus {
     /// The row.
     pub feature: Feature,
-    /// How it stands.
+    /// Its state.
     pub state: State,
-    /// Of how much that was seen.
+    /// The part of the server that was observed.
     pub scope: Scope,
-    /// What was seen or tried, or why nothing was.
+    /// What was observed or tried, or why nothing was.
     pub seen: String,
-    /// What was found that somebody has to mend or to know, each by its stable name.
+    /// Findings that someone has to fix or to know, each by its stable name.
     pub findings: Vec<&'static FindingEntry>,
 }
 
-/// Something that an inspection finds, with a name that stays the same from version to version: `PG-AUTHZ-SUPERUSERS`.
+/// A finding of an inspection, with a name that is the same in every version: `PG-AUTHZ-SUPERUSERS`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FindingEntry {
-    /// Product, row and what it is, in capitals.
+    /// Product, row and subject, in capitals.
     pub id: &'static str,
-    /// What is so, one sentence.
+    /// The fact, one sentence.
     pub is: &'static str,
-    /// Why it matters and what to do, for `tithe explain`.
+    /// Why it matters and how to fix it, for `tithe explain`.
     pub advice: &'static str,
 }
 
@@ -157,8 +157,8 @@ impl FeatureStatus {
 }
 
 impl FeatureStatus {
-    /// Adds what became of a canary: what it disproves is no longer called enforced, and neither is what it was to show
-    /// and could not be checked. A canary that is not found raises no state.
+    /// Adds the result of a canary. If the canary disproves the feature, or could not be checked, the state is no
+    /// longer "enforced". A canary that is not found does not raise the state.
     pub fn add(&mut self, claim: &str, observation: &Observation) {
         let word = match observation {
             Observation::Protected(_) => "holds",

@@ -1,8 +1,8 @@
-//! Tables of the user's own on a server that Tithe did not start: where statements about them run, and what keeps all
-//! other tables as they are.
+//! Tables of the user's own on a server that Tithe did not start: where statements on them run, and how all other
+//! tables are protected from changes.
 //!
-//! The texts of statements choose the place. What must not be changed is kept by the server: sessions that only read
-//! have read-only transactions, and an account whose statements change rows may change nothing but what the user named.
+//! The texts of statements decide the place. The server protects everything else: read-only sessions have read-only
+//! transactions, and an account whose statements change rows may change only what the user named.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use crate::{
 /// A statement of the user's own.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnStatement {
-    /// Where it is: `app.sql:3`.
+    /// Its place: `app.sql:3`.
     pub place: String,
     /// Its text, with parameters as the product writes them.
     pub text: String,
@@ -24,33 +24,33 @@ pub struct OwnStatement {
     pub parameters: usize,
 }
 
-/// What a workload asks of tables that Tithe did not make.
+/// The requests of a workload for tables that Tithe did not make.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Asked {
     /// Its statements.
     pub statements: Vec<OwnStatement>,
     /// Every name in them, of tables or of anything else.
     pub names: BTreeSet<String>,
-    /// Some statement changes rows, as far as their texts say.
+    /// Some statement changes rows, according to its text.
     pub writes: bool,
-    /// Tables that may be changed where they are.
+    /// Tables that may be changed in place.
     pub in_place: Vec<String>,
-    /// Some arm changes what tables hold, so that all work on copies.
+    /// Some arm changes the content of tables, so all arms work on copies.
     pub on_copies: bool,
-    /// What copies may take, bytes, where the user says it.
+    /// The size limit of copies, bytes, if the user set one.
     pub copy_limit: Option<u64>,
 }
 
-/// Why a server does not take a statement.
+/// Why a server refuses a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// It does not know a table, a column or a function, in its words.
+    /// It does not know a table, a column or a function; the server's words.
     Unknown(String),
-    /// The account lacks a right.
+    /// The account lacks a privilege.
     Denied {
         /// The server's words.
         words: String,
-        /// The statement that gives it, where the words say it.
+        /// The statement that grants it, if the words contain it.
         grant: Option<String>,
     },
 }
@@ -58,103 +58,103 @@ pub enum Refusal {
 /// A table or a view that statements name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OwnTable {
-    /// Its whole name, as the product writes it.
+    /// Its full name, as the product writes it.
     pub name: String,
     /// The same without its schema or database.
     pub short: String,
-    /// False for a view, and for what is elsewhere.
+    /// False for a view or a foreign table.
     pub is_table: bool,
     /// A statement finds it by its short name.
     pub is_visible: bool,
-    /// Statements by which an administrator lets the account read it; none where it may.
+    /// Statements by which an administrator lets the account read it; none if it already may.
     pub grants: Vec<String>,
 }
 
-/// What a product does with tables that Tithe did not make.
+/// A product's functions for tables that Tithe did not make.
 pub trait OwnTables: Sync {
-    /// Opens a session that asks and changes nothing.
+    /// Opens a session that reads metadata and changes nothing.
     ///
     /// # Errors
     /// As [`Database::connect`](crate::database::Database::connect).
     fn survey(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Survey>, Fault>;
 
-    /// Opens a session that asks what the server has counted, and changes nothing.
+    /// Opens a session that reads the server's statistics, and changes nothing.
     ///
     /// # Errors
     /// As [`OwnTables::survey`].
     fn production(&self, server: &Server, setup: &Setup) -> Result<Box<dyn Production>, Fault>;
 
     /// Copies the table that statements call `name` to where Tithe keeps its tables, with its rows, indexes and
-    /// defaults; without foreign keys and triggers, which would lead back to the originals.
+    /// defaults, but without foreign keys and triggers, which would affect the originals.
     ///
     /// # Errors
     /// The server's error.
     fn copy(&self, server: &Server, setup: &Setup, name: &str) -> Result<(), Fault>;
 }
 
-/// Asks a server about tables of the user's own.
+/// Queries a server about the user's own tables.
 pub trait Survey {
-    /// Has the server look at a statement without carrying it out, in a read-only transaction; `None` where it takes
-    /// it, or cannot tell without values.
+    /// Makes the server check a statement without executing it, in a read-only transaction; `None` if it accepts it, or
+    /// cannot decide without values.
     ///
     /// # Errors
     /// A broken connection.
     fn refusal(&mut self, statement: &OwnStatement) -> Result<Option<Refusal>, Fault>;
 
-    /// The tables and views that have one of `names`.
+    /// The tables and views with one of `names`.
     ///
     /// # Errors
     /// The server's error.
     fn named(&mut self, names: &BTreeSet<String>) -> Result<Vec<OwnTable>, Fault>;
 
-    /// What the account may change beside `allowed` and what is Tithe's, by whole names or as the server says it.
+    /// What the account may change besides `allowed` and Tithe's own, by full names or in the server's words.
     ///
     /// # Errors
     /// The server's error.
     fn changeable(&mut self, allowed: &[&OwnTable]) -> Result<Vec<String>, Fault>;
 
-    /// What rows of other tables change by when those of `tables` do, or may be changed by what `names` call, each in
-    /// words: cascades, triggers, functions with the rights of their owner.
+    /// Rows of other tables that change together with those of `tables`, or that functions in `names` may change, each
+    /// in words: cascades, triggers, functions with the rights of their owner.
     ///
     /// # Errors
     /// The server's error.
     fn side_effects(&mut self, tables: &[&OwnTable], names: &BTreeSet<String>) -> Result<Vec<String>, Fault>;
 
-    /// How large `tables` are, and where the server keeps what is made.
+    /// How large `tables` are, and where the server stores copies.
     ///
     /// # Errors
     /// The server's error.
     fn room(&mut self, tables: &[&OwnTable]) -> Result<Room, Fault>;
 
-    /// True where the account may make tables of Tithe's.
+    /// True if the account may create Tithe's tables.
     ///
     /// # Errors
     /// The server's error.
     fn makes_tables(&mut self) -> Result<bool, Fault>;
 
-    /// Statements that make an account which may read `tables`, change those of `changed` and, for copies, make
-    /// tables of Tithe's.
+    /// Statements that make an account which may read `tables`, change those of `changed` and, for copies, make Tithe's
+    /// tables.
     fn account(&mut self, tables: &[&OwnTable], changed: &[&OwnTable]) -> String;
 }
 
-/// A table that takes ciphertext.
+/// A table that can store ciphertext.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Opened {
-    /// What names a row: columns, or what the product has in place of them.
+    /// The identifier of a row: columns, or the product's equivalent.
     pub row: Vec<String>,
-    /// A row has another name once it is changed: it is read by a session that sees the table as it was.
+    /// A row's identifier changes with an update, so it is read by a session that sees the table before the updates.
     pub renames_rows: bool,
-    /// The columns that ciphertext is written into, in the order of those that are encrypted.
+    /// The columns that store ciphertext, in the order of the encrypted ones.
     pub into: Vec<String>,
-    /// Statements that bring the table to its end when all its rows were changed, and leave no trace of what they were.
+    /// Statements that finish the table after all its rows were changed, and remove all traces of the old values.
     pub settle: Vec<String>,
 }
 
-/// Where the statements that are `asked` run.
+/// Where the statements in `asked` run.
 ///
 /// # Errors
-/// [`Fault::Refused`] with everything that is in the way: what the server does not know, rights that the account
-/// lacks, and rights that it must not have. The server's error.
+/// [`Fault::Refused`] with all obstacles: names that the server does not know, privileges that the account lacks, and
+/// privileges that it must not have. The server's error.
 pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault> {
     let tables = survey.named(&asked.names)?;
     if asked.on_copies && !asked.in_place.is_empty() {
@@ -174,7 +174,7 @@ pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault
             None => {}
         }
     }
-    // In a schema that the account may not use the server knows no table.
+    // The server shows no table of a schema that the account may not use.
     if copies || !denied.is_empty() || !unknown.is_empty() {
         grants.extend(tables.iter().flat_map(|table| table.grants.iter().cloned()));
     }

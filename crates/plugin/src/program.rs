@@ -1,4 +1,4 @@
-//! A program that offers load in Tithe's place: what it is asked, and what it says.
+//! A program that offers load in Tithe's place: its job, and its report.
 
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ pub trait Program: Send + Sync {
     /// Its name in reports.
     fn name(&self) -> &str;
 
-    /// The protocols that it speaks: it drives every database whose servers speak one of them.
+    /// The protocols that it speaks: it can drive every database whose servers speak one of them.
     fn drives(&self) -> &[WireProtocol];
 
     /// Why the load cannot be offered like this; the words follow `pgbench`.
@@ -23,21 +23,21 @@ pub trait Program: Send + Sync {
         None
     }
 
-    /// Why it cannot speak `protocol` to a server that is set up as `setup` says; the words follow `pgbench`.
+    /// Why it cannot speak `protocol` to a server with this `setup`; the words follow `pgbench`.
     fn refuses_setup(&self, _protocol: WireProtocol, _setup: &Setup) -> Option<String> {
         None
     }
 
-    /// True when it changes data.
+    /// True if it changes data.
     fn writes(&self) -> bool;
 
-    /// Looks for it on this machine.
+    /// Searches for it on this machine.
     ///
     /// # Errors
-    /// Where it looked, and how to install it.
+    /// Where it searched, and how to install it.
     fn find(&self) -> Result<PathBuf, Missing>;
 
-    /// Statements of an administrator before everything else.
+    /// Statements that an administrator runs before everything else.
     fn statements(&self, _at: &ProgramContext<'_>) -> Vec<String> {
         Vec::new()
     }
@@ -48,25 +48,25 @@ pub trait Program: Send + Sync {
     /// A certificate that cannot be read.
     fn files(&self, at: &ProgramContext<'_>) -> Result<Vec<(String, Content)>, Fault>;
 
-    /// What loads the data; run in this order.
+    /// Commands that load the data; run in this order.
     fn prepare(&self, at: &ProgramContext<'_>) -> Vec<Command>;
 
-    /// What runs one slice.
+    /// The command that runs one slice.
     fn run(&self, at: &ProgramContext<'_>, job: &Job) -> Command;
 
-    /// Takes what the slice left behind: what was printed, and files in its folder, which are removed.
+    /// Reads the results of the slice: its output, and files in its folder, which are removed.
     ///
     /// # Errors
-    /// [`Fault::Wrong`] with what is missing or does not fit together.
+    /// [`Fault::Wrong`] with the missing or inconsistent part.
     fn read(&self, at: &ProgramContext<'_>, job: &Job, printed: &str) -> Result<ProgramReport, Fault>;
 
-    /// Words that it sends when it works, by which its talk is known on the wire; `None` where there are none.
+    /// Words that it sends while it works, by which its traffic is recognised; `None` if there are none.
     fn needle(&self) -> Option<&[u8]>;
 
-    /// Properties worth a line in the report.
+    /// Properties to show in the report.
     fn describe(&self) -> Vec<(String, String)>;
 
-    /// Properties that have no effect here, each with the reason; [`Program::describe`] says them too.
+    /// Properties that have no effect here, each with the reason; [`Program::describe`] includes them too.
     fn ignored(&self) -> Vec<(String, &'static str)> {
         Vec::new()
     }
@@ -77,13 +77,13 @@ pub trait Program: Send + Sync {
 pub struct ProgramContext<'a> {
     /// The program itself.
     pub executable: &'a Path,
-    /// What the server speaks.
+    /// The server's protocol.
     pub protocol: WireProtocol,
-    /// How it is reached.
+    /// How to connect to it.
     pub reach: &'a Reach,
     /// The program's own folder; not on the volume of the server.
     pub folder: &'a Path,
-    /// A folder beside the server's data, on the volume of the server.
+    /// A folder next to the server's data, on the volume of the server.
     pub data: &'a Path,
 }
 
@@ -92,40 +92,40 @@ pub struct ProgramContext<'a> {
 pub struct Job {
     /// Connections that are busy at the same time.
     pub clients: u32,
-    /// Transactions per second that are asked for; `None` for as many as there can be.
+    /// Requested transactions per second; `None` for as many as possible.
     pub rate: Option<f64>,
     /// Length, s.
     pub seconds: u64,
-    /// Seed of what the program draws: that of the block, so that all arms are asked for the same.
+    /// Seed of the program's random choices: the block's seed, so that all arms get the same load.
     pub seed: u32,
 }
 
-/// What a program says of one slice.
+/// A program's report of one slice.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ProgramReport {
     /// Transactions that succeeded.
     pub transactions: u64,
     /// Transactions that failed.
     pub failed: u64,
-    /// Time in which they were done, connecting left out where the program leaves it out, ns.
+    /// Time in which they were done, ns; without connecting if the program excludes it.
     pub wall_ns: u64,
-    /// Sum of the latencies, ns; `None` where the program does not say it.
+    /// Sum of the latencies, ns; `None` if the program does not report it.
     pub latency_sum_ns: Option<u64>,
-    /// Latencies from the actual start; empty where the program does not say them.
+    /// Latencies from the actual start; empty if the program does not report them.
     pub latency: Histogram,
-    /// Latencies from the intended start; empty where the load is not offered at a rate.
+    /// Latencies from the intended start; empty if the load is not offered at a rate.
     pub intended: Histogram,
 }
 
 impl ProgramReport {
-    /// Sum of the latencies, ns. Where the program does not say it, that of clients which were never idle (Little's
+    /// Sum of the latencies, ns. If the program does not report it, the sum for clients that were never idle (Little's
     /// law).
     pub fn latency_sum_ns(&self, job: &Job) -> u64 {
         self.latency_sum_ns.unwrap_or(self.wall_ns.saturating_mul(u64::from(job.clients)))
     }
 
-    /// Transactions that were intended and not done. The program draws when to begin, so that only what is missing
-    /// beyond three standard deviations of a Poisson count is missing for lack of time.
+    /// Transactions that were intended but not done. The program draws its start times at random, so only a shortfall
+    /// of more than three standard deviations of a Poisson count is due to lack of time.
     pub fn unfinished(&self, job: &Job) -> u64 {
         let intended = job.rate.unwrap_or(0.0) * job.seconds as f64;
         let missing = intended - (self.transactions + self.failed) as f64;

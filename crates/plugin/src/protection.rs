@@ -1,23 +1,23 @@
-//! A security feature of one database that can be off or on, and what it does to the set-up of an arm.
+//! A security feature of one database that can be off or on, and its changes to the set-up of an arm.
 //!
-//! Protections live beside their database: TLS of PostgreSQL and TLS of Redis share nothing but the idea.
-//! What a protection sets up depends on no workload; its evidence may use one: its tables, its statements, the program
-//! that offers it.
+//! Protections are next to their database: TLS of PostgreSQL and TLS of Redis share nothing but the idea. A
+//! protection's set-up does not depend on the workload; its evidence may use one: its tables, its statements, its
+//! program.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{catalogue::ProtectionEntry, experiment};
 
 use crate::{evidence::Check, setup::Setup, sql::SqlTable, workload::Workload};
 
-/// A security feature. One file beside its database, one line in its list.
+/// A security feature. One file next to its database, one line in its list.
 pub trait Protection: Sync {
-    /// What it is, in words and as data.
+    /// Its description, in words and as data.
     fn entry(&self) -> &'static ProtectionEntry;
 
     /// What this installation lacks for it.
     ///
     /// # Errors
-    /// Where it was looked for, and how to install it.
+    /// Where it was searched for, and how to install it.
     fn needs(&self, _install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
         Ok(())
     }
@@ -25,21 +25,21 @@ pub trait Protection: Sync {
     /// Changes the set-up of a plain server into a protected one. Pure.
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup);
 
-    /// What proves that it was on.
+    /// The checks that prove that it was on.
     fn evidence(&self, chosen: &experiment::Protection) -> Vec<Box<dyn Check>>;
 
-    /// What proves it where the workload works on `tables`; none for records by key.
+    /// The checks if the workload uses `tables`; none for records by key.
     fn evidence_on(&self, chosen: &experiment::Protection, _tables: &'static [SqlTable]) -> Vec<Box<dyn Check>> {
         self.evidence(chosen)
     }
 
-    /// What proves it where the clients are those of `workload`.
+    /// The checks if the clients are those of `workload`.
     fn evidence_in<'a>(&self, chosen: &experiment::Protection, workload: &'a dyn Workload) -> Vec<Box<dyn Check + 'a>> {
         self.evidence_on(chosen, workload.tables())
     }
 }
 
-/// Every way to ask for `protection`: its defaults, and each word and switch of each option in turn. For tests.
+/// Every way to choose `protection`: its defaults, and each word and switch of each option in turn. For tests.
 #[cfg(any(test, feature = "test-bench"))]
 pub fn ways(protection: &dyn Protection) -> Vec<experiment::Protection> {
     use tithe_model::{

@@ -1,4 +1,4 @@
-//! Column encryption as a protection, and the arm that prices the statements it needs.
+//! Column encryption as a protection, and the arm that measures the cost of the statements it needs.
 
 use std::path::PathBuf;
 
@@ -27,13 +27,13 @@ use crate::{
     workload::Workload,
 };
 
-/// Column encryption, for any database that has a server: one line in its list of protections.
+/// Column encryption, for any database with a server: one line in its list of protections.
 pub static COLUMNS: ColumnsProtection = ColumnsProtection { wire: true, files: true };
 
 /// Column encryption, for a server that writes no files.
 pub static COLUMNS_IN_MEMORY: ColumnsProtection = ColumnsProtection { wire: true, files: false };
 
-/// Column encryption, for any embedded database: there is no wire to look at.
+/// Column encryption, for any embedded database, which has no wire to check.
 pub static COLUMNS_EMBEDDED: ColumnsProtection = ColumnsProtection { wire: false, files: true };
 
 /// The ordinary statements of a SQL workload, for any database with SQL: one line in its list of protections.
@@ -41,9 +41,9 @@ pub static ORDINARY_STATEMENTS: OrdinaryStatements = OrdinaryStatements;
 
 /// Client-side encryption of values, AES-256-GCM or SM4-128-GCM. Id `columns`.
 pub struct ColumnsProtection {
-    /// True where there is a server, with a wire and with recorders.
+    /// True if there is a server, with a wire and with recorders.
     wire: bool,
-    /// True where data are in files.
+    /// True if data are in files.
     files: bool,
 }
 
@@ -188,7 +188,7 @@ impl Protection for ColumnsProtection {
 }
 
 impl ColumnsProtection {
-    /// What proves it of columns of the user's own tables.
+    /// The checks for columns of the user's own tables.
     fn own_evidence<'a>(&self, subject: OwnSubject<'a>) -> Vec<Box<dyn Check + 'a>> {
         let mut checks: Vec<Box<dyn Check + 'a>> = vec![
             Box::new(OwnCiphertext(subject.clone())),
@@ -202,17 +202,17 @@ impl ColumnsProtection {
     }
 }
 
-/// True where equal values of a field look equal.
+/// True if equal values of a field look equal.
 fn is_deterministic(chosen: &experiment::Protection) -> bool {
     chosen.text("mode") == "deterministic"
 }
 
-/// The text of option `name`, where there is one.
+/// The text of option `name`, if it is set.
 fn given<'a>(chosen: &'a experiment::Protection, name: &str) -> Option<&'a str> {
     Some(chosen.text(name)).filter(|text| !text.is_empty())
 }
 
-/// The names in the option `names` that stand for columns of Tithe's tables or fields.
+/// The names in the option `names` that are columns of Tithe's tables or fields.
 fn names(chosen: &experiment::Protection) -> Vec<String> {
     listed(chosen, "names").filter(|name| !name.contains('.')).map(str::to_owned).collect()
 }
@@ -233,8 +233,9 @@ fn listed<'a>(chosen: &'a experiment::Protection, option: &str) -> impl Iterator
     chosen.text(option).split(',').map(str::trim).filter(|name| !name.is_empty())
 }
 
-/// No protection: the arm runs the ordinary statements of its workload, which compute in the server, where the other
-/// arms compute in the client. Its cost is that of the restructuring, with the sign turned. Id `ordinary-statements`.
+/// No protection: the arm runs the ordinary statements of its workload, which compute in the server, while the other
+/// arms compute in the client. Its cost is the cost of the restructuring with the opposite sign. Id
+/// `ordinary-statements`.
 pub struct OrdinaryStatements;
 
 impl Protection for OrdinaryStatements {

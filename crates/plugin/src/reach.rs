@@ -1,20 +1,20 @@
 //! Which accounts can become which: one graph for all products.
 //!
 //! A product reads its edges ("may act as", "may give itself the rights of", "may run as") and names the accounts that
-//! may do everything. The closure over all edges and the shortest way of each account are found here, each account
-//! visited once, so that ten thousand roles take no time.
+//! may do everything. The closure over all edges and the shortest path of each account are computed here. Each account
+//! is visited once, so that ten thousand roles are fast.
 
 use std::{
     collections::{HashMap, VecDeque},
     fmt,
 };
 
-/// Accounts, and by which edges one becomes another.
+/// Accounts, and the edges by which one becomes another.
 #[derive(Debug, Clone, Default)]
 pub struct Reach {
     names: Vec<String>,
     numbers: HashMap<String, usize>,
-    /// For each account who becomes it, in the order in which the edges were added.
+    /// For each account, the accounts that can become it, in the order in which the edges were added.
     before: Vec<Vec<Edge>>,
 }
 
@@ -24,19 +24,19 @@ struct Edge {
     reason: String,
 }
 
-/// The shortest way of every account to one of some goals.
+/// The shortest path of every account to one of some goals.
 #[derive(Debug, Clone)]
 pub struct Ways<'a> {
     reach: &'a Reach,
-    /// For each account that gets to a goal, where it goes first and why; `None` for a goal itself.
+    /// For each account that reaches a goal, its next account and why; `None` for a goal itself.
     next: HashMap<usize, Option<(usize, &'a str)>>,
 }
 
-/// How one account gets to a goal; displayed as `app → dba (membership) → postgres (membership)`, and a goal itself as
+/// How one account reaches a goal; displayed as `app → dba (membership) → postgres (membership)`, and a goal itself as
 /// its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Way<'a> {
-    /// The account that goes it.
+    /// The account at its start.
     pub account: &'a str,
     /// The accounts that it becomes, each with the reason; none for a goal itself.
     pub steps: Vec<(&'a str, &'a str)>,
@@ -60,7 +60,7 @@ impl Reach {
         number
     }
 
-    /// The ways to `goals`. Of several that are equally short, the one whose edges were added first counts.
+    /// The paths to `goals`. Of several shortest paths, the one whose edges were added first is used.
     pub fn ways<'a>(&mut self, goals: impl IntoIterator<Item = &'a str>) -> Ways<'_> {
         let goals: Vec<usize> = goals.into_iter().map(|name| self.number(name)).collect();
         let mut next: HashMap<usize, Option<(usize, &str)>> = goals.iter().map(|goal| (*goal, None)).collect();
@@ -78,12 +78,12 @@ impl Reach {
 }
 
 impl Ways<'_> {
-    /// True where `account` gets to a goal; the way itself may be long.
+    /// True if `account` reaches a goal; the path may be long.
     pub fn has(&self, account: &str) -> bool {
         self.reach.numbers.get(account).is_some_and(|number| self.next.contains_key(number))
     }
 
-    /// The way of `account`; `None` where it gets to no goal.
+    /// The path of `account`; `None` if it reaches no goal.
     pub fn of(&self, account: &str) -> Option<Way<'_>> {
         let (account, mut number) = self.reach.numbers.get_key_value(account).map(|(name, number)| (name, *number))?;
         let mut step = self.next.get(&number)?;
@@ -135,7 +135,8 @@ mod tests {
         assert_eq!(reach.ways(["hub"]).of("a1").expect("a way").steps, [("hub", "star")]);
     }
 
-    /// Steps from each to each of `count` accounts over `edges`, by trying all in between (Floyd and Warshall).
+    /// Distances between all pairs of `count` accounts over `edges`, by trying all intermediate accounts (Floyd and
+    /// Warshall).
     fn distances(count: usize, edges: &[(usize, usize)]) -> Vec<Vec<Option<usize>>> {
         let mut all = vec![vec![None; count]; count];
         edges.iter().for_each(|(from, to)| all[*from][*to] = Some(1));

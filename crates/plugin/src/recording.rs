@@ -1,6 +1,6 @@
-//! What a server keeps of what its clients send: asked of a database, and judged by a check.
+//! What a server keeps of its clients' data: queried by a database, and judged by a check.
 
-/// What clients send that a protection hides.
+/// Client data that a protection hides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sent {
     /// Values of records and of statements.
@@ -9,11 +9,11 @@ pub enum Sent {
     Passwords,
 }
 
-/// What the settings of a server say of its recorders: statement logs, slow logs and the like.
+/// The recorders in a server's settings: statement logs, slow logs and similar ones.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Recording {
-    /// What repeats it in the clear, each with its setting.
+    /// Recorders that write it in the clear, each with its setting.
     pub repeats: Vec<String>,
-    /// What was not judged, each with the reason.
+    /// Recorders that were not judged, each with the reason.
     pub doubts: Vec<String>,
 }

@@ -1,16 +1,16 @@
-//! What changes a key while an arm is measured: that of a database's files, or that of the volume below them.
+//! Changes a key while an arm is measured: that of a database's files, or that of the volume below them.
 //!
-//! Encrypting data again is background work: it goes on for as long as it takes, whatever is measured meanwhile. So
-//! that it burdens the arm that it belongs to and no other, the servers of such a cell run in their own slots only.
+//! Re-encrypting data is background work: it takes its time, whatever is measured meanwhile. The servers of such a cell
+//! run only in their own slots, so that it affects only its own arm.
 
 use tithe_machine::fault::Fault;
 
-/// Encrypts the data of one server with another key: on a connection of its own, or below the server.
+/// Re-encrypts the data of one server with another key: on a separate connection, or below the server.
 pub trait Rotator: Send {
-    /// Changes the key once; the data are encrypted with the new one, and none with the old one, when this returns.
-    /// Clients go on meanwhile.
+    /// Changes the key once. On return, all data are encrypted with the new key and none with the old one. Clients
+    /// continue meanwhile.
     ///
     /// # Errors
-    /// What the server or the program said: a key that was not changed is never passed over.
+    /// The error of the server or the program: a failed key change is never ignored.
     fn rotate(&mut self) -> Result<(), Fault>;
 }

@@ -1,10 +1,9 @@
-//! One connection, seen as a key-value store or as a SQL database: what the load loop drives.
+//! One connection, as a key-value store or as a SQL database: the load loop drives it.
 //!
-//! Two narrow interfaces and not one wide one: a key-value store need not know transactions, and TPC-C need
-//! not live with maps. Both are split into *submit* and *advance*, so that one thread can drive several
-//! connections from one `epoll_wait` (a third less processor time per operation than a thread each, where
-//! client and server share a core) and a single connection can simply block. An embedded database does all
-//! its work in `submit`.
+//! There are two narrow interfaces and not one wide one: a key-value store needs no transactions, and TPC-C needs no
+//! maps. Both are split into *submit* and *advance*, so that one thread can drive several connections from one
+//! `epoll_wait` (a third less processor time per operation than a thread each, if client and server share a core) and a
+//! single connection can simply block. An embedded database does all its work in `submit`.
 //!
 //! Nothing here allocates per operation: keys and values are borrowed, and rows are handed over field by
 //! field as they are parsed.
@@ -37,10 +36,10 @@ impl Session {
         }
     }
 
-    /// What statements are sent through.
+    /// The SQL session.
     ///
     /// # Errors
-    /// [`Fault::Protocol`] when it has the other shape.
+    /// [`Fault::Protocol`] if it is of the other kind.
     pub fn sql(&mut self) -> Result<&mut (dyn SqlSession + 'static), Fault> {
         match self {
             Self::Sql(session) => Ok(session.as_mut()),
@@ -51,10 +50,10 @@ impl Session {
     }
 }
 
-/// What the load loop needs of every connection, whatever it speaks.
+/// What the load loop needs of every connection, with any protocol.
 pub trait Connection: Send {
-    /// The descriptor that becomes readable (or writable) when [`KeyValueSession::advance`] can go on; `None`
-    /// for an embedded database, which is never pending.
+    /// The descriptor that becomes readable (or writable) when [`KeyValueSession::advance`] can continue; `None` for an
+    /// embedded database, which is never pending.
     fn descriptor(&self) -> Option<BorrowedFd<'_>>;
 
     /// True when unsent bytes wait for the descriptor to become writable.
@@ -65,8 +64,8 @@ pub trait Connection: Send {
     /// The task that serves this connection, for processor accounting.
     fn server_task(&self) -> ServerTask;
 
-    /// The process that serves this connection as the server itself numbers it, which says something on the server's
-    /// own machine alone; `None` where it does not say.
+    /// The process that serves this connection by the server's own number, which is valid only on the server's machine;
+    /// `None` if the server does not report it.
     fn serving_process(&self) -> Option<i32> {
         None
     }
@@ -74,8 +73,8 @@ pub trait Connection: Send {
     /// Bytes sent and received on the wire so far; 0 for an embedded database.
     fn wire_bytes(&self) -> (u64, u64);
 
-    /// Reads the whole table once, so that caches hold what fits into them whatever was asked first. Called between
-    /// opening and measuring where caches start empty.
+    /// Reads the whole table once, so that caches hold all data that fit, independently of the first requests. Called
+    /// between opening and measuring if caches start empty.
     ///
     /// # Errors
     /// The server's error.
@@ -83,7 +82,7 @@ pub trait Connection: Send {
         Ok(())
     }
 
-    /// Runs one statement in the product's own language, outside the measured path; its rows are thrown away.
+    /// Runs one statement in the product's own language, outside the measured path; its rows are discarded.
     ///
     /// # Errors
     /// The server's error, or that this product has no such statements.
@@ -92,7 +91,7 @@ pub trait Connection: Send {
     }
 }
 
-/// A session around another one, as the one that encrypts columns: its connection is that of the inner session.
+/// A session around another one, such as the one that encrypts columns: its connection is that of the inner session.
 pub trait SessionWrapper: Send {
     /// The inner session.
     fn inner(&self) -> &dyn Connection;
@@ -131,11 +130,11 @@ impl<S: SessionWrapper> Connection for S {
     }
 }
 
-/// How far a submitted request has come.
+/// The state of a submitted request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Progress {
-    /// Wait for the descriptor, then call `advance` again. Said only when the kernel had nothing more to read and took
-    /// nothing more to send, or when a request has just been sent: lanes wait for a *change* of the descriptor.
+    /// Wait for the descriptor, then call `advance` again. Returned only if the kernel had nothing more to read and
+    /// accepted nothing more to send, or if a request has just been sent: lanes wait for a *change* of the descriptor.
     Pending,
     /// The answer is complete. For writes: rows affected; for reads: rows delivered.
     Done(u64),
@@ -143,20 +142,20 @@ pub enum Progress {
 
 /// Takes the rows of an answer as they are parsed.
 pub trait Rows {
-    /// A row begins; `key` is its key where the request could match several (scan), else `None`.
+    /// A row begins; `key` is its key if the request could match several (scan), else `None`.
     fn row(&mut self, key: Option<&[u8]>);
     /// The value of `field` (its number in the table) of the current row; `None` is SQL's NULL.
     fn field(&mut self, field: usize, value: Option<&[u8]>);
-    /// Rows with such a column follow, which begin a further result where it is column 0. Said of statements that are
-    /// sent as text; those that are prepared have told their columns before.
+    /// Rows with such a column follow; column 0 begins a further result. Called for statements that are sent as text;
+    /// prepared ones have reported their columns before.
     fn column(&mut self, _column: usize, _name: &[u8]) {}
-    /// Why no more is to be read of the answer, and its connection to be given up. Asked before more of it is read.
+    /// Why the rest of the answer is not read and its connection is closed. Called before more of it is read.
     fn enough(&self) -> Option<String> {
         None
     }
 }
 
-/// Throws rows away.
+/// Discards rows.
 pub struct Discard;
 
 impl Rows for Discard {
@@ -164,7 +163,7 @@ impl Rows for Discard {
     fn field(&mut self, _field: usize, _value: Option<&[u8]>) {}
 }
 
-/// Which fields of a record a request is about.
+/// The fields of a record that a request uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fields {
     /// All of them.
@@ -218,26 +217,27 @@ pub type Update<'a> = (&'a [u8], &'a [(usize, &'a [u8])]);
 
 /// A store of records by key, each with numbered fields.
 pub trait KeyValueSession: Connection {
-    /// Sends one request. The answer is taken by [`KeyValueSession::advance`]; no second request before it is complete.
+    /// Sends one request. [`KeyValueSession::advance`] reads the answer; no second request before it is complete.
     ///
     /// # Errors
     /// A broken connection.
     fn submit(&mut self, request: &Request<'_>) -> Result<(), Fault>;
 
-    /// Takes what has arrived of the answer.
+    /// Reads the available part of the answer.
     ///
     /// # Errors
-    /// The server's error (the session can go on after [`Fault::Server`]), or a broken connection.
+    /// The server's error (the session can continue after [`Fault::Server`]), or a broken connection.
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
 
-    /// False where the rows of a scan come in another order than that of their keys, as where rows lie by hash. Then a
-    /// scan begins with the asked key and goes on with any others.
+    /// False if the rows of a scan do not come in key order, for example if rows are stored by hash. Then a scan begins
+    /// with the requested key and continues with any others.
     fn scans_in_key_order(&self) -> bool {
         true
     }
 
-    /// Sends `updates`, each a key with fields by number and their values, before any is answered. All have one answer:
-    /// how many of the records were there. False where the product takes one request at a time; then nothing was sent.
+    /// Sends `updates`, each a key with fields by number and their values, before any is answered. They have one common
+    /// answer: how many of the records existed. False if the product takes one request at a time; then nothing was
+    /// sent.
     ///
     /// # Errors
     /// As `submit`.
@@ -281,27 +281,27 @@ pub trait KeyValueSession: Connection {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Statement(pub usize);
 
-/// A statement that was prepared as the product itself writes it.
+/// A statement that was prepared in the product's own syntax.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PreparedText {
     /// The statement.
     pub statement: Statement,
-    /// Names of the columns of its rows; none where it returns no rows.
+    /// Names of the columns of its rows; none if it returns no rows.
     pub columns: Vec<String>,
 }
 
-/// How the text of a statement travels.
+/// How the text of a statement is sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// As text with its values in it, each time.
     Simple,
     /// As text and parameters, each time.
     Extended,
-    /// Once, and from then on its parameters only.
+    /// Once, and then only its parameters.
     Prepared,
 }
 
-/// How the texts of statements can travel to a product, besides [`Protocol::Simple`] and [`Protocol::Prepared`].
+/// How a product accepts statements, besides [`Protocol::Simple`] and [`Protocol::Prepared`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Offers {
     /// By [`Protocol::Extended`].
@@ -327,14 +327,13 @@ pub enum Parameter<'a> {
 
 /// A database that prepares and executes statements.
 pub trait SqlSession: Connection {
-    /// Prepares `sql`; parameters are written `?` and numbered from the left, whatever the product's own sign.
+    /// Prepares `sql`; parameters are written `?` and numbered from the left, whatever the product's own syntax is.
     ///
     /// # Errors
     /// The server's error.
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault>;
 
-    /// Prepares a statement whose parameters and results are known by column: what a session that encrypts columns
-    /// needs.
+    /// Prepares a statement whose parameters and results are known by column, as a session that encrypts columns needs.
     ///
     /// # Errors
     /// As [`SqlSession::prepare`].
@@ -342,18 +341,18 @@ pub trait SqlSession: Connection {
         self.prepare(&statement.sql)
     }
 
-    /// How this product writes SQL.
+    /// This product's SQL dialect.
     fn dialect(&self) -> &'static Dialect {
         &sql::STANDARD
     }
 
-    /// True when the server cannot read some column: it cannot compute with it either.
+    /// True if the server cannot read some column: it cannot compute with it either.
     fn hides_values(&self) -> bool {
         false
     }
 
-    /// True when more may be submitted before the answers to what was submitted before are taken; they come in that
-    /// order. Only the last may bring rows.
+    /// True if more may be submitted before earlier answers are read; answers come in the same order. Only the last may
+    /// have rows.
     fn pipelines(&self) -> bool {
         false
     }
@@ -364,8 +363,8 @@ pub trait SqlSession: Connection {
     /// A broken connection.
     fn submit(&mut self, statement: Statement, parameters: &[Parameter<'_>]) -> Result<(), Fault>;
 
-    /// Prepares `sql` as the product itself writes it: parameters are `$1` or `?`, as
-    /// [`Dialect::placeholder`](sql::Dialect::placeholder) has them. Rows come as text.
+    /// Prepares `sql` in the product's own syntax: parameters are `$1` or `?`, as in
+    /// [`Dialect::placeholder`](sql::Dialect::placeholder). Rows come as text.
     ///
     /// # Errors
     /// The server's error.
@@ -373,8 +372,8 @@ pub trait SqlSession: Connection {
         Err(no_texts(sql))
     }
 
-    /// Sends `sql` as it stands. Where several statements stand in it and the product takes them in one request, their
-    /// results come one behind the other. The answer is taken by [`SqlSession::advance`], rows as text.
+    /// Sends `sql` unchanged. If it contains several statements and the product takes them in one request, their
+    /// results come one after the other. [`SqlSession::advance`] reads the answer, rows as text.
     ///
     /// # Errors
     /// A broken connection.
@@ -382,11 +381,11 @@ pub trait SqlSession: Connection {
         Err(no_texts(sql))
     }
 
-    /// Sends `sql` and its parameters in one request that leaves no prepared statement behind. The answer is taken by
-    /// [`SqlSession::advance`], rows as text.
+    /// Sends `sql` and its parameters in one request that leaves no prepared statement. [`SqlSession::advance`] reads
+    /// the answer, rows as text.
     ///
     /// # Errors
-    /// [`Fault::Refused`] where the product has no such request; a broken connection.
+    /// [`Fault::Refused`] if the product has no such request; a broken connection.
     fn submit_once(&mut self, sql: &str, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
         let _ = (sql, parameters);
         Err(Fault::Refused(
@@ -394,16 +393,16 @@ pub trait SqlSession: Connection {
         ))
     }
 
-    /// How statements can travel.
+    /// How statements can be sent.
     fn offers(&self) -> Offers {
         Offers::default()
     }
 
-    /// Begins a pipeline, where the product [has them](Offers::pipelines): what is submitted from now on is
-    /// held until [`SqlSession::end_pipeline`].
+    /// Begins a pipeline, if the product [has them](Offers::pipelines): later submissions are held until
+    /// [`SqlSession::end_pipeline`].
     fn begin_pipeline(&mut self) {}
 
-    /// Sends what was submitted since [`SqlSession::begin_pipeline`]. All of it has one answer.
+    /// Sends everything submitted since [`SqlSession::begin_pipeline`]. It has one common answer.
     ///
     /// # Errors
     /// A broken connection.
@@ -416,13 +415,13 @@ pub trait SqlSession: Connection {
         false
     }
 
-    /// Takes what has arrived of the answer. Row fields are numbered by column; no row has a key here.
+    /// Reads the available part of the answer. Row fields are numbered by column; rows have no key here.
     ///
     /// # Errors
     /// As [`KeyValueSession::advance`].
     fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault>;
 
-    /// Waits for the whole answer to what was submitted: for loading and checks, not for the load loop.
+    /// Waits for the whole answer to the last submission: for loading and checks, not for the load loop.
     ///
     /// # Errors
     /// As `advance`.
@@ -444,9 +443,9 @@ pub trait SqlSession: Connection {
         self.finish(rows)
     }
 
-    /// Sends rows for `table` the product's own way of adding many: `values` are those of its columns, row by row. The
-    /// answer is taken by [`SqlSession::advance`], and none of the rows was added where that is an error. False where
-    /// the product has no such way; then nothing was sent, and `INSERT` serves.
+    /// Sends rows for `table` by the product's own bulk method: `values` are those of its columns, row by row.
+    /// [`SqlSession::advance`] reads the answer; after an error, none of the rows was added. False if the product has
+    /// no such method; then nothing was sent, and `INSERT` is used.
     ///
     /// # Errors
     /// A broken connection.
@@ -455,12 +454,12 @@ pub trait SqlSession: Connection {
         Ok(false)
     }
 
-    /// Sends rows for `columns` of the table `table`, as lines of values between tabs, by the statement of the product
-    /// that takes such (`COPY`, `LOAD DATA`). Backslash begins what stands for another character in both. The answer is
-    /// taken by [`SqlSession::advance`]. False where the product has no such statement; then nothing was sent.
+    /// Sends rows for `columns` of the table `table`, as lines of tab-separated values, by the product's statement for
+    /// such lines (`COPY`, `LOAD DATA`). In both, a backslash begins an escape. [`SqlSession::advance`] reads the
+    /// answer. False if the product has no such statement; then nothing was sent.
     ///
     /// # Errors
-    /// [`Fault::Refused`] where values are encrypted; a broken connection.
+    /// [`Fault::Refused`] if values are encrypted; a broken connection.
     fn submit_lines(&mut self, table: &str, columns: &[&str], lines: &[u8]) -> Result<bool, Fault> {
         let _ = (table, columns, lines);
         Ok(false)
@@ -472,10 +471,10 @@ pub trait SqlSession: Connection {
     /// The server's error.
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault>;
 
-    /// Runs all statements of `text`, one behind the other, outside the measured path; their rows are thrown away.
+    /// Runs all statements of `text`, one after the other, outside the measured path; their rows are discarded.
     ///
     /// # Errors
-    /// The server's error; [`Fault::Protocol`] where the product takes one statement at a time.
+    /// The server's error; [`Fault::Protocol`] if the product takes one statement at a time.
     fn run_all(&mut self, _text: &str) -> Result<(), Fault> {
         Err(Fault::Protocol("this session takes one statement at a time".to_owned()))
     }
@@ -485,7 +484,7 @@ fn no_texts(sql: &str) -> Fault {
     Fault::Protocol(format!("this session takes no text of a statement, and was given `{sql}`"))
 }
 
-/// The rows of `sql` that have `N` columns, with nothing for NULL.
+/// The rows of `sql`, which has `N` columns, with an empty text for NULL.
 ///
 /// # Errors
 /// As [`SqlSession::run`].
@@ -495,7 +494,7 @@ pub fn rows<const N: usize>(session: &mut dyn SqlSession, sql: &str) -> Result<V
     Ok(rows.filter_map(row).map(|row| row.map(Option::unwrap_or_default)).collect())
 }
 
-/// How long a server may say nothing before it counts as dead, s: a minute without any answer is not slowness.
+/// How long a server may be silent before it counts as dead, s: a minute without any answer is not slowness.
 pub const TIMEOUT_S: u16 = 60;
 
 thread_local! {
@@ -503,8 +502,8 @@ thread_local! {
     static CURRENT_TIMEOUT_S: Cell<u16> = const { Cell::new(TIMEOUT_S) };
 }
 
-/// Does `work`, in which the calling thread waits no longer than `seconds` for any answer; connections that are opened
-/// in it keep to that.
+/// Runs `work`; during it the calling thread waits no longer than `seconds` for any answer, also on connections opened
+/// in it.
 pub fn answered_within<T>(seconds: u16, work: impl FnOnce() -> T) -> T {
     let outer = CURRENT_TIMEOUT_S.replace(seconds.min(timeout_s()));
     let done = work();
@@ -517,15 +516,15 @@ pub fn timeout_s() -> u16 {
     CURRENT_TIMEOUT_S.get()
 }
 
-/// Waits until a pending connection can go on.
+/// Waits until a pending connection can continue.
 ///
 /// # Errors
-/// When the machine cannot wait, or nothing happens for [`timeout_s`] seconds.
+/// If the machine cannot wait, or nothing happens for [`timeout_s`] seconds.
 pub fn wait_ready<C: Connection + ?Sized>(connection: &C) -> Result<(), Fault> {
     wait_ready_for(connection, timeout_s())
 }
 
-/// The same with a timeout of its own, seconds.
+/// The same with its own timeout, seconds.
 ///
 /// # Errors
 /// As [`wait_ready`].
@@ -548,14 +547,14 @@ pub fn wait_ready_for<C: Connection + ?Sized>(connection: &C, timeout_s: u16) ->
 pub struct Table {
     /// Its name, letters, digits and underscores only.
     pub name: String,
-    /// Number of fields; they are called `field0`, `field1`, … unless `field_prefix` says otherwise.
+    /// Number of fields; they are called `field0`, `field1`, … unless `field_prefix` is set.
     pub fields: usize,
-    /// What precedes a field's number in its name.
+    /// The prefix of a field's number in its name.
     pub field_prefix: String,
 }
 
 impl Table {
-    /// The table where evidence writes canaries, where a workload's own tables must stay as they are.
+    /// The table to which evidence writes canaries, if a workload's own tables must not change.
     pub fn of_canaries() -> Self {
         Self { name: "tithe_canary".to_owned(), fields: 10, field_prefix: "field".to_owned() }
     }

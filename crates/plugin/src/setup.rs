@@ -1,7 +1,7 @@
-//! How the server of one arm is set up, and how its clients talk to it, as data: only fetching the
-//! keys whose place an experiment names reads anything.
+//! How the server of one arm is set up, and how its clients connect to it, as data. Only fetching keys from the places
+//! in an experiment reads anything.
 //!
-//! A set-up starts plain; protections change it, the database makes a launch of it, and the connection code reads it.
+//! A set-up starts plain; protections change it, the database makes a launch from it, and the connection code reads it.
 
 mod key_place;
 mod own_column;
@@ -29,13 +29,13 @@ use tithe_machine::{
 
 use crate::{sql::Compute, volume::VolumeSpec};
 
-/// What everything of Tithe's on a server is in, where nothing else is said.
+/// The default place of Tithe's own objects on a server.
 pub const SPACE: &str = "tithe";
 
 /// Folder of the user's own files, below that of the server.
 pub const FILES: &str = "files";
 
-/// How the server of one arm is set up, and how its clients talk to it. Starts plain; protections change it.
+/// How the server of one arm is set up, and how its clients connect to it. Starts plain; protections change it.
 #[derive(Debug, Clone)]
 pub struct Setup {
     /// Server settings in the database's own names.
@@ -44,42 +44,42 @@ pub struct Setup {
     pub create_arguments: Vec<String>,
     /// Statements that an administrator runs once after the start.
     pub statements: Vec<String>,
-    /// Statements about each table of the workload, which an administrator runs once it is made, before it is loaded.
-    /// `{table}` stands for its name, `{space}` for where it is.
+    /// Statements for each table of the workload, which an administrator runs after creating it, before it is loaded.
+    /// `{table}` is replaced by its name, `{space}` by its place.
     pub table_statements: Vec<String>,
     /// Statements that every client session runs after connecting.
     pub session_statements: Vec<String>,
-    /// What protections of the reader's own say, on data that are loaded.
+    /// Statements of user-defined protections, to run on loaded data.
     pub after_loading: AfterLoading,
-    /// Files of the user's own, by the names that they have in the folder [`FILES`] of the server's.
+    /// Files of the user's own, by their names in the server's folder [`FILES`].
     pub files: BTreeMap<String, PathBuf>,
     /// Client and server encrypt what they send.
     pub transport: Transport,
-    /// Clients must say who they are.
+    /// Clients must log in.
     pub authentication: Authentication,
-    /// Another account, without a password, that a session comes as: for evidence alone.
+    /// Another account, without a password, for a session: only for evidence.
     pub account: Option<String>,
     /// The data files are encrypted by the database with this cipher and key.
     pub at_rest: Option<AtRest>,
-    /// The data files are encrypted by the database with another key, again and again, while they are measured:
-    /// [`Credentials::second_key`] takes turns with the key of `at_rest`.
+    /// The database re-encrypts the data files repeatedly during measurement: [`Credentials::second_key`] alternates
+    /// with the key of `at_rest`.
     pub rotates: bool,
-    /// Gives the key of encryption at rest; `None` where Tithe makes one.
+    /// The server with the key of encryption at rest; `None` if Tithe makes one.
     pub key_server: Option<KeyServer>,
     /// Values are encrypted by the client.
     pub columns: Option<Columns>,
     /// Where the clients of this arm compute with values; `None` leaves it to the workload.
     pub compute: Option<Compute>,
-    /// What its data folder lies on; `None` leaves it in the sandbox's own file system.
+    /// The volume of its data folder; `None` leaves it in the sandbox's own file system.
     pub volume: Option<VolumeSpec>,
-    /// Schema, database or beginning of keys that everything of Tithe's is in on this server: [`SPACE`], unless arms on
-    /// one attached server have one each.
+    /// Schema, database or key prefix of all Tithe's objects on this server: [`SPACE`], unless arms on one attached
+    /// server have separate ones.
     pub space: String,
     /// Where sessions of SQL workloads find their tables.
     pub tables: TablePlace,
     /// Connections that are busy at the same time.
     pub clients: u32,
-    /// What is loaded before measuring, as clients send it, bytes; zero where nothing is.
+    /// Size of the data loaded before measuring, as clients send them, bytes; zero if there are none.
     pub data_bytes: u64,
     /// Certificates, keys and passwords of this run; the protections choose among them.
     pub credentials: Credentials,
@@ -113,13 +113,13 @@ impl Setup {
         }
     }
 
-    /// Speaks TLS as `transport` says, and has a server of Tithe's show what it asks for.
+    /// Uses TLS according to `transport`, and makes a server of Tithe's present what it asks for.
     pub fn speak(&mut self, transport: Transport) {
         self.transport = transport;
         self.credentials.show(transport.identity());
     }
 
-    /// What makes the server's certificates, where they are not the usual.
+    /// The step that makes the server's certificates, if they are not the usual ones.
     pub fn identity_step(&self) -> Option<Step> {
         let identity = self.transport.identity();
         let Credentials { server_certificate, server_key, .. } = &self.credentials;
@@ -127,18 +127,18 @@ impl Setup {
         (identity != ServerIdentity::USUAL).then_some(Step::Identity { identity, certificate, key })
     }
 
-    /// True when its volume is encrypted with another key, again and again, while it is measured.
+    /// True if its volume is re-encrypted repeatedly during measurement.
     pub fn rotates_volume(&self) -> bool {
         self.volume.as_ref().is_some_and(|spec| spec.rotates)
     }
 
-    /// True when a key is changed while it is measured, by the database or below it.
+    /// True if a key is changed during measurement, by the database or below it.
     pub fn changes_keys(&self) -> bool {
         self.rotates || self.rotates_volume()
     }
 
-    /// The connections that a server must allow where `usual` are too few. Those of one frame may not all have ended
-    /// when those of the next are opened, and some prove and watch.
+    /// The connections that a server must allow if `usual` are too few. Some of the last frame may still be open when
+    /// those of the next are opened, and some are used for evidence and watching.
     pub fn more_connections(&self, usual: u32) -> Option<u32> {
         Some(2 * self.clients + 100).filter(|connections| *connections > usual)
     }
@@ -154,7 +154,7 @@ impl Setup {
         Cow::Owned(setup)
     }
 
-    /// The set-up of a server with this `folder`, in which its files are: `{files}` stands for it.
+    /// The set-up of a server with this `folder`, which contains its files and replaces `{files}`.
     pub fn placed(&self, folder: &Path) -> Cow<'_, Self> {
         if self.files.is_empty() {
             return Cow::Borrowed(self);
@@ -166,7 +166,7 @@ impl Setup {
         Cow::Owned(setup)
     }
 
-    /// Fetches the keys that the experiment says the place of.
+    /// Fetches the keys from the places in the experiment.
     ///
     /// # Errors
     /// As [`KeyPlace::fetch`].
@@ -179,29 +179,29 @@ impl Setup {
         Ok(())
     }
 
-    /// The set-up of a client that brings nothing of Tithe's own: no settings, certificates, passwords or keys.
+    /// The set-up of a client with nothing of Tithe's own: no settings, certificates, passwords or keys.
     pub fn bare() -> Self {
         Self::plain(BTreeMap::new(), Credentials::without_files(Secret::new([]), Secret::new([])))
     }
 }
 
-/// What is said on data that are loaded: those who load say none of it.
+/// Statements for loaded data; sessions that load run none of them.
 #[derive(Debug, Clone, Default)]
 pub struct AfterLoading {
-    /// Statements that an administrator says once.
+    /// Statements that an administrator runs once.
     pub statements: Vec<String>,
     /// Statements that undo them, on a server that Tithe does not stop.
     pub undo: Vec<String>,
-    /// Statements that every measured session says after connecting.
+    /// Statements that every measured session runs after connecting.
     pub session: Vec<String>,
 }
 
-/// `text` of a protection's own, where everything of Tithe's is in `space`.
+/// `text` of a protection, with Tithe's place `space` filled in.
 pub fn in_space(text: &str, space: &str) -> String {
     text.replace("{space}", space)
 }
 
-/// `text` of a protection's own, of a server with this `folder`.
+/// `text` of a protection, with this `folder` of its server filled in.
 pub fn with_files(text: &str, folder: &Path) -> String {
     text.replace("{files}", &folder.join(FILES).display().to_string())
 }
@@ -209,32 +209,32 @@ pub fn with_files(text: &str, folder: &Path) -> String {
 /// How bytes travel between client and server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transport {
-    /// In the clear; a server that answers with TLS is an error.
+    /// In the clear; if a server answers with TLS, it is an error.
     Plain,
-    /// TLS with verified certificates; a server that answers in the clear is an error.
+    /// TLS with verified certificates; if a server answers in the clear, it is an error.
     Tls {
         /// The only protocol version allowed.
         version: TlsVersion,
         /// The server demands a client certificate.
         mutual: bool,
-        /// Clients resume the sessions of earlier connections, as far as the server lets them.
+        /// Clients resume the sessions of earlier connections, if the server allows it.
         resumption: bool,
-        /// The only cipher that clients offer; `None`: all that they know.
+        /// The only cipher that clients offer; `None`: all that they support.
         suite: Option<Suite>,
-        /// What the server is to show; `None`: whatever it has.
+        /// The key that the server is to present; `None`: the one it has.
         key: Option<KeyType>,
-        /// How many certificates it is to show; `None`: whatever it has.
+        /// How many certificates it is to present; `None`: those it has.
         chain: Option<usize>,
     },
 }
 
 impl Transport {
-    /// TLS of one version, where nothing else is asked for.
+    /// TLS of one version, with defaults for everything else.
     pub const fn tls(version: TlsVersion, mutual: bool) -> Self {
         Self::Tls { version, mutual, resumption: false, suite: None, key: None, chain: None }
     }
 
-    /// What a server that Tithe starts shows.
+    /// The certificate of a server that Tithe starts.
     pub fn identity(self) -> ServerIdentity {
         let usual = ServerIdentity::USUAL;
         match self {
@@ -246,8 +246,8 @@ impl Transport {
     }
 }
 
-/// What encrypts the records of a TLS connection. The version, and with TLS 1.2 the server's key, say the rest of the
-/// cipher suite.
+/// The cipher for the records of a TLS connection. The version, and with TLS 1.2 the server's key, determine the rest
+/// of the cipher suite.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Suite {
     /// AES-256-GCM.
@@ -271,7 +271,7 @@ impl Suite {
         }
     }
 
-    /// True for a cipher suite that has it, by its standard's name: `TLS_AES_256_GCM_SHA384`.
+    /// True if the cipher suite with this standard name contains it: `TLS_AES_256_GCM_SHA384`.
     pub fn is_in(self, standard: &str) -> bool {
         standard.replace('_', "-").to_ascii_lowercase().contains(self.name())
     }
@@ -286,7 +286,7 @@ pub enum TlsVersion {
     V1_3,
 }
 
-/// How clients say who they are.
+/// How clients log in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Authentication {
     /// Not at all: everyone on this machine is let in.
@@ -307,7 +307,7 @@ pub struct AtRest {
     pub key: Secret,
 }
 
-/// A server that keeps keys, which clients reach over TLS with certificates on both sides. Secrets are in files alone.
+/// A key server, which clients reach over TLS with certificates on both sides. Secrets are in files only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyServer {
     /// `host:port`.
@@ -316,7 +316,7 @@ pub struct KeyServer {
     pub key_id: String,
     /// The client's certificate, PEM.
     pub certificate: PathBuf,
-    /// Its private key, PEM; for its owner's eyes alone.
+    /// Its private key, PEM; readable only by its owner.
     pub key: PathBuf,
     /// The authority that signed the server's certificate, PEM.
     pub authority: PathBuf,
@@ -326,20 +326,20 @@ pub struct KeyServer {
 #[derive(Debug, Clone)]
 pub struct Columns {
     /// Share of the values, 0–1. Of 10 fields of a record, 0.2 encrypts `field0` and `field1`. Of SQL tables 0.2
-    /// encrypts identifiers, 0.5 prices, dates and quantities too, 1 everything. 0 wraps the session and encrypts
+    /// encrypts identifiers, 0.5 also prices, dates and quantities, 1 everything. 0 wraps the session and encrypts
     /// nothing.
     pub share: f64,
-    /// Columns of SQL tables or fields of records by name, in place of a share; empty where the share decides.
+    /// Columns of SQL tables or fields of records by name, in place of a share; empty if the share decides.
     pub names: Vec<String>,
-    /// Columns of the user's own tables; those of `share` and `names` are of Tithe's.
+    /// Columns of the user's own tables; `share` and `names` are for Tithe's.
     pub own: Vec<OwnColumn>,
     /// Fields of records by key are encrypted deterministically. In SQL tables the column decides.
     pub deterministic: bool,
     /// The cipher.
     pub cipher: ColumnCipher,
-    /// The key, 32 bytes; what needs another length derives it.
+    /// The key, 32 bytes; ciphers that need another length derive it.
     pub key: Secret,
-    /// Where the key is to be fetched from before anything is started.
+    /// Where to fetch the key from before anything is started.
     pub key_place: KeyPlace,
 }
 
@@ -358,12 +358,12 @@ impl Columns {
         }
     }
 
-    /// True where any value is encrypted; else sessions are wrapped alone.
+    /// True if any value is encrypted; otherwise sessions are only wrapped.
     pub fn encrypts(&self) -> bool {
         !self.own.is_empty() || !self.selection().is_none()
     }
 
-    /// The fields that are encrypted of records by key.
+    /// The encrypted fields of records by key.
     pub fn selection(&self) -> Selection {
         Selection { share: self.share, names: self.names.clone() }
     }
@@ -372,9 +372,9 @@ impl Columns {
 /// A cipher for values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnCipher {
-    /// AES-256-GCM; deterministic where it must be: AES-256-SIV.
+    /// AES-256-GCM; AES-256-SIV if it must be deterministic.
     Aes256Gcm,
-    /// SM4-128-GCM; deterministic where it must be: SM4 in SIV mode.
+    /// SM4-128-GCM; SM4 in SIV mode if it must be deterministic.
     Sm4Gcm,
 }
 
@@ -396,20 +396,20 @@ impl ColumnCipher {
     }
 }
 
-/// How another program reaches a server: where, as whom, and how protected.
+/// How another program connects to a server: address, account, protection.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Reach {
     /// Name or address.
     pub host: String,
     /// TCP port.
     pub port: u16,
-    /// Account; empty where the product has a nameless one.
+    /// Account; empty if the product has an unnamed one.
     pub user: String,
     /// Database; empty where there is none.
     pub database: String,
     /// Password: for files and the environment, never for arguments.
     pub password: Option<Secret>,
-    /// TLS; `None` means that nothing but plaintext is spoken.
+    /// TLS; `None` means plaintext only.
     pub tls: Option<ReachTls>,
 }
 

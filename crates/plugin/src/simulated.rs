@@ -1,10 +1,10 @@
-//! A database with a known cost per protection, on invented time.
+//! A database with a known cost per protection, on simulated time.
 //!
 //! With it the whole program runs without a server: plan, load, evidence, frames, statistics, report. Records are kept
-//! in memory and written to a file when told to settle, so that evidence about files is evidence about real files.
-//! Under a virtual [`Clock`](tithe_machine::clock::Clock) each operation advances the lane's time by an invented
-//! service time; under the real clock it takes no time of its own. Noise follows from the lane and its invented time
-//! alone, so the same plan gives the same run on every machine.
+//! in memory and written to a file on settling, so that evidence about files is evidence about real files. Under a
+//! virtual [`Clock`](tithe_machine::clock::Clock) each operation advances the lane's time by a simulated service time;
+//! under the real clock it takes no time of its own. Noise depends only on the lane and its simulated time, so the same
+//! plan gives the same run on every machine.
 //!
 //! Left out: durability, transactions, a wire, a server process.
 
@@ -37,7 +37,7 @@ use crate::{
 
 /// The simulated database, on one of two clocks, with a compiler, or restarted.
 ///
-/// Its settings, all numbers unless said otherwise:
+/// Its settings, all numbers unless noted otherwise:
 ///
 /// | setting | default | meaning |
 /// |---|---|---|
@@ -55,21 +55,21 @@ use crate::{
 /// next |
 /// | `luck_seed` | 1 | what start-to-start variation is drawn from, with the start's number |
 pub enum Simulation {
-    /// On invented time. Id `simulated`. The four faults strike measured operations only, those on invented time.
+    /// On simulated time. Id `simulated`. The four faults affect only measured operations, those on simulated time.
     Simulated,
-    /// On real time: an operation is a loop of known length on a real processor. Id `spinning`. Invented noise and
+    /// On real time: an operation is a loop of known length on a real processor. Id `spinning`. Simulated noise and
     /// faults do not apply.
     Spinning,
-    /// As the first, and compiling what it runs, so that load is offered after a start until it is steady. Id
+    /// As the first, and compiling its operations, so that load is offered after a start until it is steady. Id
     /// `compiling`.
     Compiling,
-    /// As the first, and restarted on its data where that is asked for. Id `lucky`.
+    /// As the first, and restarted on its data if requested. Id `lucky`.
     Lucky,
 }
 
 pub use Simulation::{Compiling, Lucky, Simulated, Spinning};
 
-/// What the database on invented time says of itself.
+/// The description of the database on simulated time.
 static SIMULATED: DatabaseEntry = DatabaseEntry {
     id: "simulated",
     title: "simulated database",
@@ -79,7 +79,7 @@ static SIMULATED: DatabaseEntry = DatabaseEntry {
     ..DatabaseEntry::BARE
 };
 
-/// What the database on real time says of itself.
+/// The description of the database on real time.
 static SPINNING: DatabaseEntry = DatabaseEntry {
     id: "spinning",
     title: "simulated database on real time",
@@ -88,11 +88,11 @@ static SPINNING: DatabaseEntry = DatabaseEntry {
     ..DatabaseEntry::BARE
 };
 
-/// What the database that compiles says of itself.
+/// The description of the database that compiles.
 static COMPILING: DatabaseEntry =
     DatabaseEntry { id: "compiling", title: "simulated database that compiles", compiles: true, ..SIMULATED };
 
-/// What the database that is restarted says of itself.
+/// The description of the database that is restarted.
 static LUCKY: DatabaseEntry =
     DatabaseEntry { id: "lucky", title: "simulated database that is started again", keeps_data: true, ..SIMULATED };
 
@@ -187,7 +187,7 @@ impl Product for Simulation {
 
 const VERSION: &str = "simulated 1";
 
-/// A command that fails and says why: launching is described as data and cannot fail itself.
+/// A command that fails with the reason: launching is described as data and cannot fail itself.
 fn refusal() -> Command {
     Command {
         program: PathBuf::from("/bin/sh"),
@@ -211,7 +211,7 @@ struct Model {
     slow_operations: u64,
     luck: f64,
     luck_seed: u64,
-    /// What the arm's protections multiply the service time with.
+    /// The factor of the arm's protections on the service time.
     cost: f64,
     /// `Some`: operations are logged, except this share of them.
     audit_lose: Option<f64>,

@@ -1,25 +1,25 @@
-//! SQL workloads: tables, statements and dialects, described so that one text serves every product.
+//! SQL workloads: tables, statements and dialects, described so that one text works for every product.
 //!
-//! A statement is written once with named parameters (`WHERE c_id = ?c_id`). The name says which column a parameter
-//! belongs to, and the list after `SELECT` says which columns come back; so a session that encrypts columns knows what
-//! it carries, and a workload need not know that it does. Left out: quoting (names are plain), and any SQL beyond what
-//! the workloads use.
+//! A statement is written once with named parameters (`WHERE c_id = ?c_id`). The name gives the column of a parameter,
+//! and the list after `SELECT` gives the returned columns. So a session that encrypts columns knows what it sends, and
+//! a workload need not know about encryption. Not covered: quoting (names are plain), and any SQL beyond that of the
+//! workloads.
 
-/// What a column holds.
+/// The type of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ColumnType {
     /// A whole number of 32 bits.
     Integer,
     /// A whole number of 64 bits.
     Long,
-    /// Text of at most so many bytes.
+    /// Text of at most this many bytes.
     Text(usize),
 }
 
-/// What a value reveals to its reader; sets of columns to protect are made from it.
+/// What a value reveals; sets of columns to protect are made from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sensitivity {
-    /// Which thing it is: an identifier, an order number.
+    /// An identity: an identifier, an order number.
     Identifier,
     /// A price, a balance, a date, a quantity.
     Figure,
@@ -32,11 +32,11 @@ pub enum Sensitivity {
 pub struct Column {
     /// Its name.
     pub name: &'static str,
-    /// What it holds.
+    /// Its type.
     pub kind: ColumnType,
-    /// What its values tell.
+    /// What its values reveal.
     pub holds: Sensitivity,
-    /// Set where statements compare the column for equality: columns of one domain may be compared with each other.
+    /// Set if statements compare the column for equality: columns of one domain may be compared with each other.
     pub domain: Option<&'static str>,
     /// True when it may be NULL.
     pub nullable: bool,
@@ -66,13 +66,13 @@ pub struct SqlTable {
     pub name: &'static str,
     /// Its columns, in order.
     pub columns: &'static [Column],
-    /// The primary key; empty where there is none.
+    /// The primary key; empty if there is none.
     pub key: &'static [&'static str],
     /// Columns of each further index.
     pub indexes: &'static [&'static [&'static str]],
 }
 
-/// How well transactions are kept apart.
+/// The isolation level of transactions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Isolation {
     /// What the product calls REPEATABLE READ.
@@ -86,12 +86,12 @@ pub enum Isolation {
 pub enum Compute {
     /// In the server: `SET w_ytd = w_ytd + ?`, `ORDER BY`, `sum`. The ordinary statements.
     Server,
-    /// In the client: fetch, compute, write back. Nothing is ordered, summed or compared in the server but for
-    /// equality, so that every column may be encrypted.
+    /// In the client: fetch, compute, write back. The server orders and sums nothing and compares only for equality, so
+    /// every column may be encrypted.
     Client,
 }
 
-/// Whose SQL a statement of the user's own is.
+/// The SQL of the user's own statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grammar {
     /// PostgreSQL's.
@@ -102,32 +102,33 @@ pub enum Grammar {
     Sqlite,
 }
 
-/// What of SQL differs between products.
+/// The differences of SQL between products.
 #[derive(Debug)]
 pub struct Dialect {
-    /// How its statements are read.
+    /// The grammar of its statements.
     pub grammar: Grammar,
     /// Type of a 32-bit number.
     pub integer: &'static str,
     /// Type of a 64-bit number.
     pub long: &'static str,
-    /// Type of text of at most so many bytes.
+    /// Type of text of at most this many bytes.
     pub text: fn(usize) -> String,
-    /// Type of at most so many bytes; must be possible in a key.
+    /// Type of at most this many bytes; must be allowed in a key.
     pub bytes: fn(usize) -> String,
-    /// What ends a `SELECT` that locks its rows until the transaction ends; empty where a transaction locks everything.
+    /// The end of a `SELECT` that locks its rows until the transaction ends; empty if a transaction locks everything.
     pub row_lock: &'static str,
-    /// What a session says once, so that its transactions are kept apart so well; empty where each says it by itself.
+    /// Statements that a session runs once to set this isolation level; empty if each transaction sets it.
     pub isolate: fn(Isolation) -> &'static [&'static str],
     /// The statements that begin a transaction.
     pub begin: fn(Isolation) -> &'static [&'static str],
-    /// How the statements of this product write parameter `number`, from 1 on.
+    /// The product's syntax for parameter `number`, from 1 on.
     pub placeholder: fn(usize) -> String,
-    /// True for the text of a server error that says: another transaction was in the way, try again.
+    /// True for the text of a server error that reports a conflict with another transaction, after which a retry is
+    /// right.
     pub is_conflict: fn(&str) -> bool,
 }
 
-/// The dialect of a session that names no other: no product's, for tests.
+/// The default dialect of a session: no product's, for tests.
 pub static STANDARD: Dialect = Dialect {
     grammar: Grammar::Sqlite,
     integer: "integer",
@@ -141,8 +142,8 @@ pub static STANDARD: Dialect = Dialect {
     is_conflict: |_| false,
 };
 
-/// The statement that makes `table`. `stored` gives the length in bytes of what is in a column whose values are
-/// not stored as they are (encrypted ones), `None` for the others.
+/// The statement that makes `table`. `stored` gives the length in bytes of the stored values of a column that are not
+/// stored unchanged (encrypted ones), `None` for the others.
 pub fn definition(table: &SqlTable, dialect: &Dialect, stored: &dyn Fn(&Column) -> Option<usize>) -> String {
     let column = |column: &Column| {
         let kind = match (stored(column), column.kind) {
@@ -176,7 +177,7 @@ pub fn insert(table: &SqlTable, rows: usize) -> String {
     format!("INSERT INTO {} ({}) VALUES {}", table.name, names.join(", "), vec![row; rows].join(", "))
 }
 
-/// A statement as a session prepares it, and the columns that its parameters and results belong to.
+/// A statement for a session to prepare, and the columns that its parameters and results belong to.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Described {
     /// The text, with `?` for each parameter.
@@ -190,7 +191,7 @@ pub struct Described {
 /// Reads a `template` over `tables`: `?name` is a parameter of the column `name`, `{lock}` the dialect's row lock.
 ///
 /// # Panics
-/// When a parameter names no column: templates are constants of the program.
+/// If a parameter names no column: templates are constants of the program.
 pub fn describe(template: &str, tables: &'static [SqlTable], dialect: &Dialect) -> Described {
     let find = |name: &str| tables.iter().flat_map(|table| table.columns).find(|column| column.name == name);
     let template = template.replace("{lock}", dialect.row_lock);

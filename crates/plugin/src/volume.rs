@@ -1,4 +1,4 @@
-//! A kind of volume: what lies under the data folder of a launched server.
+//! A kind of volume: the storage below the data folder of a launched server.
 
 use tithe_machine::{
     fault::Fault,
@@ -15,7 +15,7 @@ use crate::rotation::Rotator;
 
 /// A kind of volume.
 pub trait Volume: Sync + std::fmt::Debug {
-    /// What it consists of, one line each, from the image up to the folder. Pure.
+    /// Its parts, one line each, from the image up to the folder. Pure.
     fn layers(&self, spec: &VolumeSpec) -> Vec<String>;
 
     /// Makes it: from the empty image of `site` to a file system at its folder.
@@ -24,58 +24,57 @@ pub trait Volume: Sync + std::fmt::Debug {
     /// The first step that failed, in the words of its tool.
     fn set_up(&self, spec: &VolumeSpec, builder: &mut VolumeBuilder<'_>) -> Result<(), Fault>;
 
-    /// The name in `/proc/crypto` of what the kernel encrypts with: `xts(aes)`. `None` where the kernel encrypts
-    /// nothing.
+    /// The name in `/proc/crypto` of the kernel's cipher: `xts(aes)`. `None` if the kernel encrypts nothing.
     fn kernel_cipher(&self, spec: &VolumeSpec) -> Option<String>;
 
-    /// Looks whether what stands on the disk says that it is encrypted as asked for.
+    /// Checks whether the header on the disk shows the requested encryption.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If it cannot be read.
     fn header(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault>;
 
-    /// Looks whether a wrong key is refused, and whether the right one is not.
+    /// Checks that a wrong key is refused, and that the right one is not.
     ///
     /// # Errors
-    /// When it could not be tried.
+    /// If it could not be tried.
     fn wrong_key(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault>;
 
-    /// What encrypts the mounted volume with another key, by programs that `sidecar` runs.
+    /// Re-encrypts the mounted volume with another key, by programs that `sidecar` runs.
     ///
     /// # Errors
-    /// [`Fault::Refused`] where this kind cannot.
+    /// [`Fault::Refused`] if this kind cannot do it.
     fn rotator(&self, _layout: &Layout, _sidecar: Sidecar) -> Result<Box<dyn Rotator>, Fault> {
         Err(Fault::Refused("this kind of volume does not change its key while it is in use".to_owned()))
     }
 }
 
-/// The volume that an arm is to have.
+/// The requested volume of an arm.
 #[derive(Debug, Clone)]
 pub struct VolumeSpec {
     /// Its kind.
     pub kind: &'static dyn Volume,
-    /// The protection that asked for it; `None` for the plain volume of an arm that is compared with one that asked.
+    /// The protection that requested it; `None` for the plain volume of an arm that is compared with such an arm.
     pub chosen: Option<Chosen>,
     /// Size of the image, bytes.
     pub bytes: u64,
     /// The key of the volume, 32 bytes.
     pub key: Secret,
-    /// It is encrypted with another key, again and again, while it is measured.
+    /// It is re-encrypted repeatedly during measurement.
     pub rotates: bool,
 }
 
 impl VolumeSpec {
-    /// What `chosen` asks for: `bytes` under `key`.
+    /// The volume for `chosen`: `bytes` under `key`.
     pub fn of(kind: &'static dyn Volume, chosen: &Chosen, bytes: u64, key: &Secret) -> Self {
         Self { kind, chosen: Some(chosen.clone()), bytes, key: key.clone(), rotates: false }
     }
 
-    /// Option `name` of the protection that asked for it; empty where none did.
+    /// Option `name` of the protection that requested it; empty if none did.
     pub fn text(&self, name: &str) -> &str {
         self.chosen.as_ref().map_or("", |chosen| chosen.text(name))
     }
 
-    /// The same of an option that is on or off; off where no protection asked.
+    /// The same for an option that is on or off; off if no protection requested it.
     pub fn flag(&self, name: &str) -> bool {
         self.chosen.as_ref().is_some_and(|chosen| chosen.flag(name))
     }

@@ -1,12 +1,12 @@
-//! A byte stream to a server: TCP or a Unix socket, and TLS on top of it where asked for, for the wire clients of all
+//! A byte stream to a server: TCP or a Unix socket, and TLS on top of it if requested, for the wire clients of all
 //! databases.
 //!
-//! A request is assembled in [`Wire::output`] and sent by one system call; an answer is received by one
-//! system call where the kernel has all of it, and is parsed where it lies. The buffers are reused, so a
-//! plain connection allocates nothing per request. TLS is rustls, which allocates one buffer a record.
+//! A request is assembled in [`Wire::output`] and sent by one system call; an answer is received by one system call if
+//! the kernel has all of it, and is parsed in place. The buffers are reused, so a plain connection allocates nothing
+//! per request. TLS is rustls, which allocates one buffer per record.
 //!
-//! Left out: what the bytes mean, and every form of fallback. TLS starts only when the caller says so, and its failure
-//! is an error.
+//! Not included: the meaning of the bytes, and every form of fallback. TLS starts only on request of the caller, and
+//! its failure is an error.
 
 mod cursor;
 pub mod decimal;
@@ -39,24 +39,24 @@ pub use tls::{Identity, Trust, client_config};
 
 use crate::session::{TIMEOUT_S, timeout_s};
 
-/// How long to wait for a server that accepts no connection.
+/// Time limit for a server to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-/// How long a connection waits to be rid of a request.
+/// Time limit for sending a request.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(TIMEOUT_S as u64);
-/// How long a connection waits for the first answer to it, s.
+/// Time limit for the first answer on a connection, s.
 static FIRST_ANSWER_S: AtomicU16 = AtomicU16::new(TIMEOUT_S);
-/// Bytes asked of the kernel at once: a scan of a hundred records of 1 KB takes few calls.
+/// Bytes requested from the kernel at once: a scan of a hundred records of 1 KB takes few calls.
 const READ_SIZE: usize = 64 * 1024;
-/// The input buffer is made larger or moved together when less than this is free.
+/// The input buffer is enlarged or compacted if less than this is free.
 const LEAST_ROOM: usize = 16 * 1024;
 
-/// Has this program wait no longer than `seconds` for the first answer to a connection: for who is watching, and may
-/// have named a port where another protocol is spoken, or a server behind a network that swallows everything.
+/// Limits the wait for the first answer on a connection to `seconds`, for interactive use: the user may have named a
+/// port with another protocol, or a server behind a network that drops all packets.
 pub fn hasten(seconds: u16) {
     FIRST_ANSWER_S.store(seconds.clamp(1, TIMEOUT_S), Ordering::Relaxed);
 }
 
-/// How long a connection waits for the first answer to it.
+/// Time limit for the first answer on a connection.
 fn first_answer() -> Duration {
     Duration::from_secs(FIRST_ANSWER_S.load(Ordering::Relaxed).into())
 }
@@ -65,9 +65,9 @@ fn first_answer() -> Duration {
 pub struct Wire {
     socket: TcpStream,
     blocking: bool,
-    /// How long an answer is waited for when blocking.
+    /// Time limit for an answer when blocking.
     timeout: Duration,
-    /// The first answer is not understood yet, and is not waited for as long as others.
+    /// The first answer is not understood yet, and has a shorter time limit.
     hasty: bool,
     tls: Option<Box<Tls>>,
     input: Vec<u8>,
@@ -82,11 +82,11 @@ pub struct Wire {
 struct Tls {
     connection: ClientConnection,
     received: Box<[u8]>,
-    /// The server has said good-bye; what it said before may still be unread.
+    /// The server has closed TLS; data it sent before may still be unread.
     closed: bool,
 }
 
-/// Bytes on the wire so far: with TLS, what TLS made of them.
+/// Bytes on the wire so far: with TLS, the encrypted ones.
 #[derive(Debug, Clone, Copy, Default)]
 struct Traffic {
     sent: u64,
@@ -106,30 +106,30 @@ pub struct TlsFacts {
     pub handshake: String,
     /// Kind of the server's key: `ecdsa-p256`.
     pub key: String,
-    /// Certificates that the server has shown.
+    /// Certificates that the server presented.
     pub chain: usize,
 }
 
-/// True where `host` is the path of a Unix socket and not a name.
+/// True if `host` is the path of a Unix socket and not a name.
 pub fn is_socket(host: &str) -> bool {
     host.starts_with('/')
 }
 
-/// True for a `host` that is this machine by its name: a socket, `localhost`, an address of the loopback device.
+/// True for a `host` that names this machine: a socket, `localhost`, an address of the loopback device.
 pub fn is_this_machine(host: &str) -> bool {
     is_socket(host)
         || host.eq_ignore_ascii_case("localhost")
         || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
-/// A connection to the Unix socket at `path`. What is done with a connected socket is the same for all kinds: reading,
-/// writing and waiting, so it goes by the type of the most common one.
+/// A connection to the Unix socket at `path`. Reading, writing and waiting are the same for all kinds of connected
+/// sockets, so it has the type of the most common one.
 ///
 /// # Errors
-/// Of the machine: nothing listens there, or it is no socket.
+/// From the machine: nothing listens there, or it is no socket.
 pub fn connect_socket(path: &Path) -> std::io::Result<TcpStream> {
     let connected = UnixStream::connect(path).map(|stream| TcpStream::from(OwnedFd::from(stream)));
-    // The kernel says of any file that nobody listens there.
+    // The kernel reports for any file that nothing listens there.
     let is_socket = || fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
     connected.map_err(|error| match error.kind() {
         ErrorKind::ConnectionRefused if !is_socket() => std::io::Error::other("it is no socket"),
@@ -140,10 +140,10 @@ pub fn connect_socket(path: &Path) -> std::io::Result<TcpStream> {
 
 impl Wire {
     /// Opens a connection to the Unix socket `host`, or by TCP to that host without delay of small packets. It blocks
-    /// until [`Wire::set_blocking`] says otherwise.
+    /// unless [`Wire::set_blocking`] changes that.
     ///
     /// # Errors
-    /// [`Fault::Connection`] when no address of `host` accepts within ten seconds.
+    /// [`Fault::Connection`] if no address of `host` accepts within ten seconds.
     pub fn connect(host: &str, port: u16) -> Result<Self, Fault> {
         let begun = Moment::now();
         let wire = Self::reach(host, port)?;
@@ -195,7 +195,7 @@ impl Wire {
     /// handshakes need no event loop.
     ///
     /// # Errors
-    /// When the machine refuses.
+    /// If the machine refuses.
     pub fn set_blocking(&mut self, blocking: bool) -> Result<(), Fault> {
         self.socket.set_nonblocking(!blocking)?;
         self.blocking = blocking;
@@ -205,9 +205,9 @@ impl Wire {
     /// Speaks TLS from here on. Call it on a blocking connection, with nothing unread and nothing unsent.
     ///
     /// # Errors
-    /// [`Fault::Protocol`] when the server has already sent bytes that belong before the handshake: an attacker
-    /// in the middle could have put them there (CVE-2021-23222). [`Fault::Refused`] when either side rejects
-    /// the other's certificate or version.
+    /// [`Fault::Protocol`] if the server has already sent bytes before the handshake: an attacker in the middle could
+    /// have inserted them (CVE-2021-23222). [`Fault::Refused`] if either side rejects the other's certificate or
+    /// version.
     pub fn start_tls(&mut self, config: Arc<ClientConfig>, host: &str) -> Result<(), Fault> {
         if !self.unread().is_empty() {
             return Err(Fault::Protocol("the server sent bytes in the clear after agreeing to TLS".to_owned()));
@@ -216,7 +216,7 @@ impl Wire {
         let name = ServerName::try_from(host.to_owned())
             .map_err(|_| Fault::Refused(format!("`{host}` is not a name for a certificate")))?;
         let mut connection = ClientConnection::new(config, name).map_err(tls_fault)?;
-        // The caller's message is bounded already; a limit here would cut it.
+        // The caller's message is already bounded; a limit here would truncate it.
         connection.set_buffer_limit(None);
         self.tls = Some(Box::new(Tls { connection, received: vec![0; READ_SIZE].into_boxed_slice(), closed: false }));
         self.flush()?;
@@ -228,7 +228,7 @@ impl Wire {
         Ok(())
     }
 
-    /// The certificate that the server has shown, DER; `None` without TLS.
+    /// The certificate that the server presented, DER; `None` without TLS.
     pub fn server_certificate(&self) -> Option<&[u8]> {
         self.tls.as_ref()?.connection.peer_certificates()?.first().map(AsRef::as_ref)
     }
@@ -249,17 +249,17 @@ impl Wire {
         })
     }
 
-    /// Where the next request is assembled; [`Wire::flush`] sends it.
+    /// The buffer for the next request; [`Wire::flush`] sends it.
     pub fn output(&mut self) -> &mut Vec<u8> {
         &mut self.output
     }
 
-    /// Sends what is in [`Wire::output`]: all of it when blocking, else as much as the kernel takes now.
+    /// Sends the content of [`Wire::output`]: all of it when blocking, else as much as the kernel accepts now.
     ///
     /// # Errors
     /// A broken connection.
     pub fn flush(&mut self) -> Result<(), Fault> {
-        // A peer that goes on talking has understood the message.
+        // A server that continues to send has understood the message.
         if self.hasty && self.traffic.received > 0 {
             self.hasty = false;
             self.socket.set_read_timeout(Some(self.timeout))?;
@@ -297,7 +297,7 @@ impl Wire {
         Ok(())
     }
 
-    /// True when part of a request waits for the socket to take more: call [`Wire::flush`] again then.
+    /// True if part of a request waits for the socket to accept more: call [`Wire::flush`] again then.
     pub fn wants_write(&self) -> bool {
         match &self.tls {
             None => !self.output.is_empty(),
@@ -319,17 +319,17 @@ impl Wire {
         }
     }
 
-    /// Receives more. False when nothing is there yet, which a blocking connection never says.
+    /// Receives more. False if nothing has arrived yet, which a blocking connection never returns.
     ///
     /// # Errors
-    /// A broken or closed connection; a blocking connection that heard nothing for 60 seconds.
+    /// A broken or closed connection; a blocking connection that received nothing for 60 seconds.
     pub fn fill(&mut self) -> Result<bool, Fault> {
         let before = self.read_to - self.read_from;
         loop {
             if !self.receive()? {
                 return Ok(false);
             }
-            // A TLS record may come in parts, or hold no data for us: only plain bytes count.
+            // A TLS record may come in parts, or contain no data for us: only plain bytes count.
             if self.read_to - self.read_from > before {
                 return Ok(true);
             }
@@ -339,7 +339,7 @@ impl Wire {
         }
     }
 
-    /// One read of the socket. False when nothing is there yet.
+    /// One read of the socket. False if nothing has arrived yet.
     fn receive(&mut self) -> Result<bool, Fault> {
         self.make_room(LEAST_ROOM);
         let target = match &mut self.tls {
@@ -364,8 +364,8 @@ impl Wire {
         Ok(true)
     }
 
-    /// Decrypts the first `count` received bytes into the input. All of it, so that no plain byte hides in
-    /// rustls while `epoll` waits for a socket that has nothing more to say.
+    /// Decrypts the first `count` received bytes into the input: all of them, so that no plain byte stays in rustls
+    /// while `epoll` waits for a socket that receives nothing more.
     fn decrypt(&mut self, count: usize) -> Result<(), Fault> {
         let Some(mut tls) = self.tls.take() else { return Ok(()) };
         let result = self.decrypt_with(&mut tls, count);
@@ -376,14 +376,14 @@ impl Wire {
     fn decrypt_with(&mut self, tls: &mut Tls, count: usize) -> Result<(), Fault> {
         let mut rest = &tls.received[..count];
         while !rest.is_empty() {
-            // What follows the end that the other side has declared is nobody's, and is not taken.
+            // Bytes after the other side's close are not read.
             if tls.connection.read_tls(&mut rest)? == 0 {
                 break;
             }
             let state = match tls.connection.process_new_packets() {
                 Ok(state) => state,
                 Err(error) => {
-                    // Tell the server why, as far as the socket takes it: the connection is lost either way.
+                    // Send the reason to the server, if the socket accepts it: the connection is lost either way.
                     let mut counted = Counted { socket: &self.socket, sent: &mut self.traffic.sent };
                     let _ = tls.connection.write_tls(&mut counted);
                     return Err(tls_fault(error));
@@ -414,7 +414,7 @@ impl Wire {
         }
     }
 
-    /// `Ok` when a connection that does not block has to wait; else what `error` means.
+    /// `Ok` if a non-blocking connection has to wait; else the fault for `error`.
     fn unless_would_block(&self, error: std::io::Error) -> Result<(), Fault> {
         match error.kind() {
             ErrorKind::WouldBlock | ErrorKind::TimedOut if self.blocking => {
@@ -433,8 +433,8 @@ impl Wire {
 }
 
 impl Drop for Wire {
-    /// Ends TLS as the protocol asks (RFC 8446, section 6.1), as far as the socket takes it: without the good-bye a
-    /// server may take the connection for one that was cut off, and its session for one that must not be resumed.
+    /// Closes TLS as the protocol requires (RFC 8446, section 6.1), if the socket accepts it: without the close message
+    /// a server may treat the connection as cut off, and forbid resuming its session.
     fn drop(&mut self) {
         if let Some(tls) = self.tls.as_mut().filter(|tls| !tls.connection.is_handshaking()) {
             tls.connection.send_close_notify();
@@ -479,9 +479,9 @@ fn closed() -> Fault {
     Fault::Connection("the server closed the connection".to_owned())
 }
 
-/// A failure of TLS as a fault, with what to do about a certificate: a rejected certificate or an alert of the server
-/// is a refusal. With TLS 1.3 a server rejects a client certificate only after the client's handshake is over, so
-/// alerts count at any time.
+/// A TLS failure as a fault, with a remedy for a certificate: a rejected certificate or an alert of the server is a
+/// refusal. With TLS 1.3 a server rejects a client certificate only after the client's handshake is over, so alerts
+/// count at any time.
 pub fn tls_fault(error: rustls::Error) -> Fault {
     match error {
         rustls::Error::AlertReceived(rustls::AlertDescription::ProtocolVersion) => {

@@ -1,4 +1,4 @@
-//! What the load is, and who offers it. A workload knows no protection.
+//! The load, and what offers it. A workload knows no protection.
 
 use std::sync::{Arc, atomic::AtomicU64};
 
@@ -14,15 +14,15 @@ use crate::{
     sql::{Compute, Grammar, SqlTable},
 };
 
-/// What the load is, for any program that offers it. One file below `workloads/`, one line in its list.
+/// A load, for any program that offers it. One file below `workloads/`, one line in its list.
 pub trait Workload: Send + Sync {
-    /// Who offers the load.
+    /// What offers the load.
     fn offered_by(&self) -> Load<'_>;
 
     /// The operations that it records, in the order of the report: `READ`, `UPDATE`, ….
     fn operations(&self) -> Vec<&str>;
 
-    /// Where operations are statements, or transactions of them: the text of each, in the order of
+    /// If operations are statements, or transactions of them: the text of each, in the order of
     /// [`Workload::operations`].
     fn texts(&self) -> Vec<&str> {
         Vec::new()
@@ -33,7 +33,7 @@ pub trait Workload: Send + Sync {
         !self.tables().is_empty()
     }
 
-    /// Why it cannot run on servers of `database`; `running` ones are those that Tithe did not start.
+    /// Why it cannot run on servers of `database`; `running` means that Tithe did not start them.
     fn refuses(&self, _database: &DatabaseEntry, _running: bool) -> Option<String> {
         None
     }
@@ -46,7 +46,7 @@ pub trait Workload: Send + Sync {
         false
     }
 
-    /// The table that it works on; for a workload on SQL tables, a table beside them where evidence writes its
+    /// The table that it works on; for a workload on SQL tables, a separate table to which evidence writes its
     /// canaries.
     fn table(&self) -> Table;
 
@@ -55,24 +55,24 @@ pub trait Workload: Send + Sync {
         &[]
     }
 
-    /// What brings data of the user's own into launched servers before clients load anything; `None` where clients load
-    /// all there is.
+    /// Restores the user's own data into launched servers before clients load anything; `None` if clients load all
+    /// data.
     fn restore(&self) -> Option<&dyn Restore> {
         None
     }
 
-    /// What it asks of tables that neither Tithe nor [`Workload::restore`] brings, where `placeholder` writes
-    /// parameters; `None` where it asks nothing of such.
+    /// Its requests for tables that neither Tithe nor [`Workload::restore`] creates, with parameters written by
+    /// `placeholder`; `None` if it uses no such tables.
     fn own_tables(&self, _placeholder: fn(usize) -> String) -> Option<Asked> {
         None
     }
 
-    /// What it is learned by from a running server; `None` where it says by itself what the load is.
+    /// How it learns its load from a running server; `None` if its load is fixed.
     fn learns(&self) -> Option<&dyn Learns> {
         None
     }
 
-    /// Its statements, where they are the user's own.
+    /// Its statements, if they are the user's own.
     fn statements(&self) -> Vec<FileStatement> {
         Vec::new()
     }
@@ -82,26 +82,26 @@ pub trait Workload: Send + Sync {
         Compute::Server
     }
 
-    /// What completes `table` on products that write as `grammar`: what follows its definition, and statements once it
-    /// is there, where `{mark}` is what tells Tithe's own.
+    /// Completes `table` on products with this `grammar`: text after its definition, and statements after its creation,
+    /// in which `{mark}` marks Tithe's own objects.
     fn completes(&self, _table: &SqlTable, _grammar: Grammar) -> (String, Vec<String>) {
         (String::new(), Vec::new())
     }
 
-    /// Operations that one request of its clients stands for: the rows of a batch, where an operation is a row.
+    /// Operations in one request of its clients: the rows of a batch, if an operation is a row.
     fn operations_per_request(&self) -> u64 {
         1
     }
 
-    /// Rows that loading writes, where the experiment asks for `records`.
+    /// Rows that loading writes if the experiment sets `records`.
     fn rows(&self, records: u64) -> u64 {
         records
     }
 
-    /// Properties worth a line in the report (`requestdistribution = zipfian`, `values = incompressible`).
+    /// Properties to show in the report (`requestdistribution = zipfian`, `values = incompressible`).
     fn describe(&self) -> Vec<(String, String)>;
 
-    /// Properties that have no effect here, each with the reason; [`Workload::describe`] says them too.
+    /// Properties that have no effect here, each with the reason; [`Workload::describe`] includes them too.
     fn ignored(&self) -> Vec<(String, &'static str)> {
         Vec::new()
     }
@@ -118,13 +118,13 @@ pub struct FileStatement {
     pub column: usize,
     /// Its text, with `:name` for each variable.
     pub text: String,
-    /// The values of variables travel within its text.
+    /// The values of variables are sent within its text.
     pub as_text: bool,
     /// It is part of a pipeline, which has one answer.
     pub in_pipeline: bool,
 }
 
-/// Who offers the load of a workload.
+/// What offers the load of a workload.
 #[derive(Clone, Copy)]
 pub enum Load<'a> {
     /// Tithe's own clients.
@@ -134,7 +134,7 @@ pub enum Load<'a> {
 }
 
 impl<'a> Load<'a> {
-    /// Tithe's own clients, where they offer it.
+    /// Tithe's own clients, if they offer it.
     pub fn clients(self) -> Option<&'a dyn Clients> {
         match self {
             Self::Clients(clients) => Some(clients),
@@ -142,7 +142,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// The other program, where one offers it.
+    /// The other program, if one offers it.
     pub fn program(self) -> Option<&'a dyn Program> {
         match self {
             Self::Clients(_) => None,
@@ -151,7 +151,7 @@ impl<'a> Load<'a> {
     }
 }
 
-/// Clients of Tithe's own: what they load, how they work on it, and what must hold of it.
+/// Tithe's own clients: the data they load, their operations, and the rules for their data.
 pub trait Clients: Send + Sync {
     /// Loads part `partition` of `of` through `session`; adds each record to `done`.
     ///
@@ -159,8 +159,8 @@ pub trait Clients: Send + Sync {
     /// The first fault.
     fn load(&self, session: &mut Session, partition: u64, of: u64, done: &AtomicU64) -> Result<(), Fault>;
 
-    /// Looks whether all data are as the workload's rules say, through a client's session; `fresh` says that nothing
-    /// was done since loading. Returns what holds, in one sentence; `None` where there are no such rules.
+    /// Checks all data against the workload's rules, through a client's session; `fresh` means that nothing was done
+    /// since loading. Returns what holds, in one sentence; `None` if there are no such rules.
     ///
     /// # Errors
     /// [`Fault::Wrong`] with every rule that is broken; the session's fault.
@@ -168,8 +168,8 @@ pub trait Clients: Send + Sync {
         Ok(None)
     }
 
-    /// What the first transactions that `seed` draws answer through `session`, statement by statement; each is rolled
-    /// back. `None` where answers are checked otherwise, or cannot be compared.
+    /// The answers to the first transactions drawn from `seed`, through `session`, statement by statement; each is
+    /// rolled back. `None` if answers are checked differently, or cannot be compared.
     ///
     /// # Errors
     /// A broken connection.
@@ -184,12 +184,12 @@ pub trait Clients: Send + Sync {
     fn client(&self, state: &Arc<dyn ArmState>) -> Box<dyn Client>;
 }
 
-/// What a statement answered.
+/// The answer of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answered {
     /// The statement, by its number in [`Workload::operations`].
     pub operation: usize,
-    /// A number that equal rows share, in whatever order they come.
+    /// A number that is equal for equal rows in any order.
     pub digest: u64,
     /// The beginning of the answer.
     pub words: String,
@@ -202,22 +202,21 @@ pub trait ArmState: Send + Sync + std::any::Any {
     /// For the workload to get its own type back.
     fn as_any(&self) -> &(dyn std::any::Any + Send + Sync);
 
-    /// What it has come to while no client is at work, in numbers of the workload's own; none where there is nothing to
-    /// know.
+    /// Its present values while no client is at work, as numbers of the workload's own; none if there are none.
     fn reached(&self) -> Vec<i64> {
         Vec::new()
     }
 
-    /// Goes on where another of the same workload, in another process and on the same data, has
-    /// [`reached`](ArmState::reached) to.
+    /// Continues from the values that another state of the same workload, in another process and on the same data, has
+    /// [`reached`](ArmState::reached).
     fn go_on(&self, _reached: &[i64]) {}
 
-    /// Says that further states work on the same data at the same time, of which each has a `part` of its own out of
-    /// `of`: what this one adds to the data is then never what another one adds. Before anything is added.
+    /// Divides the data among several states that work at the same time: this one is `part` out of `of`, so that no two
+    /// add the same data. Called before anything is added.
     fn divide(&self, _part: u64, _of: u64) {}
 }
 
-/// That of clients that share nothing but the arm's data.
+/// The state of clients that share nothing but the arm's data.
 pub struct NoState;
 
 impl ArmState for NoState {
@@ -226,15 +225,15 @@ impl ArmState for NoState {
     }
 }
 
-/// One client: makes operations and carries them through a session.
+/// One client: makes operations and runs them through a session.
 ///
 /// The load loop calls `seed` at the start of a slot, then for each operation `prepare` (before the clock),
 /// `submit` (after it) and `advance` until the operation is done.
 pub trait Client: Send {
-    /// Says which of all clients this is, from 0 on, before the first `seed`.
+    /// Sets the client's number among all clients, from 0 on, before the first `seed`.
     fn set_number(&mut self, _number: u64) {}
 
-    /// Says where to compute with values, in place of what the workload says, before the first `submit`.
+    /// Sets where to compute with values, overriding the workload, before the first `submit`.
     fn compute_in(&mut self, _compute: Compute) {}
 
     /// Prepares `session` for all operations, before anything is measured.
@@ -245,10 +244,10 @@ pub trait Client: Send {
         Ok(())
     }
 
-    /// Starts the stream of operations again: every arm of a block gets the same seed, and so the same operations.
+    /// Restarts the stream of operations: every arm of a block gets the same seed, and so the same operations.
     fn seed(&mut self, seed: u64);
 
-    /// Called before each slot, before anything of it is measured: puts back what earlier slots have added.
+    /// Called before each slot, outside the measured time: undoes additions of earlier slots.
     ///
     /// # Errors
     /// The session's fault.
@@ -256,12 +255,12 @@ pub trait Client: Send {
         Ok(())
     }
 
-    /// True when it pauses between operations of a closed loop.
+    /// True if it pauses between operations of a closed loop.
     fn pauses(&self) -> bool {
         false
     }
 
-    /// How long it pauses before the operation that [`Client::prepare`] has made, ns.
+    /// How long it pauses before the operation that [`Client::prepare`] made, ns.
     fn pause_ns(&self) -> u64 {
         0
     }
@@ -275,18 +274,18 @@ pub trait Client: Send {
     /// A broken connection.
     fn submit(&mut self, session: &mut Session) -> Result<(), Fault>;
 
-    /// Takes what has arrived, checks it, sends a further request where the operation has one.
+    /// Reads the available part of the answer, checks it, and sends the operation's next request, if any.
     ///
     /// # Errors
     /// [`Fault::Server`] counts as a failed operation, [`Fault::Wrong`] invalidates the frame, anything else ends it.
     fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault>;
 
-    /// Statements sent so far; 0 of a client on records by key.
+    /// Statements sent so far; 0 for a client on records by key.
     fn statements(&self) -> u64 {
         0
     }
 
-    /// The number of the operation in [`Workload::operations`] under which the whole is recorded.
+    /// The number in [`Workload::operations`] under which the whole operation is recorded.
     fn operation(&self) -> usize;
 }
 

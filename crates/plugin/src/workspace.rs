@@ -1,4 +1,4 @@
-//! Where a program works on one server: its folders, its files, and how it is run there.
+//! The folders and files of a program that works on one server, and how it runs there.
 
 use std::{
     fs,
@@ -25,16 +25,16 @@ use crate::{
     workload::Workload,
 };
 
-/// How much longer than asked for a slice may take, with starting, connecting and printing.
+/// How much longer than requested a slice may take, with starting, connecting and printing.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How long loading may take.
+/// Time limit of loading.
 const LOADING: Duration = Duration::from_secs(24 * 3600);
 
-/// What the program printed, of all slices, for the run folder.
+/// The program's output of all slices, for the run folder.
 const LOG: &str = "program.log";
 
-/// What the present slice prints.
+/// The output of the current slice.
 const PRINTED: &str = "printed";
 
 /// One program on one server.
@@ -50,19 +50,18 @@ pub struct Workspace {
 /// One slice that ran to its end.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Slice {
-    /// What the program says.
+    /// The program's report.
     pub reported: ProgramReport,
-    /// Its processor time, as the kernel accounts it.
+    /// Its processor time, from the kernel.
     pub cpu_times: CpuTimes,
 }
 
 impl Workspace {
-    /// Makes room for `program` on `server`, in folders called `name`: one beside the run's certificates, so that files
-    /// of the program do not lie on the volume that is measured, and one beside the server's data, for a program that
-    /// asks for it.
+    /// Makes folders called `name` for `program` on `server`: one next to the run's certificates, so that files of the
+    /// program are not on the measured volume, and one next to the server's data, for a program that needs it.
     ///
     /// # Errors
-    /// A program that is not there; folders or files that cannot be made.
+    /// A missing program; folders or files that cannot be made.
     pub fn new(
         program: &dyn Program,
         database: &dyn Database,
@@ -75,8 +74,8 @@ impl Workspace {
         Ok(workspace)
     }
 
-    /// The same for what restores data of the user's own, which are put beside it, where the servers' account can read
-    /// them.
+    /// The same for a program that restores the user's own data. The data are copied next to it, where the servers'
+    /// account can read them.
     ///
     /// # Errors
     /// As [`Workspace::new`]; data that cannot be copied.
@@ -132,7 +131,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Where everything that the program prints is kept.
+    /// The file with all output of the program.
     pub fn log(&self) -> PathBuf {
         self.folder.join(LOG)
     }
@@ -140,7 +139,7 @@ impl Workspace {
     /// Removes its folders.
     pub fn clear(&self) {
         for folder in [&self.folder, &self.data] {
-            // What is left goes with the sandbox.
+            // The sandbox removes the rest.
             let _ = fs::remove_dir_all(folder);
         }
     }
@@ -148,11 +147,11 @@ impl Workspace {
     /// Removes its copy of the user's own data, which may be large.
     pub fn clear_data(&self) {
         let place = self.folder.join(PLACE);
-        // What is left goes with the sandbox.
+        // The sandbox removes the rest.
         let _ = if place.is_dir() { fs::remove_dir_all(&place) } else { fs::remove_file(&place) };
     }
 
-    /// Has the program load its data. Ends early, as if it were done, when `cancelled`.
+    /// Makes the program load its data. Returns early, as if it were done, if `cancelled`.
     ///
     /// # Errors
     /// The server's refusal; a program that fails, with its last words.
@@ -179,7 +178,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Has the user's own data restored. Ends early, as if it were done, when `cancelled`.
+    /// Restores the user's own data. Returns early, as if it were done, if `cancelled`.
     ///
     /// # Errors
     /// A program that fails, with its last words.
@@ -192,7 +191,7 @@ impl Workspace {
         Ok(())
     }
 
-    /// Runs one slice; `None` when `cancelled` ended it.
+    /// Runs one slice; `None` if `cancelled` ended it.
     ///
     /// # Errors
     /// A program that fails, with its last words; output that cannot be read.
@@ -213,7 +212,7 @@ impl Workspace {
         }
     }
 
-    /// Runs `command` to its end; what it printed and used.
+    /// Runs `command` to its end; returns its output and processor time.
     fn carry_out(
         &self,
         command: &Command,
@@ -240,7 +239,7 @@ impl Workspace {
     }
 }
 
-/// What servers of `database` speak.
+/// The protocol of `database`'s servers.
 fn protocol_of(database: &dyn Database) -> Result<WireProtocol, Fault> {
     let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
     database.entry().wire_protocol.ok_or_else(unknown)

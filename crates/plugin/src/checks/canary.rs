@@ -1,8 +1,8 @@
 //! Canaries: values that occur nowhere else, so that finding one proves where data went.
 //!
 //! A canary is drawn from 64 printable characters, so it has six random bits in eight: no dictionary compression
-//! shortens it, and no quoting changes it. A product that packs those six bits (an entropy coder) hides it; then the
-//! positive control of the check fails, and the finding is "cannot tell".
+//! shortens it, and no quoting changes it. An entropy coder, which packs those six bits, hides it; then the positive
+//! control of the check fails, and the finding is "cannot tell".
 
 use ring::digest::{Context, SHA256};
 use tithe_machine::fault::Fault;
@@ -13,25 +13,25 @@ use crate::{
     setup::Selection,
 };
 
-/// What the key of every canary record starts with. No key of a workload can begin with a character that sorts as low,
-/// whatever its `keyprefix`, so that no scan of the workload meets a canary.
+/// The prefix of every canary record's key. No key of a workload can begin with such a low character, whatever its
+/// `keyprefix`, so no scan of the workload returns a canary.
 pub const KEY_PREFIX: &str = "!canary";
 
 /// Length of a token, bytes: 144 random bits.
 pub const TOKEN_BYTES: usize = 24;
 
-/// Length of a canary field, bytes: what YCSB's fields have, so that the rows look like the workload's.
+/// Length of a canary field, bytes: the same as YCSB's fields, so that the rows look like the workload's.
 const FIELD_BYTES: usize = 100;
 
-/// Records of one look: the first is updated in one field, the second in all.
+/// Records of one check: the first is updated in one field, the second in all.
 const RECORDS: usize = 2;
 
-/// Which canaries must not be seen.
+/// Which canaries must not be readable.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Targets {
     /// Keys and every field value: encryption of files, of volumes, of the wire.
     Everything,
-    /// The values of these fields; keys and other fields may be seen.
+    /// The values of these fields; keys and other fields may be readable.
     Fields(Selection),
 }
 
@@ -45,7 +45,7 @@ impl Targets {
     }
 }
 
-/// The canaries of one look.
+/// The canaries of one check.
 pub struct Canaries {
     table: Table,
     records: Vec<Record>,
@@ -59,7 +59,7 @@ struct Record {
 }
 
 impl Canaries {
-    /// Canaries for one look of `check` at the arm of `context`. They follow from the context's nonce, the arm and the
+    /// Canaries for one run of `check` on the arm of `context`. They follow from the context's nonce, the arm and the
     /// check alone, and differ between any two of them.
     pub fn new(context: &CheckContext<'_>, check: &str) -> Self {
         let mut source = Source::new(context, check);
@@ -81,10 +81,10 @@ impl Canaries {
         Ok(())
     }
 
-    /// Reads every record back, so that a canary that is not seen is known to have been written.
+    /// Reads every record back, to prove that a canary that is not found was written.
     ///
     /// # Errors
-    /// [`Fault::Wrong`] when a record is not as it was written; the session's own fault.
+    /// [`Fault::Wrong`] if a record is not as it was written; the session's own fault.
     pub fn read_back(&self, session: &mut dyn KeyValueSession) -> Result<(), Fault> {
         for record in &self.records {
             if read(session, &record.key)? != record.last() {
@@ -105,8 +105,8 @@ impl Canaries {
         Ok(())
     }
 
-    /// The value of the first field that was replaced, and that which went with its record; each with what took it
-    /// away. A table has fields.
+    /// The old value of the replaced field, and a value of the removed record; each with the operation that removed it.
+    /// A table has fields.
     pub fn replaced_and_removed(&self) -> Vec<(String, &'static str)> {
         let text = |value: &[u8]| String::from_utf8_lossy(value).into_owned();
         let first = self.records.first();
@@ -117,7 +117,7 @@ impl Canaries {
         replaced.into_iter().chain(removed).collect()
     }
 
-    /// The tokens that must not be seen where `targets` are protected.
+    /// The tokens that must not be readable if `targets` are protected.
     pub fn tokens(&self, targets: &Targets) -> Vec<&[u8]> {
         let (keys, fields) = match targets {
             Targets::Everything => (true, (0..self.table.fields).collect()),
@@ -159,7 +159,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The stream of one look of `check` at the arm of `context`.
+    /// The stream for one run of `check` on the arm of `context`.
     pub fn new(context: &CheckContext<'_>, check: &str) -> Self {
         let mut digest = Context::new(&SHA256);
         digest.update(b"tithe canary");
@@ -208,7 +208,7 @@ impl Rows for Collected {
 /// All fields of the record `key`.
 ///
 /// # Errors
-/// [`Fault::Wrong`] when there is not exactly one such record; the session's own fault.
+/// [`Fault::Wrong`] if there is not exactly one such record; the session's own fault.
 pub fn read(session: &mut dyn KeyValueSession, key: &[u8]) -> Result<Vec<Option<Vec<u8>>>, Fault> {
     let mut collected = Collected::default();
     session.call(&Request::Read { key, fields: Fields::All }, &mut collected)?;

@@ -1,4 +1,4 @@
-//! Does the server hold ciphertext where columns are encrypted, and only there?
+//! Does the server store ciphertext in encrypted columns, and only there?
 
 use std::collections::HashSet;
 
@@ -12,12 +12,12 @@ use crate::{
     setup::{Columns, Selection},
 };
 
-/// Writes the same value, made of equal 16-byte blocks, into every field of two records, and reads it back once as
-/// the clients do and once without their encryption: what the server holds must differ from the value, from each
-/// other, and must repeat no block of 16 bytes. Id `ciphertext-seen`.
+/// Writes the same value, made of equal 16-byte blocks, into every field of two records. Reads it back once as the
+/// clients do and once without their encryption. The stored values must differ from the value and from each other, and
+/// must repeat no block of 16 bytes. Id `ciphertext-seen`.
 ///
-/// Repeated blocks give away AES-ECB and any other deterministic encryption, which a search for canaries passes. Where
-/// deterministic encryption was asked for, the same field of two records must be alike instead, and nothing else.
+/// Repeated blocks reveal AES-ECB and any other deterministic encryption, which passes a search for canaries. If
+/// deterministic encryption was requested, the same field of two records must be equal instead, and nothing else.
 pub struct CiphertextSeen {
     selection: Selection,
     deterministic: bool,
@@ -128,14 +128,14 @@ fn write_everywhere(
     Ok(key)
 }
 
-/// Reads a record with a key that is not the arm's, which must be refused, and with the arm's own, which must work.
-/// On the plain arm it is read without any key. Id `wrong-column-key`.
+/// Reads a record with a key that is not the arm's, which must be refused, and with the arm's own, which must work. On
+/// the plain arm it is read without any key. Id `wrong-column-key`.
 pub struct WrongColumnKey {
     selection: Selection,
 }
 
 impl WrongColumnKey {
-    /// A check where the fields in `selection` are encrypted.
+    /// A check of the encrypted fields in `selection`.
     pub fn new(selection: Selection) -> Self {
         Self { selection }
     }
@@ -175,8 +175,8 @@ impl Check for WrongColumnKey {
     }
 }
 
-/// For a share of 0, which prices the wrapping alone: what is written through the wrapped session is in the server
-/// as it was sent. Id `wrapper-idle`.
+/// For a share of 0, which measures the cost of the wrapper alone: the server stores what the wrapped session sent,
+/// unchanged. Id `wrapper-idle`.
 pub struct WrapperIdle;
 
 impl Check for WrapperIdle {

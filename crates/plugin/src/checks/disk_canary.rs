@@ -10,12 +10,12 @@ use crate::{
     evidence::{Check, CheckContext, CheckEntry},
 };
 
-/// Writes canaries through the measured path, settles, and looks for them in the files of `places`.
+/// Writes canaries through the measured path, settles, and searches for them in the files of `places`.
 ///
-/// Its id is `disk-canary`, or `journal-canary` where the journal is the only place: one arm can have both. With
-/// [`DiskCanary::removed`] it is `removed-canary`. On the
-/// plain arm the canaries must be seen in the data files (where these are among the places), else the finding is
-/// "cannot tell". A journal that settling empties belongs into the same check as the data.
+/// Its id is `disk-canary`, or `journal-canary` if the journal is the only place: one arm can have both. With
+/// [`DiskCanary::removed`] it is `removed-canary`. On the plain arm the canaries must be found in the data files (if
+/// these are among the places), else the finding is "cannot tell". If settling empties a journal, check it together
+/// with the data.
 pub struct DiskCanary {
     places: Places,
     targets: Targets,
@@ -29,7 +29,7 @@ impl DiskCanary {
         Self { places, targets, removed: false }
     }
 
-    /// A check of `places` for everything of rows that were changed and removed.
+    /// A check of `places` for any data of rows that were changed and removed.
     pub fn removed(places: Places) -> Self {
         Self { places, targets: Targets::Everything, removed: true }
     }
@@ -80,7 +80,7 @@ impl Check for DiskCanary {
             canaries.remove(session.as_mut())?;
         }
         drop(session);
-        // Settling may rewrite a table, which removes on any arm what removed rows left behind.
+        // Settling may rewrite a table, which on any arm deletes the remains of removed rows.
         if !self.removed {
             context.database.quiesce(context.server, context.setup, context.table)?;
         }
@@ -89,7 +89,7 @@ impl Check for DiskCanary {
         let needles: Vec<_> = tokens.iter().map(|token| ("canary", *token)).collect();
         let report = search(context.server, self.places, &needles)?;
         Ok(match (self.conclude(&report, tokens.len(), context.protected), written) {
-            // What was found was written. What was not found may not have been.
+            // Found data were written. Data that were not found may not have been written.
             (exposed @ Observation::Exposed(_), _) => exposed,
             (_, Err(fault)) => {
                 Observation::Unknown(format!("the server could not be made to write the table: {fault}"))

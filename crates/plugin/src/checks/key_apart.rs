@@ -13,11 +13,10 @@ use crate::{
     evidence::{Check, CheckContext, CheckEntry},
 };
 
-/// Looks for the arm's data keys (of encryption at rest, of columns) in every file of the server and of its folder,
-/// raw, in hexadecimal and in base64. Its control is a marker file of its own in that folder, which it must find. Id
-/// `key-apart`.
+/// Searches for the arm's data keys (of encryption at rest, of columns) in every file of the server and of its folder,
+/// raw, in hexadecimal and in base64. Its control is a marker file in that folder, which it must find. Id `key-apart`.
 ///
-/// It does not look into memory, swap or core files.
+/// It does not search memory, swap or core files.
 pub struct KeyApart;
 
 impl Check for KeyApart {

@@ -1,4 +1,4 @@
-//! Do the server's logs repeat values, keys or passwords?
+//! Do the server's logs contain values, keys or passwords?
 
 use std::time::{Duration, Instant};
 
@@ -14,16 +14,16 @@ use crate::{
     evidence::{Check, CheckContext, CheckEntry},
 };
 
-/// Makes the server write `token` into its log, however the product does that.
+/// Makes the server write `token` into its log, in the product's own way.
 pub type Plant = fn(context: &CheckContext<'_>, token: &str) -> Result<(), Fault>;
 
-/// How long a server may take to write what it was made to log.
+/// Time limit for a server to write the planted log entry.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Looks for canaries, the data key and the password in the server's logs, raw, in hexadecimal and in base64. Its
+/// Searches for canaries, the data key and the password in the server's logs, raw, in hexadecimal and in base64. Its
 /// control is a token that `plant` makes the server log, and that must be found. Id `logs-free`.
 ///
-/// A password or key shorter than [`NEEDLE_BYTES`] is left out: it would be met by chance.
+/// A password or key shorter than [`NEEDLE_BYTES`] is left out: it could be found by chance.
 pub struct LogsFree {
     role: Role,
     targets: Targets,
@@ -59,7 +59,7 @@ impl Check for LogsFree {
         canaries.write(session.as_mut())?;
         canaries.read_back(session.as_mut())?;
         drop(session);
-        // Planted last: once it is in the log, so is everything that was logged before it.
+        // Planted last: once it is in the log, so is everything logged before it.
         let token = Source::new(context, "logs-free control").text(TOKEN_BYTES);
         (self.plant)(context, &String::from_utf8_lossy(&token))?;
 
@@ -79,7 +79,7 @@ impl Check for LogsFree {
     }
 }
 
-/// True as soon as `needle` is in the logs; false when timeout ends.
+/// True as soon as `needle` is in the logs; false after the timeout.
 fn await_needle(context: &CheckContext<'_>, needle: (&'static str, &[u8])) -> Result<bool, Fault> {
     let start = Instant::now();
     loop {

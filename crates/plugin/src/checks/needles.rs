@@ -1,8 +1,8 @@
-//! Looks for needles in bytes.
+//! Searches for needles in bytes.
 //!
-//! A needle is looked for as it is, in hexadecimal of either case, and in base64 at each of its three alignments:
-//! PostgreSQL, for one, logs binary parameters in hexadecimal. A stream is read in pieces that overlap, so that no
-//! needle hides across a border.
+//! A needle is searched for as it is, in hexadecimal of either case, and in base64 at each of its three alignments:
+//! PostgreSQL, for example, logs binary parameters in hexadecimal. A stream is read in overlapping pieces, so that no
+//! needle is missed at a border.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -12,7 +12,7 @@ use std::{
 use base64::{Engine, engine::general_purpose::STANDARD_NO_PAD};
 use tithe_machine::secret::hex;
 
-/// How a needle was written where it was found.
+/// The form in which a needle was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Form {
     Raw,
@@ -30,17 +30,17 @@ impl Form {
     }
 }
 
-/// Fewest bytes of a needle: what is shorter is met by chance.
+/// Shortest needle in bytes: a shorter one would be found by chance.
 pub const NEEDLE_BYTES: usize = 12;
 /// Bytes by which a candidate is recognised.
 const HEAD: usize = 8;
 /// Bytes read at a time.
 const PIECE: usize = 1 << 20;
 
-/// What is looked for, in all its forms.
+/// The needles, in all their forms.
 pub struct Needles {
     forms: Vec<NeedleForm>,
-    /// For each pair of bytes, whether some form starts with it: passes over most of the haystack.
+    /// For each pair of bytes, whether some form starts with it: skips most of the haystack.
     starts: Vec<bool>,
     heads: HashMap<[u8; HEAD], Vec<usize>>,
     longest: usize,
@@ -54,10 +54,10 @@ struct NeedleForm {
 }
 
 impl Needles {
-    /// Needles with the noun under which the finding names them, singular: `canary`, `data key`.
+    /// Needles with the noun that the finding uses for them, singular: `canary`, `data key`.
     ///
     /// # Panics
-    /// When a needle is shorter than [`NEEDLE_BYTES`].
+    /// If a needle is shorter than [`NEEDLE_BYTES`].
     pub fn new<'a>(needles: impl IntoIterator<Item = (&'static str, &'a [u8])>) -> Self {
         let mut all = Self { forms: Vec::new(), starts: vec![false; 1 << 16], heads: HashMap::new(), longest: HEAD };
         for (number, (what, needle)) in needles.into_iter().enumerate() {
@@ -69,7 +69,7 @@ impl Needles {
         all
     }
 
-    /// Adds `form`, unless the same bytes are looked for already.
+    /// Adds `form`, unless the same bytes are already included.
     fn add(&mut self, form: NeedleForm) {
         let head = *form.bytes.first_chunk::<HEAD>().expect("every form is longer than its head");
         let candidates = self.heads.entry(head).or_default();
@@ -82,13 +82,13 @@ impl Needles {
         self.forms.push(form);
     }
 
-    /// Calls `hit` for every form that stands in `haystack`, with the position where it ends.
+    /// Calls `hit` for every form in `haystack`, with the position where it ends.
     fn each<'a>(&'a self, haystack: &[u8], mut hit: impl FnMut(usize, &'a NeedleForm)) {
         let zeros_hold_none = !self.starts[0];
         let mut next = 0;
         while let Some(window) = haystack.get(next..).and_then(|rest| rest.first_chunk::<HEAD>()) {
             let start = next;
-            // Files that are allocated ahead are mostly zeros. The last one may begin a needle.
+            // Preallocated files are mostly zeros. The last zero may begin a needle.
             next += if zeros_hold_none && *window == [0; HEAD] { HEAD - 1 } else { 1 };
             if !self.starts[pair(window)] {
                 continue;
@@ -104,21 +104,22 @@ impl Needles {
         }
     }
 
-    /// What is in `haystack`.
+    /// The needles found in `haystack`.
     pub fn count(&self, haystack: &[u8]) -> Tally {
         let mut tally = Tally::default();
         self.each(haystack, |_, form| tally.add(form));
         tally
     }
 
-    /// What `reader` delivers of them, and how many bytes it delivered.
+    /// The needles found in `reader`, and how many bytes it delivered.
     ///
     /// # Errors
-    /// When reading fails.
+    /// If reading fails.
     pub fn count_in(&self, reader: &mut dyn Read) -> io::Result<(Tally, u64)> {
         let (mut tally, mut bytes) = (Tally::default(), 0);
         let mut buffer = vec![0; PIECE + self.longest];
-        // The end of the last piece precedes the next one: a needle may begin there. What ends there was counted.
+        // The end of the last piece precedes the next one: a needle may begin there. Needles that end there were
+        // already counted.
         let mut kept = 0;
         loop {
             let read = match reader.read(&mut buffer[kept..]) {
@@ -156,11 +157,11 @@ fn forms(needle: &[u8]) -> Vec<(Form, Vec<u8>)> {
     all
 }
 
-/// The characters of the base64 (RFC 4648, section 4) of a text that are given by `needle` alone, when `before` bytes
-/// modulo 3 stand before it and anything after it.
+/// The characters of a text's base64 (RFC 4648, section 4) that depend on `needle` alone, if `before` bytes modulo 3
+/// precede it and any bytes follow.
 fn base64_inner(needle: &[u8], before: usize) -> Vec<u8> {
     let text = STANDARD_NO_PAD.encode([&[0; 2][..before], needle].concat());
-    // Six bits a character: the first and the last that no neighbour has a part in.
+    // Six bits a character: the first and the last that share no bits with adjacent bytes.
     let given = (before * 8).div_ceil(6)..(before + needle.len()) * 8 / 6;
     text.as_bytes().get(given).unwrap_or_default().to_vec()
 }
@@ -174,19 +175,19 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What somebody else tells of `hits`: of which needles, and in which forms, by the names of [`Tally::forms`].
+    /// A tally that an observer reports: its `hits`, needles and forms, by the names of [`Tally::forms`].
     pub fn told(hits: u64, needles: impl Iterator<Item = (&'static str, usize)>, forms: &[String]) -> Self {
         let all = [Form::Raw, Form::Hexadecimal, Form::Base64].into_iter();
         let forms = all.filter(|form| forms.iter().any(|name| name == form.name())).collect();
         Self { hits, distinct: needles.collect(), forms }
     }
 
-    /// Which needles were found, by their place in what was looked for.
+    /// The found needles, by their place in the list of needles.
     pub fn needles(&self) -> Vec<usize> {
         self.distinct.iter().map(|(_, number)| *number).collect()
     }
 
-    /// How they were written: `raw`, `hexadecimal`, `base64`.
+    /// Their forms: `raw`, `hexadecimal`, `base64`.
     pub fn forms(&self) -> Vec<&'static str> {
         self.forms.iter().map(|form| form.name()).collect()
     }
@@ -214,7 +215,7 @@ impl Tally {
         self.distinct.iter().filter(|(name, _)| *name == what).count()
     }
 
-    /// `canary ×12, data key ×1: 44 times as raw and hexadecimal`, the forms only where they are not just raw; nothing
+    /// `canary ×12, data key ×1: 44 times as raw and hexadecimal`, the forms only if they are not just raw; nothing
     /// found: `nothing`.
     pub fn describe(&self) -> String {
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();

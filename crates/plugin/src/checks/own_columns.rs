@@ -1,6 +1,6 @@
-//! Are columns of the user's own tables encrypted, as the server holds them?
+//! Are columns of the user's own tables encrypted on the server?
 //!
-//! The checks read what the tables hold and write nothing: rows of the user's own are the canaries.
+//! The checks read the tables and write nothing: the user's own rows are the canaries.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -27,12 +27,12 @@ const ROWS: usize = 200;
 /// Length of a block that must not repeat, bytes.
 const BLOCK: usize = 16;
 
-/// The columns that a check is about: those that the protected arm encrypts.
+/// The columns to check: those that the protected arm encrypts.
 #[derive(Clone)]
 pub struct OwnSubject<'a> {
     /// The columns.
     pub columns: Vec<OwnColumn>,
-    /// Whose tables they are of; `None` where only the claims are asked for.
+    /// The workload with their tables; `None` if only the claims are needed.
     pub workload: Option<&'a dyn Workload>,
 }
 
@@ -69,7 +69,7 @@ fn raw(setup: &Setup) -> Setup {
     Setup { columns: None, ..setup.clone() }
 }
 
-/// Another account finds ciphertext in encrypted columns, which repeats nothing where it is randomised. Id
+/// Another account finds ciphertext in encrypted columns, without repeated blocks if it is randomised. Id
 /// `ciphertext-seen`.
 pub struct OwnCiphertext<'a>(pub OwnSubject<'a>);
 
@@ -102,7 +102,7 @@ impl Check for OwnCiphertext<'_> {
     }
 }
 
-/// What is wrong with `stored` values of `column`, which clients read as `read`.
+/// The problem with the `stored` values of `column`, which clients read as `read`.
 fn exposed(column: &OwnColumn, read: &[Vec<u8>], stored: &[Vec<u8>]) -> Option<Observation> {
     let name = &column.whole;
     if read.is_empty() || stored.is_empty() {
@@ -161,7 +161,7 @@ impl Check for OwnWrongKey<'_> {
     }
 }
 
-/// Looks for what clients read of encrypted columns in the data files of the server. Id `disk-canary`.
+/// Searches for clients' values of encrypted columns in the server's data files. Id `disk-canary`.
 pub struct OwnDisk<'a>(pub OwnSubject<'a>);
 
 impl Check for OwnDisk<'_> {

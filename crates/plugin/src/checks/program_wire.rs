@@ -1,4 +1,4 @@
-//! Is what another program sends readable on its way to the server?
+//! Is another program's traffic to the server readable?
 
 use std::sync::atomic::AtomicBool;
 
@@ -16,16 +16,16 @@ use crate::{
     workspace::Workspace,
 };
 
-/// Lets the program work for a second through a relay of Tithe's own, and looks for words that it sends in what passed.
-/// Every connection must begin with a TLS handshake. Id `program-wire`.
+/// Lets the program work for a second through Tithe's relay, and searches the traffic for words that it sends. Every
+/// connection must begin with a TLS handshake. Id `program-wire`.
 ///
-/// Where no such words are known, the check says that it did not look, and proves nothing.
+/// If no such words are known, the check reports that it did not run, and proves nothing.
 pub struct ProgramWire<'a> {
     program: &'a dyn Program,
 }
 
 impl<'a> ProgramWire<'a> {
-    /// A check of what `program` sends.
+    /// A check of the traffic of `program`.
     pub fn new(program: &'a dyn Program) -> Self {
         Self { program }
     }
@@ -71,7 +71,7 @@ impl Check for ProgramWire<'_> {
     }
 }
 
-/// What passed in `conversations`, where `needle` must not.
+/// The observation for `conversations`, which must not contain `needle`.
 fn conclude(conversations: &[Conversation], needle: &[u8]) -> Observation {
     let count = |bytes: &[u8]| bytes.windows(needle.len()).filter(|words| *words == needle).count();
     let hits: usize = conversations.iter().map(|talk| count(&talk.sent)).sum();

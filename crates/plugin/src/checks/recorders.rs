@@ -1,4 +1,4 @@
-//! Is the server set to record what a protection hides, also where nobody calls that an audit log?
+//! Is the server set to record data that a protection hides, even in logs that are not called audit logs?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 
@@ -7,8 +7,8 @@ use crate::{
     recording::{Recording, Sent},
 };
 
-/// Names the recorders that repeat in the clear what clients send. It reads settings and tries nothing, so it only
-/// tells. Id `recorders`.
+/// Names the recorders that write clients' data in the clear. It only reads settings, so it is a disclosure. Id
+/// `recorders`.
 pub struct Recorders(pub Sent);
 
 impl Check for Recorders {

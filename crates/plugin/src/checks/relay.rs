@@ -1,6 +1,6 @@
-//! A relay between client and server that keeps what passes. For evidence only: never in a measured path.
+//! A relay between client and server that captures the traffic. For evidence only: never in a measured path.
 //!
-//! It listens on a free port of 127.0.0.1 and speaks no protocol, so it works for every product. Two threads a
+//! It listens on a free port of 127.0.0.1 and speaks no protocol, so it works for every product. Two threads per
 //! connection copy bytes; all of them end when the relay does.
 
 use std::{
@@ -26,16 +26,16 @@ use crate::{
     wire::{connect_socket, is_socket},
 };
 
-/// Most bytes that are kept of one direction of one connection; what follows passes but is not kept.
+/// Most bytes captured of one direction of one connection; later bytes pass but are not captured.
 pub const CAPTURE_BYTES: usize = 1 << 20;
 
-/// What a look at the wire gives where there is none.
+/// The result of a wire check if there is no wire.
 const EMBEDDED: &str = "there is no wire: the database is embedded";
 
-/// How long to wait for a server that accepts no connection.
+/// Time limit for a server to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What passed over one connection.
+/// The traffic of one connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Conversation {
     /// Client to server.
@@ -47,14 +47,14 @@ pub struct Conversation {
 }
 
 impl Conversation {
-    /// Where the client's first TLS handshake begins in what it sent: 0, or what it said in the clear before it, as
-    /// products do that switch to TLS within their own protocol. `None`: no handshake near the start.
+    /// Where the client's first TLS handshake begins in the bytes it sent: 0, or after a plaintext opening, for
+    /// products that switch to TLS within their own protocol. `None`: no handshake near the start.
     pub fn tls_handshake(&self) -> Option<usize> {
         self.sent.windows(11).take(OPENING).position(is_client_hello)
     }
 
-    /// Bytes of both directions that passed before the handshake, where all that followed it were records of TLS, as
-    /// far as they were kept; `None` where some were not, or there was no handshake.
+    /// Bytes of both directions before the handshake, if all captured bytes after it were TLS records; `None` if some
+    /// were not, or there was no handshake.
     pub fn outside_tls(&self) -> Option<usize> {
         let sent = before_records(&self.sent, self.tls_handshake()?)?;
         let hello = self.received.windows(7).take(OPENING).position(is_server_hello)?;
@@ -62,15 +62,15 @@ impl Conversation {
     }
 }
 
-/// Longest opening in the clear: MySQL's client has 36 bytes and its server some 100, PostgreSQL's 8; SMTP-like
-/// greetings are longer.
+/// Longest plaintext opening: MySQL's client has 36 bytes and its server some 100, PostgreSQL's 8; SMTP-like greetings
+/// are longer.
 const OPENING: usize = 256;
 
-/// `begin`, where all of `bytes` from there on are records of TLS, the last of which may be cut short; else `None`.
+/// `begin`, if all of `bytes` from there on are TLS records, the last of which may be cut short; else `None`.
 fn before_records(bytes: &[u8], begin: usize) -> Option<usize> {
     let mut rest = &bytes[begin..];
     while let [kind, version, minor, high, low, behind @ ..] = rest {
-        // Types from ChangeCipherSpec to Heartbeat; at most 2^14 bytes and what a cipher adds (RFC 5246, 6.2.3).
+        // Types from ChangeCipherSpec to Heartbeat; at most 2^14 bytes and the cipher's overhead (RFC 5246, 6.2.3).
         let length = usize::from(u16::from_be_bytes([*high, *low]));
         if !(20..=24).contains(kind) || *version != 3 || *minor > 4 || length > (1 << 14) + 2048 {
             return None;
@@ -80,7 +80,7 @@ fn before_records(bytes: &[u8], begin: usize) -> Option<usize> {
     Some(begin)
 }
 
-/// A TLS record of type handshake whose first message is a ServerHello, which comes whatever is said of the rest.
+/// A TLS record of type handshake whose first message is a ServerHello; the rest does not matter.
 fn is_server_hello(bytes: &[u8]) -> bool {
     matches!(bytes, [0x16, 0x03, 0x01..=0x03, _, _, 0x02, 0x00, ..])
 }
@@ -114,7 +114,7 @@ impl Relay {
     /// Starts a relay to `host:port`, or to the Unix socket `host`.
     ///
     /// # Errors
-    /// When no port can be opened.
+    /// If no port can be opened.
     pub fn start(host: &str, port: u16) -> Result<Self, Fault> {
         let listener = TcpListener::bind(("127.0.0.1", 0))?;
         let own = listener.local_addr()?.port();
@@ -124,11 +124,11 @@ impl Relay {
         Ok(Self { port: own, shared, acceptor: Some(acceptor) })
     }
 
-    /// Starts a relay to `server`, and gives the server as it is reached through it. In its place, why there is no look
-    /// at the wire.
+    /// Starts a relay to `server`, and gives the server as reached through it; or the reason why the wire cannot be
+    /// checked.
     ///
     /// # Errors
-    /// When no port can be opened.
+    /// If no port can be opened.
     pub fn before(database: &dyn Database, server: &Server) -> Result<Result<(Self, Server), Observation>, Fault> {
         let (relay, address) = match &server.address {
             Address::Tcp { host, port } => {
@@ -150,8 +150,8 @@ impl Relay {
         Ok(Ok((relay, Server { address, ..server.clone() })))
     }
 
-    /// Where clients of a server that Tithe launched reach it. The host is the loopback address, for which certificates
-    /// made by Tithe are valid.
+    /// Where clients reach a server that Tithe launched. The host is the loopback address, for which certificates made
+    /// by Tithe are valid.
     pub fn address(&self) -> Address {
         Address::Tcp { host: "127.0.0.1".to_owned(), port: self.port }
     }
@@ -161,13 +161,13 @@ impl Relay {
         self.port
     }
 
-    /// The ports from which it has connected to the server so far: by them the server tells its clients apart.
+    /// The ports from which it has connected to the server so far; the server identifies its clients by them.
     pub fn ports(&self) -> Vec<u16> {
         let links = lock(&self.shared.links);
         links.iter().filter_map(|link| Some(link.server.local_addr().ok()?.port())).collect()
     }
 
-    /// Ends it, and gives what passed, in the order of the connections.
+    /// Ends it, and gives the traffic, in the order of the connections.
     pub fn finish(mut self) -> Vec<Conversation> {
         self.stop()
     }
@@ -177,7 +177,7 @@ impl Relay {
             return Vec::new();
         };
         self.shared.stopping.store(true, Ordering::SeqCst);
-        // A connection of its own wakes the acceptor. Should it fail, the listener is broken and has ended already.
+        // A connection wakes the acceptor. If it fails, the listener is broken and has already ended.
         drop(TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, self.port).into(), CONNECT_TIMEOUT));
         let _ = acceptor.join();
         let links = std::mem::take(&mut *lock(&self.shared.links));
@@ -197,7 +197,7 @@ impl Shared {
             if self.stopping.load(Ordering::SeqCst) {
                 return;
             }
-            // A server that is not there shows as a closed connection, as it would without the relay.
+            // A server that cannot be reached appears as a closed connection, as it would without the relay.
             if let Ok(link) = Link::open(client, target) {
                 lock(&self.links).push(link);
             }
@@ -221,7 +221,7 @@ impl Link {
     }
 
     fn end(self) -> Conversation {
-        // A side that has closed already cannot be shut down again.
+        // A side that is already closed cannot be shut down again.
         let _ = self.client.shutdown(Shutdown::Both);
         let _ = self.server.shutdown(Shutdown::Both);
         for pump in self.pumps {
@@ -257,8 +257,8 @@ struct Pump {
 }
 
 impl Pump {
-    /// Runs until either side closes. Bytes are kept before they are passed on, so that a client with an answer knows
-    /// that it is in the capture.
+    /// Runs until either side closes. Bytes are captured before they are passed on, so that a client with an answer
+    /// knows that it is in the capture.
     fn run(mut self, direction: fn(&mut Conversation) -> &mut Vec<u8>) {
         let mut buffer = [0; 16 * 1024];
         while let Ok(read @ 1..) = self.from.read(&mut buffer) {
@@ -272,12 +272,12 @@ impl Pump {
                 break;
             }
         }
-        // The other direction may still have something to say: only this one is closed.
+        // The other direction may still be in use: only this one is closed.
         let _ = self.to.shutdown(Shutdown::Write);
     }
 }
 
-/// A poisoned lock is taken as it is: a capture has no state that a panic could leave half done.
+/// A poisoned lock is used as it is: a capture has no state that a panic could leave half done.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -369,7 +369,7 @@ mod tests {
         };
         assert_eq!(outside(&[&hello], &[&answer]), Some(0));
         assert_eq!(outside(&[&[0; 8], &hello], &[b"S", &answer]), Some(9));
-        // Cut short, as at the end of what is kept.
+        // Cut short, as at the end of the capture.
         assert_eq!(outside(&[&hello[..17]], &[&answer[..14]]), Some(0));
         assert_eq!(outside(&[&hello, b"SELECT 1"], &[&answer]), None);
         assert_eq!(outside(&[&hello], &[&answer, b"secret"]), None);

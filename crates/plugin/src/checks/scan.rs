@@ -1,8 +1,8 @@
-//! Looks for needles in the files of a server.
+//! Searches for needles in the files of a server.
 //!
-//! Files may vanish, grow and be sparse while they are read. What a file system has not kept of a file, because nothing
-//! was ever written there, reads as zeros and is passed over: a journal is often allocated far ahead. Compressed or
-//! encrypted copies are not found: that is what positive controls are for.
+//! Files may vanish, grow and be sparse while they are read. Holes, where nothing was ever written, read as zeros and
+//! are skipped: a journal is often allocated far ahead. Compressed or encrypted copies are not found: that is what
+//! positive controls are for.
 
 use std::{
     collections::HashSet,
@@ -24,7 +24,7 @@ use tithe_model::quantity;
 
 use crate::checks::needles::{Needles, Tally};
 
-/// Which of the server's files a check looks into.
+/// Which of the server's files a check searches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Places {
     /// Tables and indexes.
@@ -42,7 +42,7 @@ impl Places {
     pub const JOURNAL: Self = Self { data: false, journal: true, logs: false };
     /// Logs only.
     pub const LOGS: Self = Self { data: false, journal: false, logs: true };
-    /// Tables, indexes and journal: what encryption at rest is expected to cover.
+    /// Tables, indexes and journal: the expected scope of encryption at rest.
     pub const FILES: Self = Self { data: true, journal: true, logs: false };
     /// Every file of the server.
     pub const ALL: Self = Self { data: true, journal: true, logs: true };
@@ -58,7 +58,7 @@ impl Places {
         }
     }
 
-    /// Those of `paths` that are among these.
+    /// Those of `paths` that are included.
     fn of(self, paths: &Paths) -> Paths {
         let chosen = |is: bool, paths: &[PathBuf]| if is { paths.to_vec() } else { Vec::new() };
         Paths {
@@ -77,7 +77,7 @@ impl Places {
     }
 }
 
-/// What a file of a server holds.
+/// The content of a server's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
     /// Tables and indexes.
@@ -88,31 +88,31 @@ pub enum FileKind {
     Log,
 }
 
-/// A file to look into.
+/// A file to search.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     /// Where it is.
     pub path: PathBuf,
-    /// What the finding calls it: relative to the server's folder.
+    /// Its name in the finding: relative to the server's folder.
     pub name: String,
-    /// What it holds.
+    /// Its content.
     pub kind: FileKind,
 }
 
-/// The files of `server` in `places`, each once, in a stable order. A file below several of the server's paths is what
-/// the deepest of them says: a journal inside the data folder is journal. Links are followed.
+/// The files of `server` in `places`, each once, in a stable order. If a file is below several of the server's paths,
+/// the deepest path gives its kind: a journal inside the data folder is journal. Links are followed.
 pub fn files_of(server: &Server, places: Places) -> Vec<File> {
     let mut files = files_named_below(&server.paths, &server.folder);
     files.retain(|file| places.has(file.kind));
     files
 }
 
-/// The files of `paths` in the same way, by their whole paths.
+/// The files of `paths` in the same way, by their full paths.
 pub fn files_in(paths: &Paths) -> Vec<File> {
     files_named_below(paths, Path::new(""))
 }
 
-/// The files of `paths`, whose names are relative to `base`.
+/// The files of `paths`, with names relative to `base`.
 fn files_named_below(paths: &Paths, base: &Path) -> Vec<File> {
     let kinds = [(FileKind::Data, &paths.data), (FileKind::Journal, &paths.journal), (FileKind::Log, &paths.logs)];
     let mut roots: Vec<_> =
@@ -125,11 +125,11 @@ fn files_named_below(paths: &Paths, base: &Path) -> Vec<File> {
     walk.files
 }
 
-/// Looks for `needles`, with their nouns, in the files of `server` in `places`, on whichever machine it is. A report of
-/// no file where none can be seen.
+/// Searches for `needles`, with their nouns, in the files of `server` in `places`, on any machine. A report without
+/// files if none is visible.
 ///
 /// # Errors
-/// When the observer of another machine does not answer.
+/// If the observer of another machine does not answer.
 ///
 /// # Panics
 /// As [`Needles::new`].
@@ -147,7 +147,7 @@ pub fn search(server: &Server, places: Places, needles: &[(&'static str, &[u8])]
     Ok(Report { files, bytes, found: found.into_iter().map(in_file).collect(), unreadable })
 }
 
-/// True where files of `server` in `places` can be seen from here, or by somebody on its own machine.
+/// True if files of `server` in `places` are visible here, or to an observer on its machine.
 pub fn shows(server: &Server, places: Places) -> bool {
     match &server.remote {
         Some(remote) => places.of(&remote.paths) != Paths::default(),
@@ -155,7 +155,7 @@ pub fn shows(server: &Server, places: Places) -> bool {
     }
 }
 
-/// What a look at files gives where `server` shows none.
+/// The result of a file check if `server` has no visible files.
 pub fn unseen(server: &Server) -> Observation {
     let words = "no such file of the server can be seen from here".to_owned();
     if server.address.is_attached() { Observation::OutOfReach(words) } else { Observation::Unknown(words) }
@@ -179,8 +179,8 @@ impl<'a> Walk<'a> {
         Self { base, seen: HashSet::new(), files: Vec::new() }
     }
 
-    /// Adds what is at `path`. What vanishes meanwhile is not there; what cannot be listed is kept as a file, so that
-    /// the scan complains about it.
+    /// Adds the file at `path`. A file that vanishes is skipped; a folder that cannot be listed is added as a file, so
+    /// that the scan complains about it.
     fn visit(&mut self, path: &Path, kind: FileKind) {
         let Ok(metadata) = fs::metadata(path) else { return };
         if !self.seen.insert((metadata.dev(), metadata.ino())) {
@@ -201,20 +201,20 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// What a scan of files saw.
+/// The result of a scan of files.
 #[derive(Debug, Default)]
 pub struct Report {
     /// Files that were read to their end.
     pub files: u64,
-    /// Bytes that were read: less than the files are long where they have holes.
+    /// Bytes that were read: less than the file size if there are holes.
     pub bytes: u64,
-    /// What was found, in which files.
+    /// The needles found, and in which files.
     pub found: Vec<(File, Tally)>,
     /// Files that could not be read, with the reason.
     pub unreadable: Vec<String>,
 }
 
-/// Reads `files` and looks for `needles`. A file that vanishes meanwhile holds nothing.
+/// Searches `files` for `needles`. A file that vanishes meanwhile is empty.
 pub fn scan(needles: &Needles, files: Vec<File>) -> Report {
     let mut report = Report::default();
     for file in files {
@@ -233,14 +233,14 @@ pub fn scan(needles: &Needles, files: Vec<File>) -> Report {
     report
 }
 
-/// Zeros that are read before what follows a hole, bytes: what stands on its two sides is not beside each other.
+/// Zeros that replace a hole when it is read, bytes: data on its two sides are not adjacent.
 const APART: u64 = 4096;
 
-/// The parts of a file that its file system has kept, one behind the other.
+/// The parts of a file that its file system stores, one after the other.
 struct Kept {
     file: fs::File,
     at: u64,
-    /// Where the part that `at` stands in ends.
+    /// The end of the part that contains `at`.
     end: u64,
 }
 
@@ -249,7 +249,7 @@ impl Kept {
         Self { file, at: 0, end: 0 }
     }
 
-    /// Goes to the next part; false where there is none.
+    /// Goes to the next part; false if there is none.
     fn next(&mut self) -> io::Result<bool> {
         let Some(start) = self.seek(SeekFrom::Data(self.at), self.at)? else { return Ok(false) };
         self.at = self.at.max(start.saturating_sub(APART));
@@ -257,7 +257,7 @@ impl Kept {
         Ok(true)
     }
 
-    /// The first data or hole from `from` on; `otherwise` where the file system does not say; `None` behind the end.
+    /// The first data or hole from `from` on; `otherwise` if the file system cannot report it; `None` after the end.
     fn seek(&self, from: SeekFrom, otherwise: u64) -> io::Result<Option<u64>> {
         match rustix::fs::seek(&self.file, from) {
             Ok(place) => Ok(Some(place)),

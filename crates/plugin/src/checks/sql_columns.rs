@@ -1,8 +1,8 @@
-//! Are the columns of SQL tables encrypted, where they should be and as they should be?
+//! Are the columns of SQL tables encrypted, at the right places and in the right way?
 //!
-//! The checks add rows of their own to every table that has a key, with numbers that no workload uses, and remove them
-//! again, so that the workload's rules hold before and after. A table without a key is left out: no row of it could be
-//! removed once its columns are encrypted.
+//! The checks add rows to every table that has a key, with numbers that no workload uses, and remove them again, so
+//! that the workload's rules hold before and after. A table without a key is left out: its rows could not be removed
+//! once its columns are encrypted.
 
 use std::collections::HashSet;
 
@@ -27,7 +27,7 @@ use crate::{
 /// Length of a block that must not repeat, bytes.
 const BLOCK: usize = 16;
 
-/// The columns that a check is about: those that the protected arm encrypts.
+/// The columns to check: those that the protected arm encrypts.
 #[derive(Debug, Clone)]
 pub struct Subject {
     /// As [`Columns::share`].
@@ -52,22 +52,22 @@ impl Subject {
         connect_sql(context.database, server, setup, &context.how(), self.tables)
     }
 
-    /// A session that shows what the server holds.
+    /// A session that reads the stored values of the server.
     fn connect_raw(&self, context: &CheckContext<'_>) -> Result<Box<dyn SqlSession>, Fault> {
         sql_of(context.database)?.connect(context.server, context.setup, &context.how())
     }
 
-    /// Has a server that Tithe did not launch write every table to its files that a check adds rows to.
+    /// Makes a server that Tithe did not launch write to its files every table that a check adds rows to.
     fn write_out(&self, context: &CheckContext<'_>) -> Result<(), Fault> {
         self.keyed().try_for_each(|keyed| {
-            // Nothing but the name is asked of it.
+            // Only the name is needed.
             let table = Table { name: keyed.name.to_owned(), ..context.table.clone() };
             context.database.write_out(context.server, context.setup, &table)
         })
     }
 
-    /// As [`chosen`](Self::chosen), for a check that adds rows: where a chosen column stands in a table without a key,
-    /// the claim is narrowed, because a row of that could not be found again.
+    /// As [`chosen`](Self::chosen), for a check that adds rows: if a chosen column is in a table without a key, the
+    /// claim is narrowed, because a row of that table could not be found again.
     fn chosen_of_keyed(&self, context: &mut CheckContext<'_>) -> Result<Chosen, Fault> {
         let chosen = self.chosen()?;
         let unseen = chosen.is_in(self.tables.iter().filter(|table| table.key.is_empty()));
@@ -100,7 +100,7 @@ impl Value {
             // Numbers of the full width, so that every product stores all their bytes.
             ColumnType::Integer => Self::Number(0x4000_0000 | (bits(source) & 0x3fff_ffff)),
             ColumnType::Long => Self::Number(0x4000_0000_0000_0000 | (bits(source) & 0x3fff_ffff_ffff_ffff)),
-            // Equal blocks give away a cipher that encrypts each block by itself.
+            // Equal blocks reveal a cipher that encrypts each block by itself.
             ColumnType::Text(length) => {
                 let mut text = source.text(BLOCK).repeat(length.div_ceil(BLOCK).min(6));
                 text.truncate(length);
@@ -125,7 +125,7 @@ impl Value {
     }
 }
 
-/// A row of a check's own.
+/// A row that a check adds.
 struct Row {
     table: &'static SqlTable,
     values: Vec<Value>,
@@ -175,7 +175,7 @@ impl Row {
         }
     }
 
-    /// The row as `session` reads it; where `raw`, as the server holds it, found by its encrypted key.
+    /// The row as `session` reads it; if `raw`, as the server stores it, found by its encrypted key.
     fn read(&self, subject: &Subject, session: &mut dyn SqlSession, raw: bool) -> Result<Vec<Vec<u8>>, Fault> {
         let names: Vec<&str> = self.table.columns.iter().map(|column| column.name).collect();
         let mut described = subject.describe(&self.by_key(&format!("SELECT {}", names.join(", "))), session);
@@ -196,8 +196,9 @@ impl Row {
         Ok(self.read(subject, session, false)? == expected)
     }
 
-    /// What must not be readable: texts, and runs of neighbouring numbers as products store and send them: in the
-    /// order of the columns, or as InnoDB does, which keeps a row in its primary key, the key first.
+    /// The bytes that must not be readable: texts, and runs of adjacent numbers in the form that products store and
+    /// send. Runs are in the order of the columns, or in InnoDB's order, which stores a row in its primary key, the key
+    /// first.
     fn tokens(&self, chosen: &Chosen) -> Vec<Vec<u8>> {
         let key: Vec<usize> = self.key_places().collect();
         let (all, rest): (Vec<usize>, Vec<usize>) =
@@ -205,7 +206,7 @@ impl Row {
         [all, key, rest].iter().flat_map(|places| self.tokens_of(places, chosen)).collect()
     }
 
-    /// The tokens of the columns at `places`, as if they followed each other.
+    /// The tokens of the columns at `places`, as if they were adjacent.
     fn tokens_of(&self, places: &[usize], chosen: &Chosen) -> Vec<Vec<u8>> {
         let mut tokens = Vec::new();
         let mut run = (ColumnType::Integer, Vec::new());
@@ -226,7 +227,7 @@ impl Row {
     }
 }
 
-/// Neighbouring numbers of one kind in their usual forms; too few of them could not be distinguished from chance.
+/// Adjacent numbers of one kind in their usual forms; too few of them could not be distinguished from chance.
 fn forms(run: &[i64], kind: ColumnType) -> Vec<Vec<u8>> {
     let width = if kind == ColumnType::Integer { 4 } else { 8 };
     if run.len() * width < NEEDLE_BYTES {
@@ -237,7 +238,7 @@ fn forms(run: &[i64], kind: ColumnType) -> Vec<Vec<u8>> {
     vec![
         join(&big),
         join(&|number| number.to_le_bytes()[..width].to_vec()),
-        // InnoDB turns the sign, so that bytes sort as numbers do.
+        // InnoDB inverts the sign bit, so that bytes sort as numbers do.
         join(&|number| big(number ^ 1 << (width * 8 - 1))),
         // PostgreSQL's messages: each value after its length.
         join(&|number| [&(width as u32).to_be_bytes(), big(number).as_slice()].concat()),
@@ -247,7 +248,7 @@ fn forms(run: &[i64], kind: ColumnType) -> Vec<Vec<u8>> {
 /// A row and its twin.
 type Pair = (Row, Row);
 
-/// Writes a row and a twin of it into every table, through `session`; hands them to `observe` and removes them.
+/// Writes a row and a twin of it into every table, through `session`; passes them to `observe` and removes them.
 fn with_rows(
     subject: &Subject,
     session: &mut dyn SqlSession,
@@ -263,13 +264,13 @@ fn with_rows(
     let each = || rows.iter().flat_map(|(row, twin)| [row, twin]);
     let written = each().try_for_each(|row| row.write(subject, session));
     let observation = written.and_then(|()| observe(session, &rows));
-    // Whatever failed, none of them may stay: the measured transactions would meet it.
+    // None of them may stay after a failure: the measured transactions would read it.
     let removed = each().map(|row| row.remove(subject, session)).fold(Ok(()), Result::and);
     observation.and_then(|observation| removed.map(|()| observation))
 }
 
-/// What the server holds for encrypted columns must be no plaintext, must repeat no block where it is randomised, and
-/// must be equal for equal values only where it is deterministic. Id `ciphertext-seen`.
+/// Stored values of encrypted columns must not be plaintext, must repeat no block if randomised, and must be equal for
+/// equal values only if deterministic. Id `ciphertext-seen`.
 pub struct SqlCiphertext(pub Subject);
 
 impl Check for SqlCiphertext {
@@ -404,7 +405,7 @@ impl Check for SqlWrongKey {
     }
 }
 
-/// Looks for what was written into encrypted columns in the files of the server. Id `disk-canary`.
+/// Searches for values of encrypted columns in the files of the server. Id `disk-canary`.
 pub struct SqlDiskCanary(pub Subject);
 
 impl Check for SqlDiskCanary {
@@ -436,10 +437,10 @@ impl Check for SqlDiskCanary {
     }
 }
 
-/// What a `report` on so many `canaries` says where the server has `written` its tables to its files, or would not; of
-/// the plain arm, unless it is `protected`, that data files show what is in them.
+/// The conclusion from a `report` on this many `canaries`, if the server has `written` its tables to its files or
+/// refused. For the plain arm (not `protected`) it also shows that data files are readable.
 fn conclude_on_disk(report: &Report, canaries: usize, written: Result<(), Fault>, protected: bool) -> Observation {
-    // What was found was written. What was not found may not have been.
+    // Found data were written. Data that were not found may not have been written.
     if report.total().hits() > 0 {
         let found = report.describe_found();
         if !protected && !report.found_in(FileKind::Data) {
@@ -466,7 +467,7 @@ fn tokens(rows: &[Pair], chosen: &Chosen) -> Vec<Vec<u8>> {
     tokens
 }
 
-/// Looks for what was written into encrypted columns in what passes between client and server. Id `wire-canary`.
+/// Searches for values of encrypted columns in the traffic between client and server. Id `wire-canary`.
 pub struct SqlWireCanary(pub Subject);
 
 impl Check for SqlWireCanary {
@@ -528,8 +529,8 @@ impl Check for SqlWireCanary {
     }
 }
 
-/// For a share of 0, which prices the wrapping alone: what is written through the wrapped session is in the server
-/// as it was sent. Id `wrapper-idle`.
+/// For a share of 0, which measures the cost of the wrapper alone: the server stores what the wrapped session sent,
+/// unchanged. Id `wrapper-idle`.
 pub struct SqlWrapperIdle(pub Subject);
 
 impl Check for SqlWrapperIdle {

@@ -1,7 +1,7 @@
 //! Do the clients of an arm let the server compute, and those of the plain arm not?
 //!
-//! A client of the workload runs transactions through a session that is listened to: what counts is what is sent to be
-//! carried out, not what the client was told.
+//! A client of the workload runs transactions through a recording session: the statements that are sent count, not the
+//! settings of the client.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -18,16 +18,16 @@ use crate::{
     workload::{Load, PartRecorder, Workload},
 };
 
-/// Transactions that are listened to: enough for the rarest of a usual mix to occur.
+/// Recorded transactions: enough for the rarest of a usual mix to occur.
 const TRANSACTIONS: usize = 100;
 
-/// What only statements have that leave computing, ordering or comparing to the server.
+/// Words that occur only in statements that make the server compute, order or compare.
 const COMPUTING: [&str; 6] = [" + ", " - ", "ORDER BY", "sum(", "DISTINCT", " < ?"];
 
 /// The clients of the arm run statements that compute in the server, those of the plain arm none. Id
 /// `statements-ordinary`.
 pub struct StatementsOrdinary<'a> {
-    /// Whose clients are listened to; `None` where only the claim is asked for.
+    /// Its clients are recorded; `None` if only the claim is needed.
     pub workload: Option<&'a dyn Workload>,
 }
 
@@ -68,7 +68,7 @@ impl Check for StatementsOrdinary<'_> {
     }
 }
 
-/// What the statements `heard` show: some compute in the server, or none does.
+/// The result for the recorded statements `heard`: some compute in the server, or none does.
 pub fn judged(heard: &[String]) -> Observation {
     let computing = |sql: &&String| COMPUTING.iter().any(|sign| sql.contains(sign));
     let count = heard.iter().filter(computing).count();
@@ -79,10 +79,10 @@ pub fn judged(heard: &[String]) -> Observation {
     }
 }
 
-/// Texts of the statements that were carried out, in order.
+/// Texts of the executed statements, in order.
 type StatementTexts = Arc<Mutex<Vec<String>>>;
 
-/// A session that writes down what it is asked to carry out.
+/// A session that records the statements to execute.
 struct RecordingSession {
     inner: Box<dyn SqlSession>,
     prepared: Vec<String>,
@@ -172,7 +172,7 @@ impl SessionWrapper for RecordingSession {
     }
 }
 
-/// Throws the times of parts away.
+/// Discards the times of parts.
 struct DiscardParts;
 
 impl PartRecorder for DiscardParts {

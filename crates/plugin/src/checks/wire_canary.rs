@@ -14,11 +14,11 @@ use crate::{
     setup::Transport,
 };
 
-/// Sends canaries through a relay of Tithe's own, reads them back, and looks for them in what passed. Where the arm's
-/// transport is TLS, every connection must also begin with a TLS handshake. Id `wire-canary`.
+/// Sends canaries through Tithe's relay, reads them back, and searches the traffic for them. If the arm's transport is
+/// TLS, every connection must also begin with a TLS handshake. Id `wire-canary`.
 ///
-/// At an embedded database the check cannot look, nor at an attached one whose URL asks for TLS where the arm does not:
-/// what else protects its bytes is out of sight below that.
+/// The check cannot run on an embedded database, nor on an attached one whose URL asks for TLS if the arm does not:
+/// other protections of its bytes are not visible below TLS.
 pub struct WireCanary {
     targets: Targets,
 }
@@ -61,7 +61,7 @@ impl Check for WireCanary {
     }
 }
 
-/// Has a server where Tithe makes no table answer each of `tokens`.
+/// Makes a server answer with each of `tokens`, if Tithe makes no table there.
 fn say(context: &CheckContext<'_>, server: &Server, tokens: &[&[u8]]) -> Result<(), Fault> {
     let mut session = sql_of(context.database)?.connect(server, context.setup, &context.how())?;
     for token in tokens {
@@ -73,15 +73,15 @@ fn say(context: &CheckContext<'_>, server: &Server, tokens: &[&[u8]]) -> Result<
     Ok(())
 }
 
-/// What a look at the wire gives where an attached server's URL asks for TLS, and the arm does not.
+/// The result of a wire check if an attached server's URL asks for TLS and the arm does not.
 pub const BELOW_TLS: &str = "its URL asks for TLS, below which nothing else can be seen";
 
-/// True where each of `conversations` begins with a TLS handshake.
+/// True if each of `conversations` begins with a TLS handshake.
 pub fn spoken_in_tls(conversations: &[Conversation]) -> bool {
     !conversations.is_empty() && conversations.iter().all(|conversation| conversation.tls_handshake().is_some())
 }
 
-/// What passed in `conversations`, where `tokens` must not and `tls` says that a handshake must.
+/// The observation for `conversations`, which must not contain `tokens`; if `tls`, each must have a handshake.
 fn conclude(conversations: &[Conversation], tokens: &[&[u8]], tls: bool) -> Observation {
     let needles = Needles::new(tokens.iter().map(|token| ("canary", *token)));
     let count = |direction: fn(&Conversation) -> &Vec<u8>| {

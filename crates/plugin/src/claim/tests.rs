@@ -1,4 +1,4 @@
-//! Each kind of claim on servers that bear it out, that do not, and that cannot say.
+//! Each kind of claim on servers that confirm it, that refute it, and that cannot show it.
 
 use expect_test::{Expect, expect};
 
@@ -24,7 +24,7 @@ fn arm(answers: Answers) -> SqlBench {
     arm
 }
 
-/// What each server shows of `claim`, on the protected arm and, where that differs, on the plain one.
+/// The result of `claim` on each server, on the protected arm and, if that differs, on the plain one.
 fn table(claim: Claim, servers: &[(&str, Answers)], expected: Expect) {
     let check = check(&claim, &Probes::NONE);
     let mut text = format!("{:?} {}\n", check.entry(), check.claim());
@@ -42,7 +42,7 @@ fn table(claim: Claim, servers: &[(&str, Answers)], expected: Expect) {
 #[test]
 fn a_statement_says_it_or_does_not() {
     let says = |says| Claim::Statement { statement: "SELECT a".to_owned(), says };
-    // A client that was not careful first could change what it asks about.
+    // A client that did not run the careful statements first could change what it queries.
     let servers: [(&str, Answers); 5] = [
         ("one row", |_, is_careful, sql| {
             assert!(is_careful && sql == "SELECT a");
@@ -136,7 +136,7 @@ fn another_account_is_refused_what_a_client_is_not() {
 
 #[test]
 fn what_was_replaced_and_what_was_removed_are_both_found() {
-    // The value that an update replaced is asked for first.
+    // The value that an update replaced is queried first.
     fn is_first(sql: &str) -> bool {
         use std::{cell::RefCell, collections::BTreeMap};
         thread_local! {

@@ -34,10 +34,10 @@ pub(super) enum Randomised {
 }
 
 impl Randomised {
-    /// `cipher` with `key`. AES takes it as it is, SM4 a key of 16 bytes that is derived.
+    /// `cipher` with `key`. AES uses it unchanged, SM4 a key of 16 bytes derived from it.
     ///
     /// # Errors
-    /// [`Fault::Refused`] when it has not [`KEY_BYTES`].
+    /// [`Fault::Refused`] if it does not have [`KEY_BYTES`].
     pub(super) fn new(cipher: ColumnCipher, key: &Secret) -> Result<Self, Fault> {
         let wrong = |bytes: usize| Fault::Refused(format!("a column key has {KEY_BYTES} bytes, and this one {bytes}"));
         let bytes = key.expose();
@@ -54,8 +54,8 @@ impl Randomised {
     }
 }
 
-/// Deterministic encryption: equal values of one domain have equal ciphertexts, and nothing else is told but lengths.
-/// SIV of Rogaway and Shrimpton (RFC 5297), with AES-256 or with SM4.
+/// Deterministic encryption: equal values of one domain have equal ciphertexts; besides that, only lengths are
+/// revealed. SIV of Rogaway and Shrimpton (RFC 5297), with AES-256 or with SM4.
 pub(super) enum Deterministic {
     Aes(Box<Aes256Siv>),
     Sm4(Box<CmacSiv<Sm4>>),
@@ -86,7 +86,7 @@ impl Deterministic {
         vector.copy_from_slice(&tag.expect("one header is fewer than the 126 that SIV can take"));
     }
 
-    /// The plaintext of `stored`, in `opened`; `None` when it was not made with this key for this domain.
+    /// The plaintext of `stored`, in `opened`; `None` if it was not made with this key for this domain.
     pub(super) fn open<'a>(&mut self, domain: &[u8], stored: &[u8], opened: &'a mut Vec<u8>) -> Option<&'a [u8]> {
         let (vector, ciphertext) = stored.split_first_chunk::<TAG_BYTES>()?;
         opened.clear();
@@ -101,7 +101,7 @@ impl Deterministic {
     }
 }
 
-/// How the fields of records by key are encrypted, each value with its place.
+/// How the fields of records by key are encrypted, each value bound to its place.
 pub(super) enum FieldCipher {
     /// Bound to record and field, with a nonce that never repeats.
     Randomised(Randomised, Nonces),
@@ -110,10 +110,10 @@ pub(super) enum FieldCipher {
 }
 
 impl FieldCipher {
-    /// As `columns` say it.
+    /// According to `columns`.
     ///
     /// # Errors
-    /// [`Fault::Refused`] when the key has not [`KEY_BYTES`].
+    /// [`Fault::Refused`] if the key does not have [`KEY_BYTES`].
     pub(super) fn new(columns: &Columns) -> Result<Self, Fault> {
         let randomised = Randomised::new(columns.cipher, &columns.key)?;
         Ok(if columns.deterministic {
@@ -131,7 +131,7 @@ impl FieldCipher {
         }
     }
 
-    /// Appends what is stored of `plaintext`, which is `field` of the record in `aad`, to `sealed`.
+    /// Appends the stored form of `plaintext`, which is `field` of the record in `aad`, to `sealed`.
     pub(super) fn seal(&mut self, aad: &mut FieldAad, field: usize, plaintext: &[u8], sealed: &mut Vec<u8>) {
         match self {
             Self::Randomised(cipher, nonces) => seal(cipher, nonces.next(), aad.of(field), plaintext, sealed),
@@ -139,7 +139,7 @@ impl FieldCipher {
         }
     }
 
-    /// The plaintext of `stored`, in `opened`; `None` when it was not made with this key for this place.
+    /// The plaintext of `stored`, in `opened`; `None` if it was not made with this key for this place.
     pub(super) fn open<'a>(
         &mut self,
         aad: &mut FieldAad,
@@ -154,8 +154,8 @@ impl FieldCipher {
     }
 }
 
-/// A key of `N` bytes for the purpose that `label` names, from the arm's column key: HKDF-SHA-256 (RFC 5869) without
-/// salt, which a key of 32 random bytes does not need.
+/// A key of `N` bytes for the purpose in `label`, from the arm's column key: HKDF-SHA-256 (RFC 5869) without salt,
+/// which a key of 32 random bytes does not need.
 fn derived<const N: usize>(key: &Secret, label: &[u8]) -> [u8; N] {
     struct Length(usize);
     impl hkdf::KeyType for Length {
@@ -227,7 +227,7 @@ pub(super) fn seal(cipher: &Randomised, nonce: [u8; NONCE_LEN], aad: &[u8], plai
     }
 }
 
-/// The plaintext of `stored`, in `opened`; `None` when it was not made with this key for this place.
+/// The plaintext of `stored`, in `opened`; `None` if it was not made with this key for this place.
 pub(super) fn open<'a>(cipher: &Randomised, aad: &[u8], stored: &[u8], opened: &'a mut Vec<u8>) -> Option<&'a [u8]> {
     let (nonce, ciphertext) = stored.split_first_chunk::<NONCE_LEN>()?;
     opened.clear();
@@ -247,15 +247,14 @@ pub(super) fn open<'a>(cipher: &Randomised, aad: &[u8], stored: &[u8], opened: &
     }
 }
 
-/// Nonces that never repeat under one key: 8 bytes that name the session, 4 bytes that count.
+/// Nonces that never repeat under one key: 8 bytes that identify the session, 4 bytes that count.
 ///
 /// This is the deterministic construction of NIST SP 800-38D, section 8.2.1: a fixed field that no other user of the
-/// key has, and an invocation field that counts. A session that has counted to its end takes a new fixed field.
+/// key has, and an invocation field that counts. When its counter is used up, a session takes a new fixed field.
 ///
-/// Fixed fields are consecutive numbers from a start that is drawn at random once in the life of the program, so within
-/// one program they are distinct for certain. Should a key ever be used by p programs with n sessions each, two of
-/// their ranges overlap with a probability below p²n/2⁶⁴: with p = 16 and n = 2²⁰ that is 2⁻³⁶, below the 2⁻³² that
-/// section 8 allows.
+/// Fixed fields are consecutive numbers from a start that is drawn at random once per process, so they are always
+/// distinct within one process. If a key is ever used by p processes with n sessions each, two of their ranges overlap
+/// with a probability below p²n/2⁶⁴: with p = 16 and n = 2²⁰ that is 2⁻³⁶, below the 2⁻³² that section 8 allows.
 pub(super) struct Nonces {
     prefix: u64,
     /// `None`: all values of this prefix are used up.

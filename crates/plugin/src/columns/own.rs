@@ -1,14 +1,15 @@
-//! Whether statements can do with columns of the user's own tables that clients encrypt.
+//! Whether statements work on columns of the user's own tables that clients encrypt.
 
 use tithe_machine::fault::Fault;
 
 use super::rewriting::plan;
 use crate::{setup::Columns, sql::Grammar, workload::Workload};
 
-/// Looks whether the statements of `workload` can do with what `columns` encrypts, before anything is started.
+/// Checks whether the statements of `workload` work with the columns that `columns` encrypts, before anything is
+/// started.
 ///
 /// # Errors
-/// [`Fault::Refused`] with every statement that cannot, by file, line and column.
+/// [`Fault::Refused`] with every statement that does not, by file, line and column.
 pub fn check(columns: &Columns, workload: &dyn Workload, grammar: Grammar) -> Result<(), Fault> {
     let refused = |words: String| Err(Fault::Refused(words));
     if !columns.names.is_empty() {

@@ -1,4 +1,4 @@
-//! Sessions of statements of the user's own, whose parameters and results are encrypted as the texts say.
+//! Sessions of the user's own statements, whose parameters and results are encrypted according to their texts.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -14,18 +14,18 @@ use crate::{
     sql::{Described, Dialect, Grammar, SqlTable},
 };
 
-/// A session that encrypts columns of the user's own. Statements that Tithe loads its own tables by pass as they are:
-/// what they load is encrypted afterwards.
+/// A session that encrypts columns of the user's own. Statements that load Tithe's own tables pass unchanged: the
+/// loaded data are encrypted afterwards.
 pub(super) struct OwnEncrypted {
     inner: Box<dyn SqlSession>,
     own: Vec<OwnColumn>,
     ciphers: Ciphers,
     sealing: Sealing,
-    /// What is known of texts, so that each is read once.
+    /// The plans of known texts, so that each is parsed once.
     plans: HashMap<String, Arc<Plan>>,
-    /// What is encrypted of each statement that was prepared.
+    /// The plan of each prepared statement.
     statements: Vec<(Statement, Option<Arc<Plan>>)>,
-    /// That of the statement whose answer is awaited.
+    /// The plan of the statement whose answer is awaited.
     current: Option<Arc<Plan>>,
     in_pipeline: bool,
     wrong: Option<String>,
@@ -35,7 +35,7 @@ impl OwnEncrypted {
     /// Wraps `inner`.
     ///
     /// # Errors
-    /// [`Fault::Refused`] when the key has not 32 bytes.
+    /// [`Fault::Refused`] if the key does not have 32 bytes.
     pub(super) fn new(inner: Box<dyn SqlSession>, columns: &Columns) -> Result<Self, Fault> {
         Ok(Self {
             inner,
@@ -50,7 +50,7 @@ impl OwnEncrypted {
         })
     }
 
-    /// What is encrypted of `sql`; `None` where nothing is.
+    /// The plan of `sql`; `None` if nothing is encrypted.
     fn plan(&mut self, sql: &str) -> Result<Option<Arc<Plan>>, Fault> {
         if !self.plans.contains_key(sql) {
             let plan = plan(sql, &self.own, self.inner.dialect().grammar).map_err(|refusals| {
@@ -68,7 +68,7 @@ impl OwnEncrypted {
         Statement(self.statements.len() - 1)
     }
 
-    /// Sends by `send` what is stored for `parameters`, of a statement of which so much is encrypted.
+    /// Sends by `send` the stored form of `parameters`, for a statement with this plan.
     fn send(
         &mut self,
         plan: Option<Arc<Plan>>,
@@ -131,7 +131,7 @@ impl SqlSession for OwnEncrypted {
         Ok(PreparedText { statement: self.keep(statement, plan), columns })
     }
 
-    /// A text with values in it, of which none is encrypted.
+    /// A text that contains values, none of which is encrypted.
     fn submit_text(&mut self, sql: &str) -> Result<(), Fault> {
         match plan(sql, &self.own, self.inner.dialect().grammar) {
             Ok(plan) if plan.touched.is_empty() => {

@@ -1,11 +1,11 @@
 //! Which parameters of a statement clients must encrypt, and which of its results they decrypt.
 //!
-//! A statement is read by the parser of its product's SQL. What is sound is accepted by form: values that are stored,
-//! `=` and `IN` on a column with equal ciphertexts, `IS NULL`, `count`, and results as they are. Every other mention of
-//! an encrypted column, of its table or of a name for one of them is refused, so that a form which the walk does not
+//! A statement is read by the parser of its product's SQL. Sound uses are accepted by their form: values that are
+//! stored, `=` and `IN` on a column with equal ciphertexts, `IS NULL`, `count`, and unchanged results. Every other
+//! mention of an encrypted column, of its table or of an alias of either is refused, so a form that the walk does not
 //! know is refused, too. Columns that are not encrypted need not be known.
 //!
-//! Left out: what the server computes by itself (views, triggers, functions), which the conversion of tables looks at.
+//! Not covered: computations within the server (views, triggers, functions), which the conversion of tables checks.
 
 mod expressions;
 mod queries;
@@ -25,12 +25,12 @@ use sqlparser::{
 use self::walk::Walk;
 use crate::{setup::OwnColumn, sql::Grammar};
 
-/// What is encrypted of a statement; columns by their number in the list of all.
+/// The encrypted parts of a statement; columns by their number in the list of all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Plan {
     /// For each parameter the column that it belongs to.
     pub parameters: Vec<Option<usize>>,
-    /// For each result the column that it comes from; results behind these are not encrypted.
+    /// For each result the column that it comes from; later results are not encrypted.
     pub results: Vec<Option<usize>>,
     /// The columns of the tables that it names.
     pub touched: BTreeSet<usize>,
@@ -43,9 +43,9 @@ pub struct Refusal {
     pub line: usize,
     /// Column of that line, from 1 on.
     pub column: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: String,
-    /// What to do.
+    /// The remedy.
     pub help: String,
 }
 
@@ -60,7 +60,7 @@ fn place(location: Location) -> Place {
 /// `?`.
 ///
 /// # Errors
-/// Everything in it that cannot be done.
+/// All its problems.
 pub fn plan(text: &str, own: &[OwnColumn], grammar: Grammar) -> Result<Plan, Vec<Refusal>> {
     let dialect: &dyn Dialect = match grammar {
         Grammar::Postgres => &PostgreSqlDialect {},
@@ -73,7 +73,7 @@ pub fn plan(text: &str, own: &[OwnColumn], grammar: Grammar) -> Result<Plan, Vec
     };
     let tokens = match Tokenizer::new(dialect, text).tokenize_with_location() {
         Ok(tokens) => tokens,
-        // What cannot be read is left alone where it names none of the tables.
+        // A statement that cannot be parsed is accepted if it names none of the tables.
         Err(error) => {
             let lower = text.to_lowercase();
             return match own.iter().any(|column| lower.contains(&column.table.to_lowercase())) {
@@ -123,7 +123,7 @@ pub fn plan(text: &str, own: &[OwnColumn], grammar: Grammar) -> Result<Plan, Vec
     if refusals.is_empty() { Ok(plan) } else { Err(refusals) }
 }
 
-/// Every name that must not be met but where it was understood, and what it stands for.
+/// Every name that is refused unless the walk understood it, and its meaning.
 fn watched(own: &[OwnColumn], touched: &BTreeSet<usize>, names: BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut watched = BTreeMap::new();
     for column in touched.iter().map(|number| &own[*number]) {
@@ -137,7 +137,7 @@ fn watched(own: &[OwnColumn], touched: &BTreeSet<usize>, names: BTreeMap<String,
     watched
 }
 
-/// The words of a statement and where they stand, without the names of variables.
+/// The words of a statement with their places, without the names of variables.
 fn words(tokens: &[TokenWithSpan]) -> Vec<(String, Place)> {
     let mut words = Vec::new();
     for (number, token) in tokens.iter().enumerate() {
@@ -149,7 +149,7 @@ fn words(tokens: &[TokenWithSpan]) -> Vec<(String, Place)> {
     words
 }
 
-/// Where the parameters of a statement stand, in order.
+/// The places of a statement's parameters, in order.
 fn parameters(tokens: &[TokenWithSpan]) -> Vec<Place> {
     let mut places = Vec::new();
     for (number, token) in tokens.iter().enumerate() {

@@ -3,9 +3,9 @@
 //! A statement comes with the columns of its parameters and results ([`Described`]). A column that statements compare
 //! for equality is encrypted deterministically (SIV), with its domain as additional data, so that joined columns have
 //! equal ciphertexts; every other column is encrypted with a fresh nonce (GCM), with its name as additional data.
-//! Numbers are encrypted as 8 bytes, so that their size does not show. NULL stays NULL.
+//! Numbers are encrypted as 8 bytes, so that their size is hidden. NULL stays NULL.
 //!
-//! Left out: ciphertext is not bound to its row, because no statement says which row it is about.
+//! Not covered: ciphertext is not bound to its row, because a statement does not identify its row.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -37,11 +37,11 @@ pub enum Treatment {
 pub struct Chosen(BTreeMap<&'static str, Treatment>);
 
 impl Chosen {
-    /// The columns of `tables` that `setup` encrypts; none where there are no SQL tables.
+    /// The columns of `tables` that `setup` encrypts; none if there are no SQL tables.
     ///
     /// # Errors
-    /// [`Fault::Refused`] for a column that is not there, a share that stands for no set of columns, and a list that
-    /// leaves out a column which is compared with one on it.
+    /// [`Fault::Refused`] for an unknown column, a share without a set of columns, and a list that omits a column which
+    /// is compared with one on it.
     pub fn new(setup: &Setup, tables: &'static [SqlTable]) -> Result<Self, Fault> {
         match &setup.columns {
             Some(columns) if !tables.is_empty() => Self::of(columns.share, &columns.names, tables),
@@ -49,16 +49,16 @@ impl Chosen {
         }
     }
 
-    /// Looks whether clients of `workload` can do with what `setup` encrypts, before anything is started.
+    /// Checks whether clients of `workload` work with the columns that `setup` encrypts, before anything is started.
     ///
     /// # Errors
-    /// As [`Chosen::new`]; [`Fault::Refused`] where the server would have to compute with what it cannot read.
+    /// As [`Chosen::new`]; [`Fault::Refused`] if the server would have to compute with values that it cannot read.
     pub fn check(setup: &Setup, workload: &dyn Workload) -> Result<(), Fault> {
         let chosen = Self::new(setup, workload.tables())?;
         if let (Some(columns), []) = (&setup.columns, workload.tables()) {
             columns.selection().check(&workload.table())?;
         }
-        // Only a row that can be found again shows what is stored.
+        // Only a row that can be found again shows its stored values.
         if !chosen.is_empty() && !chosen.is_in(workload.tables().iter().filter(|table| !table.key.is_empty())) {
             return Err(Fault::Refused(
                 "no chosen column is in a table with a key, so that no claim could be checked: choose one that does, too"
@@ -71,7 +71,7 @@ impl Chosen {
         }
     }
 
-    /// The columns of `tables` called `names`; where there are no names, those that `share` stands for.
+    /// The columns of `tables` called `names`; without names, those of `share`.
     ///
     /// # Errors
     /// As [`Chosen::new`].
@@ -101,17 +101,17 @@ impl Chosen {
         Ok(Self(chosen.iter().map(treatment).collect()))
     }
 
-    /// How `column` is encrypted; `None` when it is not.
+    /// How `column` is encrypted; `None` if it is not.
     pub fn treatment(&self, column: &Column) -> Option<Treatment> {
         self.0.get(column.name).copied()
     }
 
-    /// True where some chosen column is in one of `tables`.
+    /// True if some chosen column is in one of `tables`.
     pub fn is_in<'a>(&self, tables: impl Iterator<Item = &'a SqlTable>) -> bool {
         tables.flat_map(|table| table.columns).any(|column| self.treatment(column).is_some())
     }
 
-    /// Length of what is in `column`, bytes at most; `None` when it is not encrypted.
+    /// Longest stored value of `column`, bytes; `None` if it is not encrypted.
     pub fn stored_bytes(&self, column: &Column) -> Option<usize> {
         let plain = match column.kind {
             ColumnType::Integer | ColumnType::Long => NUMBER_BYTES,
@@ -128,7 +128,7 @@ impl Chosen {
         self.0.len()
     }
 
-    /// True when none is.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -161,7 +161,7 @@ fn named<I: Iterator<Item = &'static Column>>(
     Ok(all().filter(is_named).collect())
 }
 
-/// What is wrong with computing in the server on encrypted columns.
+/// The refusal of computing in the server on encrypted columns.
 pub fn unreadable() -> Fault {
     Fault::Refused(
         "encrypted columns cannot be computed with in the server: give the workload `compute = \"client\"`, where it \
@@ -170,37 +170,37 @@ pub fn unreadable() -> Fault {
     )
 }
 
-/// Length of a number as it is encrypted, bytes.
+/// Length of a number before encryption, bytes.
 const NUMBER_BYTES: usize = 8;
 
-/// What must be known about a parameter or a result that is encrypted.
+/// The facts about an encrypted parameter or result.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     pub(super) treatment: Treatment,
-    /// Numbers are encrypted as 8 bytes; else as they are written.
+    /// Numbers are encrypted as 8 bytes; other values as they are written.
     pub(super) is_number: bool,
     /// The column, for messages.
     pub(super) name: &'a str,
-    /// The additional data: what makes the ciphertext belong here.
+    /// The additional data, which bind the ciphertext to this place.
     pub(super) domain: &'a str,
 }
 
 impl<'a> Place<'a> {
-    /// That of a column of the user's own.
+    /// The place of a column of the user's own.
     pub(crate) fn of_own(column: &'a OwnColumn) -> Self {
         let treatment = if column.is_compared { Treatment::Deterministic } else { Treatment::Randomised };
         Self { treatment, is_number: false, name: &column.whole, domain: &column.whole }
     }
 }
 
-/// A statement with what is encrypted of it.
+/// A statement with its encrypted places.
 struct EncryptedStatement {
     inner: Statement,
     parameters: Vec<Option<Place<'static>>>,
     results: Vec<Option<Place<'static>>>,
 }
 
-/// A session whose columns are encrypted. All buffers are kept from one statement to the next.
+/// A session whose columns are encrypted. All buffers are reused for the next statement.
 pub(super) struct Encrypted {
     inner: Box<dyn SqlSession>,
     chosen: Chosen,
@@ -209,7 +209,7 @@ pub(super) struct Encrypted {
     /// The statement whose answer is awaited.
     current: usize,
     sealing: Sealing,
-    /// The first value of the answer in hand that did not decrypt.
+    /// The first value of the current answer that did not decrypt.
     wrong: Option<String>,
 }
 
@@ -224,7 +224,7 @@ pub(crate) struct Ciphers {
 
 impl Ciphers {
     /// # Errors
-    /// [`Fault::Refused`] when the key has not 32 bytes.
+    /// [`Fault::Refused`] if the key does not have 32 bytes.
     pub(crate) fn new(columns: &Columns) -> Result<Self, Fault> {
         Ok(Self {
             randomised: Randomised::new(columns.cipher, &columns.key)?,
@@ -243,7 +243,7 @@ impl Ciphers {
         }
     }
 
-    /// The value of `stored` as the inner session would give it in the clear: numbers as text.
+    /// The plaintext of `stored` as the inner session would give it: numbers as text.
     fn open(&mut self, place: &Place<'_>, stored: &[u8]) -> Option<&[u8]> {
         let domain = place.domain.as_bytes();
         let plaintext = match place.treatment {
@@ -261,21 +261,21 @@ impl Ciphers {
     }
 }
 
-/// The stored values of what is sent in one piece.
+/// The stored values of one request.
 #[derive(Default)]
 pub(super) struct Sealing {
     /// One after the other.
     sealed: Vec<u8>,
-    /// Where each of them lies; `None` for a value that is not encrypted.
+    /// The range of each; `None` for a value that is not encrypted.
     ranges: Vec<Option<Range<usize>>>,
-    /// A number as it is written.
+    /// A number as text.
     text: Vec<u8>,
     /// Empty between statements; keeps its capacity.
     parameters: Vec<Parameter<'static>>,
 }
 
 impl Sealing {
-    /// Hands over what is stored for `parameters`, each of which belongs to the place of its number.
+    /// Passes on the stored form of `parameters`, each of which belongs to the place with its number.
     pub(super) fn with<'p, T>(
         &mut self,
         ciphers: &mut Ciphers,
@@ -324,7 +324,7 @@ impl Encrypted {
     /// Wraps `inner`, in which the columns `chosen` are encrypted.
     ///
     /// # Errors
-    /// [`Fault::Refused`] when the key has not 32 bytes.
+    /// [`Fault::Refused`] if the key does not have 32 bytes.
     pub(super) fn new(inner: Box<dyn SqlSession>, columns: &Columns, chosen: Chosen) -> Result<Self, Fault> {
         Ok(Self {
             inner,
@@ -347,7 +347,7 @@ impl Encrypted {
         Some(Place { treatment, is_number, name: column.name, domain })
     }
 
-    /// Refuses statements of which nothing but the text is known where columns are encrypted.
+    /// Refuses statements that are only text if columns are encrypted.
     fn readable(&self) -> Result<(), Fault> {
         if self.chosen.is_empty() { Ok(()) } else { Err(unreadable()) }
     }
@@ -359,7 +359,7 @@ impl Encrypted {
 }
 
 impl SqlSession for Encrypted {
-    /// A statement that says nothing about its columns is passed on as it is: it must have none that are encrypted.
+    /// A statement without a description of its columns is passed on unchanged: it must have no encrypted ones.
     fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
         let inner = self.inner.prepare(sql)?;
         Ok(self.keep(EncryptedStatement { inner, parameters: Vec::new(), results: Vec::new() }))
@@ -464,8 +464,8 @@ impl SessionWrapper for Encrypted {
     }
 }
 
-/// The end of an answer whose first value that does not decrypt is `wrong`: the rest of the answer must be taken before
-/// the session can go on, so the diagnostic waits for its end.
+/// The end of an answer whose first value that does not decrypt is `wrong`: the rest of the answer must be read before
+/// the session can continue, so the diagnostic waits for its end.
 pub(super) fn judged(progress: Progress, wrong: &mut Option<String>) -> Result<Progress, Fault> {
     match (progress, &wrong) {
         (Progress::Done(_), Some(_)) => Err(Fault::Wrong(wrong.take().unwrap_or_default())),
@@ -476,9 +476,9 @@ pub(super) fn judged(progress: Progress, wrong: &mut Option<String>) -> Result<P
 /// Decrypts rows on their way to the client.
 pub(super) struct Decrypt<'a, P> {
     pub(super) rows: &'a mut dyn Rows,
-    /// The place of a field, where it is encrypted.
+    /// The place of a field, if it is encrypted.
     pub(super) place: P,
-    /// Bytes come as PostgreSQL writes them in text: `\x` and hexadecimal digits.
+    /// Bytes arrive in PostgreSQL's text form: `\x` and hexadecimal digits.
     pub(super) as_hex: bool,
     pub(super) ciphers: &'a mut Ciphers,
     pub(super) wrong: &'a mut Option<String>,
@@ -507,14 +507,14 @@ impl<'p, P: Fn(usize) -> Option<Place<'p>>> Rows for Decrypt<'_, P> {
             None => {
                 let name = place.name;
                 self.wrong.get_or_insert_with(|| format!("a value of {name} does not decrypt"));
-                // The row stays whole; nothing of it is used after the diagnostic.
+                // The row stays complete; its values are not used after the diagnostic.
                 self.rows.field(field, Some(&[]));
             }
         }
     }
 }
 
-/// The bytes that PostgreSQL writes as `text`; `None` where it is none of its forms.
+/// The bytes that PostgreSQL writes as `text`; `None` if it is in none of its forms.
 pub(crate) fn unhexed(text: &[u8]) -> Option<Vec<u8>> {
     text.strip_prefix(b"\\x")?.chunks(2).map(unhex_byte).collect()
 }

@@ -98,7 +98,7 @@ proptest! {
     }
 }
 
-/// Puts the stored value of one place into another, and reads that.
+/// Copies the stored value of one place into another, and reads it there.
 fn moved(from: (&[u8], usize), to: (&[u8], usize)) -> Result<Vec<Option<Vec<u8>>>, Fault> {
     let bench = bench(1.0);
     let mut session = wrapped(&bench);

@@ -92,7 +92,7 @@ fn a_setting_counts_where_the_arms_differ_in_it() {
         Unknown("connection: gone") / Unknown("connection: gone")
     "#]]
     .assert_eq(&text);
-    // A product to which Tithe puts no question.
+    // A product that Tithe cannot query.
     let bench = crate::simulated::test_bench::Bench::plain();
     let seen = bench.observe(evidence(&custom(), &Probes::NONE)[0].as_ref());
     expect![[r#"Unknown("refused: Tithe puts no question of yours to simulated database")"#]]

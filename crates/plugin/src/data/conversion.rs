@@ -1,4 +1,4 @@
-//! Tables of the user's own that are loaded as they are, and whose columns are encrypted before anything is measured.
+//! Tables of the user's own that are loaded unchanged, and whose columns are encrypted before anything is measured.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ use crate::{
     workload::Workload,
 };
 
-/// Rows that are updated in one request, where the product takes several.
+/// Rows that are updated in one request, if the product takes several.
 const AT_ONCE: usize = 256;
 
-/// Rows that are in memory: those that are read before they are written.
+/// Rows in memory: those that are read before they are written.
 const READ_AHEAD: usize = 1_000;
 
-/// Encrypts what is loaded in the columns of the user's own that `setup` encrypts.
+/// Encrypts the loaded values in the user's own columns that `setup` encrypts.
 ///
 /// # Errors
 /// [`Fault::Refused`] with why a table cannot hold ciphertext; the server's error.
@@ -58,9 +58,9 @@ pub fn convert(
     Ok(())
 }
 
-/// Encrypts every value of `columns` of a `table` whose rows `row` names. What `reader` reads `session` writes. Without
-/// a reader, `session` reads page by page in the order of `row`: a second session would wait for the first one where
-/// tables are locked as a whole (MyISAM, Aria).
+/// Encrypts every value of `columns` of a `table` whose rows `row` identifies. `session` writes what `reader` reads.
+/// Without a reader, `session` reads page by page in the order of `row`: if tables are locked as a whole (MyISAM,
+/// Aria), a second session would wait for the first one.
 fn encrypt(
     (reader, session): (Option<Box<dyn SqlSession>>, &mut dyn SqlSession),
     setup: &Columns,
@@ -86,7 +86,7 @@ fn encrypt(
     through.writer.write(&through.kept)
 }
 
-/// Encrypts what `all` selects, in pages in the order of `row`, which names each row.
+/// Encrypts the rows that `all` selects, in pages in the order of `row`, which identifies each row.
 fn page_by_page(mut writer: Writer<'_>, mut kept: Kept, (all, row): (&str, &[String])) -> Result<(), Fault> {
     let placeholder = writer.session.dialect().placeholder;
     let mut parameters = 0;
@@ -119,10 +119,10 @@ fn page_by_page(mut writer: Writer<'_>, mut kept: Kept, (all, row): (&str, &[Str
     Ok(())
 }
 
-/// Writes ciphertext in place of what was read.
+/// Replaces the values that were read by ciphertext.
 struct Writer<'a> {
     columns: &'a [&'a OwnColumn],
-    /// Takes what is stored for the columns, and what names a row.
+    /// Takes the stored values of the columns, and the row's identifier.
     update: Statement,
     ciphers: Ciphers,
     session: &'a mut dyn SqlSession,
@@ -170,7 +170,7 @@ impl Writer<'_> {
 struct Through<'a> {
     kept: Kept,
     writer: Writer<'a>,
-    /// What became of those before.
+    /// The result of the rows before.
     written: Result<(), Fault>,
 }
 
@@ -190,10 +190,10 @@ impl Rows for Through<'_> {
     }
 }
 
-/// Rows of a table, one value behind the other.
+/// Rows of a table, one value after the other.
 #[derive(Default)]
 struct Kept {
-    /// Values of a row.
+    /// Values per row.
     width: usize,
     bytes: Vec<u8>,
     /// Where each value begins and ends; `None` for NULL.

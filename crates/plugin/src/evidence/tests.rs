@@ -1,4 +1,4 @@
-//! The shared checks on arms of the simulated database, and what two looks prove together.
+//! The shared checks on arms of the simulated database, and what two observations prove together.
 
 use std::{fs, io::Write};
 
@@ -21,7 +21,7 @@ fn encrypted(share: f64) -> Bench {
     Bench::of(setup, true)
 }
 
-/// The verdict of `check`, and what it saw on `protected` and on a plain arm.
+/// The verdict of `check`, and its observations on `protected` and on a plain arm.
 fn check(check: &dyn Check, protected: &Bench, expected: Expect) {
     let (on, off) = (protected.observe(check), Bench::plain().observe(check));
     let verdict = judge(check.entry().control, &on, Some(&off));
@@ -257,7 +257,7 @@ fn a_check_of_one_place_is_about_that_place() {
 
 #[test]
 fn a_control_that_is_seen_elsewhere_only_does_not_vouch_for_the_data() {
-    // Data are sealed, and the log has the keys: as with a plain arm whose data files compress.
+    // Data are sealed, and the log contains the keys: as with a plain arm whose data files are compressed.
     let compressed = Bench::new(&[("seal", &[]), ("audit", &[])], &[]);
     let mut context = compressed.context();
     context.protected = false;
@@ -282,7 +282,7 @@ fn logs_free(targets: Targets) -> LogsFree {
 #[test]
 fn logs_are_searched_for_values_and_secrets() {
     let audit = Bench::new(&[("audit", &[])], &[]);
-    // Its log has the keys of records and no value.
+    // Its log contains the keys of records and no value.
     check(
         &logs_free(Targets::Fields(Selection::of_share(1.0))),
         &audit,

@@ -1,6 +1,6 @@
 //! Where a column key comes from: made for the run, in a file, or in an environment variable.
 //!
-//! What an experiment names is the place and never the key, so that neither the experiment nor any record holds it.
+//! An experiment names the place and never the key, so neither the experiment nor any record contains it.
 
 use std::{fs::File, io::Read, path::PathBuf};
 
@@ -12,21 +12,21 @@ use tithe_machine::{
 /// Length of a column key, bytes.
 pub const KEY_BYTES: usize = 32;
 
-/// Where a column key comes from. With neither, the run makes one of its own.
+/// Where a column key comes from. Without either place, the run makes a key.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct KeyPlace {
-    /// A file that its owner alone can read, with 32 bytes or 64 hexadecimal digits.
+    /// A file that only its owner can read, with 32 bytes or 64 hexadecimal digits.
     pub file: Option<PathBuf>,
     /// The name of an environment variable with 64 hexadecimal digits.
     pub variable: Option<String>,
 }
 
 impl KeyPlace {
-    /// The key; `None` where the run makes one.
+    /// The key; `None` if the run makes one.
     ///
     /// # Errors
     /// [`Fault::Refused`] for two places, a path that is not absolute, a file that others can read, and a key of
-    /// another length; [`Fault::Machine`] for what cannot be read. None quotes any part of a key.
+    /// another length; [`Fault::Machine`] if the file cannot be read. None quotes any part of a key.
     pub fn fetch(&self) -> Result<Option<Secret>, Fault> {
         match (&self.file, &self.variable) {
             (None, None) => Ok(None),
@@ -35,7 +35,7 @@ impl KeyPlace {
             }
             (Some(path), None) => of_file(path).map(Some),
             (None, Some(name)) => {
-                // What is in it is not quoted, whatever is wrong with it.
+                // Its value is never quoted, whatever is wrong with it.
                 let text = std::env::var(name).map_err(|_| {
                     Fault::Refused(format!(
                         "the environment variable {name} holds no column key: it is not set or not text"

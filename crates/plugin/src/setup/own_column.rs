@@ -7,14 +7,14 @@ pub struct OwnColumn {
     pub table: String,
     /// Its name.
     pub name: String,
-    /// `table.name`: what its ciphertext is bound to.
+    /// `table.name`: its ciphertext is bound to this.
     pub whole: String,
-    /// Statements look it up by `=`: equal values look equal.
+    /// Statements compare it by `=`: equal values look equal.
     pub is_compared: bool,
 }
 
 impl OwnColumn {
-    /// The column that `name` says, as `accounts.iban`; `None` where it names no table.
+    /// The column called `name`, as `accounts.iban`; `None` if it names no table.
     pub fn new(name: &str, is_compared: bool) -> Option<Self> {
         let (table, column) = name.rsplit_once('.')?;
         let (table, name) = (table.to_owned(), column.to_owned());

@@ -4,12 +4,12 @@ use tithe_machine::fault::Fault;
 
 use crate::session::Table;
 
-/// Fields of records by key: those of these names, or where there are no names a share of all.
+/// Fields of records by key: those with these names, or without names a share of all.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Selection {
     /// Share of the fields, from the first on, 0–1.
     pub share: f64,
-    /// Names, as `field0`; empty where the share decides.
+    /// Names, as `field0`; empty if the share decides.
     pub names: Vec<String>,
 }
 
@@ -19,7 +19,7 @@ impl Selection {
         Self { share, names: Vec::new() }
     }
 
-    /// True where no field is meant, which prices the wrapping of a session alone.
+    /// True if no field is selected, which measures the cost of the session wrapper alone.
     pub fn is_none(&self) -> bool {
         self.share == 0.0 && self.names.is_empty()
     }
@@ -32,7 +32,7 @@ impl Selection {
         (0..table.fields).filter(|field| self.names.contains(&table.field(*field))).collect()
     }
 
-    /// Looks whether every name is that of a field of `table`.
+    /// Checks that every name is that of a field of `table`.
     ///
     /// # Errors
     /// [`Fault::Refused`] with the first that is not.
@@ -44,7 +44,7 @@ impl Selection {
         }
     }
 
-    /// What is selected, for a claim: `value of the first 20 % of the fields`.
+    /// The selection in a claim: `value of the first 20 % of the fields`.
     pub fn noun(&self) -> String {
         match self.names.as_slice() {
             [] if self.share == 1.0 => "field value".to_owned(),
@@ -54,7 +54,7 @@ impl Selection {
     }
 }
 
-/// How many of `fields` the share stands for, to the nearest whole field.
+/// How many of `fields` are in the share, to the nearest whole field.
 fn of_share(share: f64, fields: usize) -> usize {
     ((share.clamp(0.0, 1.0) * fields as f64).round() as usize).min(fields)
 }

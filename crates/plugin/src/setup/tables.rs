@@ -7,46 +7,46 @@ use tithe_model::quantity;
 /// Where statements find their tables.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum TablePlace {
-    /// Among Tithe's.
+    /// In Tithe's own place.
     #[default]
     Tithe,
-    /// Where they are.
+    /// In their own place.
     InPlace {
-        /// Rows are changed, of the tables that the user named.
+        /// Rows of the tables that the user named are changed.
         writes: bool,
-        /// The account may make tables of Tithe's, where evidence writes.
+        /// The account may create Tithe's tables, to which evidence writes.
         makes: bool,
     },
-    /// Among Tithe's, as copies.
+    /// In Tithe's own place, as copies.
     Copied {
         /// Their names.
         names: Vec<String>,
-        /// What they take.
+        /// Their size.
         room: Room,
     },
 }
 
-/// What copies take of a server's disk.
+/// The space that copies need on a server's disk.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Room {
     /// The size of the originals with their indexes, bytes.
     pub bytes: u64,
-    /// The folder of the server's data on its machine, where the account may know it.
+    /// The folder of the server's data on its machine, if the account may read it.
     pub folder: Option<PathBuf>,
 }
 
 impl TablePlace {
-    /// True where Tithe makes tables of its own.
+    /// True if Tithe makes its own tables.
     pub fn makes_tables(&self) -> bool {
         !matches!(self, Self::InPlace { makes: false, .. })
     }
 
-    /// True where statements run on the user's own tables.
+    /// True if statements run on the user's own tables.
     pub fn is_in_place(&self) -> bool {
         matches!(self, Self::InPlace { .. })
     }
 
-    /// True where sessions have read-only transactions.
+    /// True if sessions have read-only transactions.
     pub fn reads_only(&self) -> bool {
         matches!(self, Self::InPlace { writes: false, .. })
     }
@@ -56,7 +56,7 @@ impl TablePlace {
         if let Self::Copied { names, .. } = self { names } else { &[] }
     }
 
-    /// What a report says of it; `None` where the tables are Tithe's.
+    /// The report's text; `None` if the tables are Tithe's.
     pub fn in_words(&self) -> Option<String> {
         match self {
             Self::Tithe => None,

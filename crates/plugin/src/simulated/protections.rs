@@ -89,7 +89,7 @@ impl Protection for Audit {
     }
 }
 
-/// Does nothing, at any price asked for. Id `placebo`.
+/// Does nothing, at any requested cost. Id `placebo`.
 pub(super) struct Placebo;
 
 impl Protection for Placebo {
@@ -171,7 +171,7 @@ impl Check for AuditComplete {
     }
 }
 
-/// Holds whenever the arm was set up with the placebo.
+/// Holds if the arm was set up with the placebo.
 struct PlaceboTaken;
 
 impl Check for PlaceboTaken {

@@ -1,4 +1,4 @@
-//! A session of the simulated database: correct answers, invented times, and faults on request.
+//! A session of the simulated database: correct answers, simulated times, and faults on request.
 
 use std::{
     fs,
@@ -25,9 +25,9 @@ pub(super) struct SimulatedSession {
     model: Model,
     clock: Clock,
     lane: u64,
-    /// Open where operations are logged.
+    /// Open if operations are logged.
     audit: Option<fs::File>,
-    /// Turns of a loop that each operation goes through on the real clock.
+    /// Iterations of a loop in each operation on the real clock.
     turns: u64,
     operations: u64,
     answers: u64,
@@ -35,7 +35,7 @@ pub(super) struct SimulatedSession {
     answer: Option<Result<Answer, Fault>>,
 }
 
-/// Rows with their keys, and what `Done` will say.
+/// Rows with their keys, and the result in `Done`.
 #[derive(Default)]
 struct Answer {
     rows: Vec<Row>,
@@ -49,7 +49,7 @@ struct Row {
 
 impl SimulatedSession {
     pub(super) fn new(store: Arc<Store>, model: Model, server: &Server, how: &Connect) -> Result<Self, Fault> {
-        // On invented time nobody reads the log, and writing it would only make the tests slow.
+        // On simulated time the log is never read, and writing it would only slow down the tests.
         let audit = match (&how.clock, model.audit_lose, server.paths.logs.first()) {
             (Clock::Real, Some(_), Some(path)) => {
                 let log = fs::OpenOptions::new().create(true).append(true).open(path);
@@ -62,7 +62,7 @@ impl SimulatedSession {
         Ok(Self { store, model, clock, lane, audit, turns: 0, operations: 0, answers: 0, answer: None })
     }
 
-    /// The session with so many turns of a loop in every operation.
+    /// The session with this many loop iterations in every operation.
     pub(super) fn spinning(self, turns: u64) -> Self {
         Self { turns, ..self }
     }
@@ -85,7 +85,7 @@ impl SimulatedSession {
         log.write_all(&line).map_err(|error| Fault::machine("audit log", error))
     }
 
-    /// The answer as the store gives it.
+    /// The store's answer.
     fn execute(&self, request: &Request<'_>) -> Result<Answer, Fault> {
         let mut records = self.store.records();
         let count = match *request {
@@ -118,7 +118,7 @@ impl SimulatedSession {
         Ok(Answer { rows: Vec::new(), count })
     }
 
-    /// Strikes a measured operation with the faults that the settings ask for.
+    /// Applies the faults in the settings to a measured operation.
     fn strike(&mut self, answer: Result<Answer, Fault>) -> Result<Answer, Fault> {
         let nth = |every: u64, count: u64| every > 0 && count.is_multiple_of(every);
         if nth(self.model.fail_every, self.operations) {

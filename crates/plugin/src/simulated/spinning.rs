@@ -1,7 +1,7 @@
 //! The simulated database on real time: an operation is a loop of known length on a real processor.
 //!
-//! Its noise is the machine's own, and its truth is known: an arm whose protection costs 5 % goes through 5 % more
-//! turns of the same loop. With it the whole instrument can be checked on the machine where it is to measure.
+//! Its noise is the machine's own, and its true cost is known: an arm whose protection costs 5 % runs 5 % more
+//! iterations of the same loop. With it the whole instrument can be checked on the machine that is to measure.
 
 use std::{
     hint::black_box,
@@ -9,7 +9,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Turns of the loop that take about `length_ns`. Their ratio is exact, whatever a turn takes.
+/// Iterations of the loop that take about `length_ns`. Their ratio is exact, whatever an iteration takes.
 pub(super) fn turns(length_ns: f64) -> u64 {
     const TRIAL: u64 = 200_000;
     static TURN_NS: OnceLock<f64> = OnceLock::new();
@@ -26,7 +26,7 @@ pub(super) fn turns(length_ns: f64) -> u64 {
     (length_ns / turn_ns).round() as u64
 }
 
-/// A chain of multiplications, each of which needs the one before.
+/// A chain of multiplications, each of which depends on the one before.
 pub(super) fn spin(turns: u64) {
     let mut value = black_box(1_u64);
     for _ in 0..turns {

@@ -1,5 +1,5 @@
-//! An arm of a SQL database in memory, for tests of checks: it understands the few statements that checks send, has a
-//! file once it is told to settle, and a wire where one is asked for.
+//! An arm of a SQL database in memory, for tests of checks: it understands the few statements that checks send, writes
+//! a file when told to settle, and optionally has a wire.
 
 use std::{
     collections::BTreeMap,
@@ -45,7 +45,7 @@ impl SqlBench {
         Self { bench: Bench::plain(), database: SqlInMemory::default() }
     }
 
-    /// Whose clients encrypt the columns that `share` stands for.
+    /// With clients that encrypt the columns of `share`.
     pub fn encrypted(share: f64) -> Self {
         let mut arm = Self::plain();
         arm.bench.setup.columns = Some(Columns::of_share(share, arm.bench.setup.credentials.key.clone()));
@@ -64,7 +64,7 @@ impl SqlBench {
         self
     }
 
-    /// What `check` sees on it as the protected arm or as the plain one, and the words that narrow its claim.
+    /// The observation of `check` on it as the protected arm or as the plain one, and the words that limit its claim.
     pub fn look(&self, check: &dyn Check, protected: bool) -> (Observation, Option<&'static str>) {
         let mut context = self.bench.context();
         (context.database, context.protected) = (&self.database, protected);
@@ -72,7 +72,7 @@ impl SqlBench {
         (seen, context.narrowed)
     }
 
-    /// Rows that the server holds.
+    /// Rows that the server stores.
     pub fn rows(&self) -> usize {
         self.database.held().values().map(Vec::len).sum()
     }
@@ -87,7 +87,7 @@ enum Cell {
 }
 
 impl Cell {
-    /// As most products store and send it.
+    /// In the form that most products store and send.
     fn stored(&self) -> Vec<u8> {
         match self {
             Self::Number(number) => {
@@ -98,20 +98,21 @@ impl Cell {
     }
 }
 
-/// What is answered to a text of an account that has been careful or not.
+/// The answer to a text, from an account that ran the careful statement before or did not.
 pub type Answers = fn(Option<&str>, bool, &str) -> Result<Vec<database::Row>, Fault>;
 
 /// The server.
 #[derive(Clone)]
 pub struct SqlInMemory {
     tables: Arc<Mutex<BTreeMap<String, Vec<Row>>>>,
-    /// What it keeps of bytes that it is sent.
+    /// The stored form of received bytes.
     pub keeps: fn(&[u8]) -> Vec<u8>,
-    /// What its clients say first.
+    /// The first bytes that its clients send.
     pub opening: &'static [u8],
-    /// What it answers to texts of an account that has been careful or not; without it, the text that they select.
+    /// Its answers to texts of an account that ran the careful statement or did not; without it, the text that they
+    /// select.
     pub answers: Option<Answers>,
-    /// What it answers where its tables are to be written out.
+    /// Its answer when its tables are to be written out.
     pub written_out: Result<(), Fault>,
 }
 
@@ -127,7 +128,7 @@ impl SqlInMemory {
     }
 }
 
-/// What a session says first that changes nothing.
+/// The first statement of a session that changes nothing.
 pub const CAREFUL: &str = "BE CAREFUL";
 const ASKED: AskedOfCustom = AskedOfCustom { setting: "SHOW {setting}", between: '-', careful: &[CAREFUL], kept: None };
 
@@ -233,7 +234,7 @@ fn say(wire: &mut Option<TcpStream>, bytes: &[u8]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The words of `sql` from behind `begin` until `end`.
+/// The part of `sql` between `begin` and `end`.
 fn part<'a>(sql: &'a str, begin: &str, end: &str) -> &'a str {
     let rest = sql.split_once(begin).map_or("", |(_, rest)| rest);
     rest.split_once(end).map_or(rest, |(part, _)| part)
@@ -329,7 +330,7 @@ impl Connection for InMemory {
     }
 }
 
-/// The port of a server that sends everything back, to as many clients as come one after the other.
+/// The port of a server that sends everything back, to any number of clients in turn.
 fn echo_server() -> u16 {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let port = listener.local_addr().expect("a bound socket").port();

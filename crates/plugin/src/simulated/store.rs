@@ -1,6 +1,6 @@
 //! The records of each simulated server, in memory, and their file.
 //!
-//! A store lives as long as its file: a folder that was thrown away takes its store with it.
+//! A store lives as long as its file: when a folder is deleted, so is its store.
 
 use std::{
     collections::BTreeMap,
@@ -22,7 +22,7 @@ use crate::setup::AtRest;
 pub(super) struct Store {
     file: PathBuf,
     records: Mutex<Records>,
-    /// Number of the start that it is on, of all starts of this process.
+    /// Number of its current start, among all starts of this process.
     start: AtomicU64,
     /// Operations measured so far.
     pub(super) operations: AtomicU64,
@@ -78,14 +78,14 @@ pub(super) fn find(server: &Server) -> Result<Arc<Store>, Fault> {
         .ok_or_else(|| Fault::Connection("nothing was created on this simulated server".to_owned()))
 }
 
-/// Restarts `server` on its data; connections that are open stay on the start before.
+/// Restarts `server` on its data; open connections stay on the start before.
 pub(super) fn start_anew(server: &Server) {
     if let Ok(store) = find(server) {
         store.start.store(next_start(), Ordering::Relaxed);
     }
 }
 
-/// Forgets the store of `server` and removes its file.
+/// Removes the store of `server` and its file.
 pub(super) fn remove(server: &Server) -> Result<(), Fault> {
     let file = file_of(server)?;
     lock(&STORES).remove(&file);
@@ -93,7 +93,7 @@ pub(super) fn remove(server: &Server) -> Result<(), Fault> {
 }
 
 impl Store {
-    /// Number of the start that it is on.
+    /// Number of its current start.
     pub(super) fn start(&self) -> u64 {
         self.start.load(Ordering::Relaxed)
     }
@@ -103,7 +103,7 @@ impl Store {
         lock(&self.records)
     }
 
-    /// Writes every record to the file, sealed where `at_rest` says so.
+    /// Writes every record to the file, sealed if `at_rest` is set.
     pub(super) fn write(&self, at_rest: Option<&AtRest>) -> Result<(), Fault> {
         let mut content = Vec::new();
         for (key, fields) in self.records().iter() {

@@ -1,4 +1,4 @@
-//! An arm of the simulated database in a folder of its own, for tests.
+//! An arm of the simulated database in its own folder, for tests.
 
 use std::{
     collections::BTreeMap,
@@ -28,7 +28,7 @@ use crate::{
     setup::Setup,
 };
 
-/// An arm that is created and can be connected to; its folder goes with it.
+/// An arm that is created and can be connected to; its folder is removed with it.
 pub struct Bench {
     /// Its server.
     pub server: Server,
@@ -78,18 +78,18 @@ impl Bench {
         CheckContext { database: &Simulated, server, setup, table, protected: self.protected, nonce, narrowed: None }
     }
 
-    /// What `check` sees.
+    /// The observation of `check`.
     pub fn observe(&self, check: &dyn Check) -> Observation {
         seen_by(check, &mut self.context())
     }
 
-    /// A session on `clock`, wrapped as the set-up says.
+    /// A session on `clock`, wrapped according to the set-up.
     pub fn session(&self, clock: Clock) -> Box<dyn KeyValueSession> {
         let how = Connect { blocking: true, lane: 0, clock, table: self.table.clone() };
         key_value(crate::columns::connect(&Simulated, &self.server, &self.setup, &how).unwrap()).unwrap()
     }
 
-    /// A session on invented time, and that time.
+    /// A session on simulated time, and that time.
     pub fn timed(&self) -> (Box<dyn KeyValueSession>, Arc<VirtualTime>) {
         let time = Arc::new(VirtualTime::default());
         (self.session(Clock::Virtual(Arc::clone(&time))), time)

@@ -46,7 +46,7 @@ fn what_it_did_not_make_it_does_not_touch() {
     let bench = Bench::plain();
     let create = || Simulated.create(&bench.server, &bench.setup, &bench.table);
     assert!(matches!(create(), Err(Fault::Refused(_))));
-    // A folder that was thrown away takes its records with it.
+    // When a folder is deleted, so are its records.
     std::fs::remove_file(bench.server.paths.data[0].join("records")).unwrap();
     assert!(matches!(Simulated.quiesce(&bench.server, &bench.setup, &bench.table), Err(Fault::Connection(_))));
     create().unwrap();
@@ -63,7 +63,7 @@ fn unknown_settings_are_refused() {
     expect!["refused: setting `noise` is not a number that makes sense here"].assert_eq(&refuse("noise", "loud"));
 }
 
-/// Mean invented time of an operation over `operations` reads, ns: wall, client, server, wait.
+/// Mean simulated time of an operation over `operations` reads, ns: wall, client, server, wait.
 fn mean_ns(bench: &Bench, operations: u64) -> [f64; 4] {
     let (mut session, time) = bench.timed();
     for _ in 0..operations {
@@ -172,7 +172,7 @@ fn starting_can_be_made_to_fail() {
     assert!(!std::process::Command::new(command.program).args(command.arguments).output().unwrap().status.success());
 }
 
-/// The verdicts of a protection's evidence where `protected` is set up with it or only said to be.
+/// The verdicts of a protection's evidence if `protected` is set up with it or only claims to be.
 fn verdicts(id: &str, options: &[(&str, f64)], protected: &Bench) -> String {
     let plain = Bench::plain();
     let mut text = String::new();

@@ -1,4 +1,4 @@
-//! What an operation of the simulated database costs on invented time.
+//! The cost of an operation of the simulated database on simulated time.
 
 use std::sync::atomic::Ordering;
 
@@ -6,22 +6,21 @@ use tithe_machine::clock::VirtualTime;
 
 use super::Model;
 
-/// Share of a plain operation's processor time that the client spends; the costs of protections are the server's.
+/// Share of a plain operation's processor time that the client uses; the costs of protections are in the server.
 const CLIENT_SHARE: f64 = 0.1;
 /// How long a stalled operation waits for a processor, ns.
 const STALL_NS: u64 = 5_000_000;
 
 impl Model {
-    /// The same on the start of this number: all that a server does takes longer or shorter, for as long as the start
-    /// lasts.
+    /// The same on the start with this number: the whole server is slower or faster for as long as the start lasts.
     pub(super) fn on_start(self, start: u64) -> Self {
         // Two servers that vary independently differ by √2 times as much as each.
         let of_one = self.luck * std::f64::consts::FRAC_1_SQRT_2;
         Self { service_ns: self.service_ns * lognormal(of_one, mix(start ^ mix(self.luck_seed))), ..self }
     }
 
-    /// Lets one operation pass on the invented time of `lane`, after `done` others since the server's start. Apart from
-    /// stalls, all of its time is processor time.
+    /// Lets one operation pass on the simulated time of `lane`, after `done` others since the server's start. Apart
+    /// from stalls, all of its time is processor time.
     pub(super) fn pass(&self, time: &VirtualTime, lane: u64, done: u64) {
         let now = time.now.load(Ordering::Relaxed);
         let random = mix(now ^ mix(lane));
@@ -35,16 +34,16 @@ impl Model {
         time.now.fetch_add(client + server + wait, Ordering::Relaxed);
     }
 
-    /// How much slower everything is after `done` operations since a start, because not all is compiled yet: what is
-    /// left halves with every so many operations, in a straight line between.
+    /// How much slower everything is after `done` operations since a start, because not everything is compiled yet: the
+    /// rest halves with every fixed number of operations, linearly in between.
     fn uncompiled(&self, done: u64) -> f64 {
         let (halvings, within) = (done / self.slow_operations, done % self.slow_operations);
         let left = self.slow_start * 0.5_f64.powi(halvings.min(1000) as i32);
         1.0 + left * (1.0 - within as f64 / self.slow_operations as f64 / 2.0)
     }
 
-    /// How much slower everything is at the moment `now`, because of an invented program: half of it swells and ebbs
-    /// within 7 s, the other half comes and goes in steps of 11 s.
+    /// How much slower everything is at the moment `now`, because of a simulated program: half of the effect oscillates
+    /// with a period of 7 s, the other half switches in steps of 11 s.
     pub(super) fn drift(&self, now: u64) -> f64 {
         const SWELL_NS: u64 = 7_000_000_000;
         const STEP_NS: u64 = 11_000_000_000;
@@ -55,8 +54,8 @@ impl Model {
     }
 }
 
-/// About lognormal: the exponential's first three terms of `spread` times a sum of four uniform numbers, which is
-/// about normal. Additions and multiplications only, so every machine gets the same bits.
+/// Approximately lognormal: the first three terms of the exponential of `spread` times a sum of four uniform numbers,
+/// which is approximately normal. It uses only additions and multiplications, so every machine gets the same bits.
 fn lognormal(spread: f64, random: u64) -> f64 {
     let sum: f64 = (0..4).map(|part| (random >> (16 * part) & 0xffff) as f64 / 65_536.0).sum();
     // The sum has mean 2 and variance 4/12.

@@ -1,19 +1,19 @@
-//! Reads the parts of a received message in order: what the readers of all protocols share.
+//! Reads the parts of a received message in order: shared by the readers of all protocols.
 //!
-//! What a server sends is foreign input: every length is checked against what is there, and nothing is allocated
-//! because a length says so. How a protocol writes texts and values is with that protocol.
+//! Data from a server are untrusted input: every length is checked against the available bytes, and nothing is
+//! allocated because of a length field. The encoding of texts and values is in the code of each protocol.
 
 use std::marker::PhantomData;
 
 use tithe_machine::fault::Fault;
 
-/// How one protocol packs what it sends.
+/// How one protocol packs its messages.
 pub trait Format {
-    /// What is said where a unit of it ends before its parts do, as a sentence without a full stop.
+    /// The error if a unit ends before its parts do, as a sentence without a full stop.
     const CUT_SHORT: &'static str;
 }
 
-/// What is left to read of a message, packet or frame of the format `F`.
+/// The unread rest of a message, packet or frame of the format `F`.
 #[derive(Debug, Clone, Copy)]
 pub struct Cursor<'a, F> {
     rest: &'a [u8],
@@ -27,13 +27,13 @@ impl<'a, F: Format> Cursor<'a, F> {
         Self { rest: bytes, format: PhantomData }
     }
 
-    /// What was not read yet.
+    /// The unread bytes.
     #[inline]
     pub fn rest(&self) -> &'a [u8] {
         self.rest
     }
 
-    /// The fault of something that ends before its parts do.
+    /// The fault of a unit that ends before its parts do.
     pub fn cut_short() -> Fault {
         Fault::Protocol(F::CUT_SHORT.to_owned())
     }
@@ -41,7 +41,7 @@ impl<'a, F: Format> Cursor<'a, F> {
     /// The next `count` bytes.
     ///
     /// # Errors
-    /// [`Fault::Protocol`] when there are fewer; then none is taken.
+    /// [`Fault::Protocol`] if there are fewer; then none is consumed.
     #[inline]
     pub fn bytes(&mut self, count: usize) -> Result<&'a [u8], Fault> {
         let (taken, rest) = self.rest.split_at_checked(count).ok_or_else(Self::cut_short)?;
@@ -117,10 +117,10 @@ impl<'a, F: Format> Cursor<'a, F> {
         Ok(u64::from_le_bytes(wide))
     }
 
-    /// The bytes before the next zero byte, which is taken too.
+    /// The bytes before the next zero byte, which is consumed too.
     ///
     /// # Errors
-    /// [`Fault::Protocol`] when there is none.
+    /// [`Fault::Protocol`] if there is none.
     pub fn zero_ended(&mut self) -> Result<&'a [u8], Fault> {
         let end = self.rest.iter().position(|byte| *byte == 0).ok_or_else(Self::cut_short)?;
         let text = self.bytes(end)?;

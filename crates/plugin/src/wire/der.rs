@@ -1,6 +1,6 @@
-//! What certificates are written in (DER), as far as it is read here.
+//! The encoding of certificates (DER), as far as it is needed here.
 
-/// The content of the first element of `der`, and what follows it.
+/// The content of the first element of `der`, and the bytes after it.
 pub fn element(der: &[u8]) -> Option<(&[u8], &[u8])> {
     let (first, rest) = der.get(1..)?.split_first()?;
     let (length, rest) = match first {

@@ -1,4 +1,4 @@
-//! What opening a connection takes, by part. Each thread keeps it for the connection that it opened last.
+//! The time to open a connection, by part. Each thread stores it for the connection that it opened last.
 
 use std::cell::Cell;
 
@@ -9,7 +9,7 @@ thread_local! {
     static OPENED: Cell<Connecting> = Cell::default();
 }
 
-/// A moment of the calling thread, on the clock and in its processor time.
+/// A moment of the calling thread: wall-clock time and processor time.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment {
     at_ns: u64,
@@ -28,23 +28,23 @@ impl Moment {
     }
 }
 
-/// Forgets the connection before, and returns what it took; empty where none was logged in.
+/// Clears the last connection, and returns its times; empty if none was logged in.
 pub fn take() -> Connecting {
     let opened = OPENED.take();
     if opened.connections == 0 { Connecting::default() } else { opened }
 }
 
-/// The connection was accepted; it was begun at `begun`.
+/// The connection was accepted; connecting began at `begun`.
 pub(super) fn accepted(begun: Moment) {
     OPENED.set(Connecting { tcp: begun.since(), ..Connecting::default() });
 }
 
-/// TLS is spoken; its handshake was begun at `begun`.
+/// The TLS handshake is done; it began at `begun`.
 pub(super) fn encrypted(begun: Moment) {
     OPENED.set(Connecting { tls: begun.since(), ..OPENED.get() });
 }
 
-/// The client is let in; all of it was begun at `begun`.
+/// The login is done; it began at `begun`.
 pub fn let_in(begun: Moment) {
     let (all, opened) = (begun.since(), OPENED.get());
     let rest = |all: u64, parts: [u64; 2]| all.saturating_sub(parts.iter().sum());

@@ -41,7 +41,7 @@ fn a_plain_connection_echoes_and_counts() {
     let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
     for size in [1, 10, 200_000] {
         let message: Vec<u8> = (0..size).map(|index| index as u8).collect();
-        // More than the sockets hold at once would block both sides: send in parts.
+        // More bytes than the sockets buffer would block both sides: send in parts.
         for part in message.chunks(10_000) {
             wire.output().extend_from_slice(part);
             wire.flush().expect("sent");
@@ -110,7 +110,7 @@ fn a_connection_for_epoll_says_when_it_must_wait() {
 #[test]
 fn every_answer_is_waited_for_as_long_as_where_the_connection_was_opened() {
     let (port, server) = serve(|mut stream| {
-        // It answers what it is told first, and nothing else until the client leaves.
+        // It answers the first message, and nothing else until the client leaves.
         let mut first = [0; 4];
         stream.read_exact(&mut first).and_then(|()| stream.write_all(&first)).expect("an answer");
         while stream.read(&mut first).is_ok_and(|length| length > 0) {}
@@ -148,7 +148,7 @@ impl Certificates {
         Self::signed(name, CertificateParams::new(vec!["127.0.0.1".to_owned()]).expect("parameters"))
     }
 
-    /// The same, whose server's certificate is made by `params`.
+    /// The same, with a server's certificate made by `params`.
     fn signed(name: &str, params: CertificateParams) -> Self {
         let folder = std::env::temp_dir().join(format!("tithe-wire-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("a folder");
@@ -165,7 +165,7 @@ impl Certificates {
         Self { folder, server: Self::server(&certificate, &key) }
     }
 
-    /// A server with a certificate for `name` that it has signed itself, and that is `ours.pem`.
+    /// A server with a self-signed certificate for `name`, which is `ours.pem`.
     fn self_signed(test: &str, name: &str) -> Self {
         let mut made = Self::make(test);
         let key = KeyPair::generate().expect("a key");
@@ -232,13 +232,13 @@ fn tls_speaks_the_version_asked_for() {
 
 #[test]
 fn last_words_are_heard_though_the_good_bye_comes_with_them() {
-    // Whatever is sent after the good-bye is nobody's: more of it than is received at a time ends the connection, too.
+    // Bytes after the close message are ignored; if they exceed one receive, they end the connection, too.
     for (test, after) in [("last-words", 0), ("last-noise", 100_000)] {
         good_bye(test, after);
     }
 }
 
-/// A server that sends its last words with its good-bye, and so many bytes after it.
+/// A server that sends its last data with its close message, and this many bytes after it.
 fn good_bye(test: &str, after: usize) {
     let certificates = Certificates::make(test);
     let config = Arc::clone(&certificates.server);
@@ -255,7 +255,7 @@ fn good_bye(test: &str, after: usize) {
         }
         together.resize(together.len() + after, 0);
         stream.write_all(&together).expect("sent");
-        // The connection stays open until the client leaves: the good-bye alone must end it.
+        // The connection stays open until the client leaves: the close message alone must end it.
         let _ = stream.read_to_end(&mut Vec::new());
     });
     let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
@@ -277,7 +277,7 @@ fn a_strange_authority_is_refused() {
     server.join().expect("the server ends");
 }
 
-/// What a client that trusts the server's authority is told of a certificate that is made by `params`.
+/// The error of a client that trusts the server's authority, for a certificate made by `params`.
 fn told_of(test: &str, params: CertificateParams) -> String {
     let certificates = Certificates::signed(test, params);
     let (wire, server) = certificates.open(Trust::Authority(&certificates.folder.join("ours.pem")), TlsVersion::V1_3);

@@ -1,7 +1,7 @@
-//! How a client speaks TLS: which authority it trusts, which version it allows, who it says it is.
+//! How a client uses TLS: which authority it trusts, which version it allows, which certificate it presents.
 //!
-//! One protocol version and never two, so that what is measured is what was asked for. Unless resumption is asked for,
-//! every connection pays for a full handshake, on every server alike.
+//! It allows exactly one protocol version, so that the requested one is measured. Unless resumption is requested, every
+//! connection does a full handshake, on every server alike.
 
 use std::{fmt::Display, path::Path, sync::Arc};
 
@@ -23,19 +23,18 @@ use tithe_model::quantity;
 use super::element;
 use crate::setup::{Suite, TlsVersion};
 
-/// Whose certificates the client accepts.
+/// Which certificates the client accepts.
 #[derive(Debug, Clone, Copy)]
 pub enum Trust<'a> {
-    /// Those that this authority (PEM) signed, for the server's own name; and this very certificate, where a server
-    /// shows one that it has signed itself, as psql and mysql take it.
+    /// Those that this authority (PEM) signed, for the server's own name; and this very certificate, if a server
+    /// presents a self-signed one, as psql and mysql accept it.
     Authority(&'a Path),
-    /// The same for any name: the server is one of those that the authority vouches for, or the one with this very
-    /// certificate.
+    /// The same for any name: any server with a certificate of the authority, or with this very certificate.
     AnyName(&'a Path),
     /// Those that one of the system's authorities signed, for the server's own name.
     System,
-    /// Anyone's. This hides the traffic from those who only listen, and from no one who can stand between; for
-    /// a server of the user's whose authority is not at hand.
+    /// Any. This protects the traffic from eavesdroppers, but not from an active attacker in the middle; for a user's
+    /// server whose authority is not available.
     Anyone,
 }
 
@@ -48,12 +47,12 @@ pub struct Identity<'a> {
     pub key: &'a Path,
 }
 
-/// A TLS set-up that allows exactly one of `versions` (the only one, or the best of several that both speak). With
-/// `resumption` all connections that are opened with it share what servers gave them to resume their sessions with.
-/// With `suite` no other is offered.
+/// A TLS set-up that allows exactly one of `versions` (the only one, or the best of several that both support). With
+/// `resumption` all connections that are opened with it share the servers' tickets for resuming sessions. With `suite`
+/// no other is offered.
 ///
 /// # Errors
-/// [`Fault::Machine`] when a file cannot be read or holds no certificate or key.
+/// [`Fault::Machine`] if a file cannot be read or contains no certificate or key.
 pub fn client_config(
     trust: Trust<'_>,
     identity: Option<Identity<'_>>,
@@ -90,16 +89,15 @@ pub fn client_config(
     Ok(Arc::new(config))
 }
 
-/// Kind of the key that `certificate` is for, by the names of [`KeyType`](tithe_machine::credentials::KeyType) and
-/// alike.
+/// Kind of the key in `certificate`, by the names of [`KeyType`](tithe_machine::credentials::KeyType) and similar ones.
 pub(super) fn key_of(certificate: &CertificateDer<'_>) -> String {
     let info = ParsedCertificate::try_from(certificate).map(|parsed| parsed.subject_public_key_info());
     let kind = info.ok().and_then(|info| key_kind(&info));
     kind.unwrap_or_else(|| "of an unknown kind".to_owned())
 }
 
-/// What `info` says: an algorithm with its parameters, and a string of bits with a byte before it (RFC 5280, section
-/// 4.1; RFC 5480, section 2.1.1; RFC 8017, appendix A.1.1; RFC 8410, section 3).
+/// Parses `info`: an algorithm with its parameters, and a bit string with a byte before it (RFC 5280, section 4.1; RFC
+/// 5480, section 2.1.1; RFC 8017, appendix A.1.1; RFC 8410, section 3).
 fn key_kind(info: &[u8]) -> Option<String> {
     let (algorithm, bits) = element(element(info)?.0)?;
     let (identifier, parameters) = element(algorithm)?;
@@ -153,7 +151,7 @@ fn system_authorities() -> Result<Vec<CertificateDer<'static>>, Fault> {
     Ok(found.certs)
 }
 
-/// Accepts what authorities signed, and a certificate that is itself among them.
+/// Accepts certificates that authorities signed, and a certificate that is itself among them.
 #[derive(Debug)]
 struct Pinned {
     roots: RootCertStore,
@@ -163,7 +161,7 @@ struct Pinned {
 }
 
 impl Pinned {
-    /// With `authorities`, which are found at `place`.
+    /// With `authorities`, which come from `place`.
     fn new(
         authorities: Vec<CertificateDer<'static>>,
         place: &dyn Display,
@@ -224,18 +222,18 @@ impl ServerCertVerifier for Pinned {
     }
 }
 
-/// True where a certificate is refused only for lack of an authority that signed it, or because it may sign others
-/// itself, which self-signed ones may.
+/// True if a certificate is refused only because no authority signed it, or because it may itself sign others, as
+/// self-signed ones may.
 fn is_no_issuer(error: &Error) -> bool {
     matches!(error, Error::InvalidCertificate(why) if *why == CertificateError::UnknownIssuer || signs_others(why))
 }
 
-/// The library has no name of its own for that.
+/// The library has no variant for that.
 fn signs_others(why: &CertificateError) -> bool {
     matches!(why, CertificateError::Other(other) if format!("{other:?}").contains("CaUsedAsEndEntity"))
 }
 
-/// What is wrong with the certificate that a server has shown, and what to do, one clause.
+/// The problem with the server's certificate, and its remedy, one clause.
 pub(super) fn certificate_refused(why: &CertificateError) -> String {
     use CertificateError as Why;
     let days = |from: &UnixTime, to: &UnixTime| quantity::count(to.as_secs().saturating_sub(from.as_secs()) / DAY_S);
@@ -280,7 +278,7 @@ pub(super) fn certificate_refused(why: &CertificateError) -> String {
              with this very certificate"
                 .to_owned()
         }
-        // What is left are algorithms and extensions that the library does not know.
+        // The rest are algorithms and extensions that the library does not know.
         _ => "the server's certificate is of a kind that cannot be verified here: it needs another one, for example with \
               a key of RSA or ECDSA and SHA-256"
             .to_owned(),
@@ -290,7 +288,7 @@ pub(super) fn certificate_refused(why: &CertificateError) -> String {
 /// Seconds of a day.
 const DAY_S: u64 = 86_400;
 
-/// The names that a certificate bears. The library gives each with its kind around it: `DnsName("db.example")`.
+/// The names in a certificate. The library gives each with its kind around it: `DnsName("db.example")`.
 fn names(presented: &[String]) -> String {
     let bare = |name: &String| {
         let inner = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
@@ -302,7 +300,7 @@ fn names(presented: &[String]) -> String {
     }
 }
 
-/// Accepts every certificate, but not a server that does not hold its key.
+/// Accepts every certificate, if the server has its private key.
 #[derive(Debug)]
 struct AcceptAnyone(Arc<CryptoProvider>);
 

@@ -22,7 +22,7 @@ fn needles_are_found_in_every_form() {
         &[TOKEN, hex(&[7; 32]).as_bytes()].concat(),
         expect!["canary ×1, data key ×1: 2 times as raw and hexadecimal"],
     );
-    // What `base64` of GNU coreutils 9.1 says of the token after "", "a" and "ab", before "bc".
+    // The output of `base64` of GNU coreutils 9.1 for the token after "", "a" and "ab", before "bc".
     check(b"c1ljVTZ1OXpxVC1jYW5hcnlfMFprMUx3YmM=", expect!["canary ×1: once as base64"]);
     check(b"YXNZY1U2dTl6cVQtY2FuYXJ5XzBaazFMd2Jj", expect!["canary ×1: once as base64"]);
     check(b"YWJzWWNVNnU5enFULWNhbmFyeV8wWmsxTHdiYw==", expect!["canary ×1: once as base64"]);
@@ -41,7 +41,7 @@ impl Read for Trickle<'_> {
 }
 
 proptest! {
-    /// Reading in pieces of any size finds what one look finds, no more and no less.
+    /// Reading in pieces of any size finds exactly what a single read finds.
     #[test]
     fn pieces_hide_and_double_nothing(
         gaps in prop::collection::vec(0usize..90, 0..6),

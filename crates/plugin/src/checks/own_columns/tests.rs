@@ -66,13 +66,13 @@ impl Workload for Statements {
 
 const COLUMNS: [(&str, bool); 2] = [("account.iban", true), ("account.note", false)];
 
-/// The columns of `names`; all of them are what the checks are about.
+/// The columns of `names`; the checks are about all of them.
 fn columns(names: &[&str]) -> Vec<OwnColumn> {
     let chosen = COLUMNS.iter().filter(|(name, _)| names.contains(name));
     chosen.map(|(name, is_compared)| OwnColumn::new(name, *is_compared).unwrap()).collect()
 }
 
-/// An arm that encrypts the columns of `names`, on whose table are `rows`, in its file, too.
+/// An arm that encrypts the columns of `names`, with `rows` in its table and in its file.
 fn arm(names: &[&str], rows: &[[&str; 2]]) -> SqlBench {
     let mut arm = if names.is_empty() { SqlBench::plain() } else { SqlBench::encrypted(0.0) };
     if let Some(encrypted) = &mut arm.bench.setup.columns {
@@ -93,7 +93,7 @@ fn arm(names: &[&str], rows: &[[&str; 2]]) -> SqlBench {
 
 const ROWS_OF_TWO: [[&str; 2]; 2] = [["DE89370400440532013000", "pays late, always"], ["GB29NWBK60161331926819", "-"]];
 
-/// What the three checks see on `arm`.
+/// The observations of the three checks on `arm`.
 fn seen(arm: &SqlBench) -> String {
     let subject = OwnSubject { columns: columns(&["account.iban", "account.note"]), workload: Some(&Statements) };
     let checks: [&dyn Check; 3] = [&OwnCiphertext(subject.clone()), &OwnWrongKey(subject.clone()), &OwnDisk(subject)];

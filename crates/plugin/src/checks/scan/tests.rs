@@ -73,7 +73,7 @@ fn holes_are_passed_over_and_keep_their_sides_apart() {
     let file = fs::File::create(&path).unwrap();
     let (first, second) = TOKEN.split_at(10);
     const HOLE: u64 = 64 << 20;
-    // A needle on the last bytes before a hole and one on the first behind it; a third that only a hole tears apart.
+    // A needle on the last bytes before a hole and one on the first after it; a third one is split by a hole.
     let whole = HOLE - TOKEN.len() as u64;
     file.write_all_at(TOKEN, whole).unwrap();
     file.write_all_at(TOKEN, 2 * HOLE).unwrap();

@@ -64,7 +64,7 @@ fn what_stands_in_the_clear_or_repeats_is_exposed() {
     assert!(!told(Treatment::Deterministic, [&one, &other]), "equal values look different");
 }
 
-/// A table with a key of two columns, one of whose runs of numbers stands beside the key, and one without a key.
+/// A table with a key of two columns, one of whose runs of numbers is next to the key, and one without a key.
 static TABLES: [SqlTable; 2] = [
     SqlTable {
         name: "thing",
@@ -95,8 +95,8 @@ fn subject(share: f64) -> Subject {
     Subject { share, names: Vec::new(), tables: &TABLES }
 }
 
-/// What `check` sees on arms that encrypt nothing, all, or less than is claimed; on each as the protected arm and as
-/// the plain one where that makes a difference. Nothing may be left behind.
+/// The observations of `check` on arms that encrypt nothing, everything, or less than claimed; each as the protected
+/// arm, and as the plain one if that makes a difference. No rows may be left.
 fn table(check: &dyn Check, prepare: impl Fn(SqlBench) -> SqlBench, expected: Expect) {
     let arms = [
         ("nothing encrypted", SqlBench::plain()),
@@ -313,7 +313,7 @@ fn what_was_written_is_looked_for_on_the_wire() {
         wrapped alone: (Unknown("there is no wire: the database is embedded"), Some("in tables with a key"))
     "#]],
     );
-    // Below TLS that the URL asks for and the arm does not, nothing can be seen; what is in the clear can.
+    // Below TLS that the URL asks for and the arm does not, nothing is visible; plaintext is.
     let hello = |mut arm: SqlBench| {
         arm.database.opening = &[0x16, 3, 1, 0, 0xf5, 1, 0, 0, 0xf1, 3, 3, 0x42];
         arm

@@ -176,7 +176,7 @@ fn echo_server() -> Address {
     Address::Tcp { host: "127.0.0.1".to_owned(), port }
 }
 
-/// What the check sees of a wire that scrambles, on an arm with this transport.
+/// The observation of the check for a wire that scrambles, on an arm with this transport.
 fn observe(scramble: u8, transport: Transport, expected: Expect) {
     let mut bench = Bench::plain();
     bench.server.address = echo_server();

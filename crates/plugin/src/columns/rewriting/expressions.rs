@@ -1,4 +1,4 @@
-//! The walk through expressions: what compares, stores or computes with encrypted columns.
+//! The walk through expressions: comparisons, stored values and computations with encrypted columns.
 
 use sqlparser::{
     ast::{
@@ -24,11 +24,11 @@ enum Meaning {
 }
 
 impl Walk<'_> {
-    /// The encrypted column that `expression` is, whose names count as understood then.
+    /// The encrypted column that `expression` is; its names then count as understood.
     pub(super) fn own_column(&mut self, expression: &Expr) -> Option<usize> {
         let names = names(expression)?;
         let meaning = self.meaning(&names);
-        // A table's name in place of a column's is its whole row.
+        // A table's name used as a column is its whole row.
         let is_row =
             matches!((names.as_slice(), &meaning), ([name], Some(Meaning::Other)) if self.stands_for_more(name));
         if !is_row && meaning.is_some() {
@@ -46,13 +46,13 @@ impl Walk<'_> {
         }
     }
 
-    /// True for the name of a table with encrypted columns, and for what was named after such a table or column.
+    /// True for the name of a table with encrypted columns, and for an alias of such a table or column.
     fn stands_for_more(&self, name: &Ident) -> bool {
         let is_table = self.own.iter().any(|column| column.table.eq_ignore_ascii_case(&name.value));
         is_table || self.names.contains_key(&name.value.to_lowercase())
     }
 
-    /// The same, and nothing counts as understood.
+    /// The same, but no name counts as understood.
     pub(super) fn peek(&self, expression: &Expr) -> Option<usize> {
         match self.meaning(&names(expression)?)? {
             Meaning::Own(number) => Some(number),
@@ -60,7 +60,7 @@ impl Walk<'_> {
         }
     }
 
-    /// What `names` mean; `None` for names that are not understood.
+    /// The meaning of `names`; `None` for names that are not understood.
     fn meaning(&self, names: &[Ident]) -> Option<Meaning> {
         let find = |table: &str, name: &Ident| {
             self.own.iter().position(|column| {
@@ -155,7 +155,7 @@ impl Walk<'_> {
             Expr::Function(function) => self.function(function),
             Expr::Exists { subquery, .. } => self.query(subquery, Results::Nothing),
             Expr::Subquery(subquery) => self.query(subquery, Results::Statement),
-            // What it says of encrypted columns was not understood.
+            // Names of encrypted columns in it do not count as understood, and are refused.
             _ => {}
         }
     }
@@ -216,7 +216,7 @@ impl Walk<'_> {
         }
     }
 
-    /// Looks whether column `number` can be compared.
+    /// Checks whether column `number` can be compared.
     fn compares(&mut self, number: usize, column: &Expr) -> bool {
         let compares = self.own[number].is_compared;
         if !compares {
@@ -245,7 +245,7 @@ impl Walk<'_> {
         self.expression(value, "an operation");
     }
 
-    /// The new value of column `number`: one for clients to encrypt, or what was to be inserted into it.
+    /// The new value of column `number`: one for clients to encrypt, or the value that was to be inserted into it.
     pub(super) fn assigned(&mut self, value: &Expr, number: usize) {
         let inserted = match value {
             Expr::Function(function) if is_called(function, "values") => only_argument(function),

@@ -1,4 +1,4 @@
-//! The walk through queries: what they return, and what their rows are grouped and ordered by.
+//! The walk through queries: their results, and how their rows are grouped and ordered.
 
 use sqlparser::{
     ast::{
@@ -27,7 +27,7 @@ impl Walk<'_> {
     fn body(&mut self, body: &SetExpr, order: &[OrderByExpr], results: Results) {
         match body {
             SetExpr::Select(select) => self.select(select, order, results),
-            // Its rows are ordered by what is not checked here.
+            // With an outer ORDER BY its results cannot go to the client: the order is not checked against them here.
             SetExpr::Query(query) if order.is_empty() => self.query(query, results),
             SetExpr::Query(query) => self.query(query, Results::Statement),
             SetExpr::SetOperation { left, right, .. } => {
@@ -84,7 +84,7 @@ impl Walk<'_> {
         self.scopes.pop();
     }
 
-    /// The column that a result comes from as it is.
+    /// The column that a result returns unchanged.
     pub(super) fn item(&mut self, item: &SelectItem, results: Results) -> Option<usize> {
         let (expression, alias) = match item {
             SelectItem::UnnamedExpr(expression) => (expression, None),
@@ -123,12 +123,12 @@ impl Walk<'_> {
         }
     }
 
-    /// True where a table of the query in hand has encrypted columns.
+    /// True if a table of the current query has encrypted columns.
     fn hides_any(&self) -> bool {
         self.scopes.last().is_some_and(|scope| scope.iter().any(|relation| relation.hidden.is_some()))
     }
 
-    /// What rows are grouped by.
+    /// An expression by which rows are grouped.
     fn group(&mut self, expression: &Expr, items: &[Option<usize>], select: &Select) {
         if let Expr::GroupingSets(sets) | Expr::Cube(sets) | Expr::Rollup(sets) = expression {
             sets.iter().flatten().for_each(|inner| self.group(inner, items, select));

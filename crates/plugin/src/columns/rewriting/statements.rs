@@ -1,4 +1,4 @@
-//! The walk through a statement: which tables its names mean, and what it stores, looks up and returns.
+//! The walk through a statement: which tables its names refer to, and what it stores, looks up and returns.
 
 use sqlparser::{
     ast::{
@@ -18,7 +18,7 @@ impl Walk<'_> {
             Statement::Insert(insert) => self.insert(insert),
             Statement::Update(update) => self.update(update),
             Statement::Delete(delete) => self.delete(delete),
-            // Whatever it says of the tables was not understood.
+            // Names of the tables in it do not count as understood, and are refused.
             _ => {}
         }
     }
@@ -68,7 +68,7 @@ impl Walk<'_> {
         last.is_some_and(|last| self.own.iter().any(|column| column.table.eq_ignore_ascii_case(&last.value)))
     }
 
-    /// Adds a table to the scope in hand.
+    /// Adds a table to the current scope.
     fn table(&mut self, name: &ObjectName, alias: Option<&Ident>) {
         let Some(last) = name.0.last().and_then(|part| part.as_ident()) else { return };
         let hides = self.hides(name);
@@ -121,7 +121,7 @@ impl Walk<'_> {
         }
     }
 
-    /// A join that compares whatever columns have the same name.
+    /// A join that compares all columns with equal names.
     fn refuse_natural(&mut self, at: Location) {
         let hidden = self.scopes.iter().flatten().find_map(|relation| relation.hidden.clone());
         if let Some(table) = hidden {
@@ -159,7 +159,7 @@ impl Walk<'_> {
                         let problem = format!("{} is encrypted, and its values come from a query", self.name(*number));
                         self.refuse(source.span().start, problem, "insert VALUES with variables");
                     }
-                    // It does not see the table that is inserted into.
+                    // The query does not see the table that is inserted into.
                     let scope = self.scopes.pop();
                     self.query(source, Results::Statement);
                     self.scopes.extend(scope);

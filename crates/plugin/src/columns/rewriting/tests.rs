@@ -1,4 +1,4 @@
-//! Statements in, what is encrypted of them out.
+//! Statements, and the encrypted parts of each.
 
 use expect_test::{Expect, expect};
 
@@ -24,7 +24,7 @@ fn told(text: &str, grammar: Grammar) -> String {
     }
 }
 
-/// What becomes of each of `statements`, in the grammar of PostgreSQL.
+/// The result for each of `statements`, in the grammar of PostgreSQL.
 fn check(statements: &[&str], expected: Expect) {
     check_in(Grammar::Postgres, statements, expected);
 }

@@ -1,4 +1,4 @@
-//! What the walk through a statement knows.
+//! The state of the walk through a statement.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,45 +7,45 @@ use sqlparser::{ast::Ident, tokenizer::Location};
 use super::{Place, Refusal, place};
 use crate::setup::OwnColumn;
 
-/// What to do with what the server would have to read.
+/// The remedy if the server would have to read the value.
 pub(super) const CLIENT: &str = "only clients read it: select it as it is, and compute from it elsewhere";
 
-/// What to do where equal values look different.
+/// The remedy if equal values look different.
 pub(super) const EQUAL: &str = "name it by the option `equal`, so that equal values look equal";
 
-/// What to do with a value that is not a parameter.
+/// The remedy for a value that is not a parameter.
 pub(super) const VARIABLE: &str = "make it a variable: by \\set, \\gset or `define`";
 
-/// What ON CONFLICT calls the row that was to be inserted.
+/// The name in ON CONFLICT of the row that was to be inserted.
 pub(super) const EXCLUDED: &str = "excluded";
 
-/// What a query's results are for.
+/// Where a query's results go.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Results {
     /// The client.
     Client,
     /// The rest of the statement.
     Statement,
-    /// Nothing: only whether there are any is asked.
+    /// Nowhere: only their existence is tested.
     Nothing,
 }
 
-/// A table that names of columns may be about.
+/// A table that names of columns may refer to.
 pub(super) struct Relation {
-    /// What the statement calls it, in small letters.
+    /// Its name in the statement, in lower case.
     pub(super) name: String,
-    /// The table where it has encrypted columns, in small letters.
+    /// The table if it has encrypted columns, in lower case.
     pub(super) hidden: Option<String>,
 }
 
 /// The walk through one statement.
 pub(super) struct Walk<'a> {
     pub(super) own: &'a [OwnColumn],
-    /// The tables of each query around the place in hand, the outermost first.
+    /// The tables of each query around the current place, the outermost first.
     pub(super) scopes: Vec<Vec<Relation>>,
     /// Places of names that were understood.
     pub(super) seen: BTreeSet<Place>,
-    /// Further names that stand for what is encrypted.
+    /// Further names that refer to encrypted columns or tables.
     pub(super) names: BTreeMap<String, String>,
     /// Parameters that are encrypted, and for which column.
     pub(super) parameters: Vec<(Place, usize)>,
