@@ -1,4 +1,4 @@
-//! Agents take no URL that has them open files, whatever a product calls the option.
+//! Agents refuse every URL that would make them open files, whatever a product calls the option.
 
 use tithe_harness::agents::agent::names_files;
 use tithe_model::experiment::Url;

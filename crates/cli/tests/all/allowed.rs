@@ -1,4 +1,4 @@
-//! What a file that somebody else may have written would run here, and how its reader allows that.
+//! What a file from somebody else would run here, and how its reader allows that.
 
 use std::{fs, os::unix::fs::PermissionsExt as _, path::Path};
 
@@ -6,7 +6,7 @@ use expect_test::expect;
 
 use super::support::{Bench, err, interrupted_after, out};
 
-/// Everything by which a file reaches outside, and beside each what does not.
+/// Everything by which a file has effects outside, each next to something harmless.
 const REACHING: &str = r#"title = "somebody's"
 database = "postgres"
 [settings]
@@ -31,7 +31,7 @@ protections = [
 ]
 "#;
 
-/// The same of a running server.
+/// The same for a running server.
 const ATTACHED: &str = r#"title = "somebody's"
 database = "postgres"
 [data]
@@ -52,7 +52,7 @@ off = ["./audit", "off"]
 ready = "SELECT pg_read_file('/etc/passwd')"
 "#;
 
-/// An experiment that runs here in no time, with a statement of its own.
+/// A quick experiment with a statement of its own.
 fn own(statement: &str, records: u32) -> String {
     format!(
         "title = \"own\"\ndatabase = \"sqlite\"\n[data]\nrecords = {records}\n[measure]\nbudget = \"15 s\"\n[[workload]]\n\
@@ -133,12 +133,12 @@ fn nothing_is_run_that_was_not_allowed_and_nothing_is_asked_for_twice() {
     assert!(!bench.path("tithe-runs").exists() && !bench.path("state").exists(), "nothing was started or kept");
     let (status, told) = verify(&["e.toml", "--allow-commands"]);
     assert_eq!(status, Some(0), "{told}");
-    // What it runs is the same, wherever it is and whatever else it says.
+    // It runs the same, whatever its place and its other content.
     bench.file("other.toml", &own("PRAGMA secure_delete", 600));
     assert_eq!(verify(&["other.toml"]).0, Some(0));
     bench.file("e.toml", &own("PRAGMA secure_delete; SELECT 1", 500));
     assert_eq!(verify(&["e.toml"]).0, Some(2), "another statement");
-    // Another user who can write there has not allowed anything.
+    // A record that another user could write allows nothing.
     let record = bench.path("state/tithe/allowed");
     assert_eq!(fs::metadata(&record).expect("a record").permissions().mode() & 0o777, 0o600);
     fs::set_permissions(&record, fs::Permissions::from_mode(0o622)).expect("changed");

@@ -1,5 +1,5 @@
-//! An embedded database is measured in a process of its own for every start: what it is told, how it ends, and that
-//! nothing of it stays.
+//! An embedded database is measured in a process of its own for every start: what the process gets, how it ends, and
+//! that nothing of it remains.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -15,13 +15,13 @@ use tithe_machine::proc::signal;
 
 use crate::support::{Bench, assert_valid, begins_with, err, out, process::Process, status, wait_until};
 
-/// What the command is called that Tithe calls itself.
+/// Name of the command with which Tithe starts itself.
 const COMMAND: &str = "measure-apart";
 
 /// The key of encrypted columns.
 const COLUMN_KEY: &str = "8f41c2d7a90b36e5f7102948bd6c3ea1905f7be2d4860c1a3b5d7f9182c4e6a8";
 
-/// What is measured in the names of `arms`, with their protections, under workload `ycsb`.
+/// An experiment with `arms` and their protections, under workload `ycsb`.
 fn experiment(ycsb: &str, budget: &str, precision: &str, arms: &str) -> String {
     format!(
         "title = \"Apart\"\ndatabase = \"sqlite\"\n[data]\nrecords = 500\n[measure]\nbudget = \"{budget}\"\n\
@@ -38,7 +38,7 @@ fn arm(name: &str, protection: &str) -> String {
     format!("[[arm]]\nname = \"{name}\"\nprotections = [{{ {protection} }}]\n")
 }
 
-/// The processes that `tithe` measures in at this moment.
+/// The processes in which `tithe` measures now.
 fn measuring(tithe: u32) -> Vec<i32> {
     let children = fs::read_to_string(format!("/proc/{tithe}/task/{tithe}/children")).unwrap_or_default();
     let is_it = |process: &i32| fs::read(format!("/proc/{process}/cmdline")).is_ok_and(|line| contains(&line, COMMAND));
@@ -53,7 +53,7 @@ fn is_there(process: i32) -> bool {
     Path::new(&format!("/proc/{process}")).exists()
 }
 
-/// The frames that the only run of `bench` has so far.
+/// The frames of the only run of `bench` so far.
 fn frames(bench: &Bench) -> Vec<Value> {
     let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten().map(|run| run.path());
     let texts = runs.filter_map(|run| fs::read_to_string(run.join("frames.jsonl")).ok());
@@ -64,7 +64,7 @@ fn starts(frames: &[Value]) -> BTreeSet<u64> {
     frames.iter().map(|frame| frame["start"].as_u64().expect("a number")).collect()
 }
 
-/// Waits until `tithe` measures its second frame at least, and returns the process that it does so in.
+/// Waits until `tithe` measures at least its second frame, and returns the process that measures it.
 fn await_measuring(bench: &Bench, tithe: &mut Process) -> i32 {
     wait_until(|| !frames(bench).is_empty() && !measuring(tithe.id()).is_empty());
     match measuring(tithe.id())[..] {
@@ -120,7 +120,7 @@ fn every_start_has_a_process_that_is_told_its_keys_in_secret_and_every_cipher_is
     assert!(seen.keys().all(|process| !is_there(*process)));
 }
 
-/// What one start has inserted, the next one must know: else its own inserts would fail.
+/// The next start must know the inserts of the previous one: otherwise its own inserts would fail.
 #[test]
 fn a_workload_that_inserts_goes_on_from_start_to_start() {
     let bench = Bench::new("apart-inserts");
@@ -142,7 +142,7 @@ fn a_workload_that_inserts_goes_on_from_start_to_start() {
 #[test]
 fn a_process_that_is_killed_ends_its_cell_with_words_and_leaves_nothing() {
     let bench = Bench::new("apart-killed");
-    // Not one that only reads, which has a process of its own for every frame.
+    // Not a workload that only reads, which has a process for every frame.
     bench.file("e.toml", &experiment("a", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
     let mut tithe = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     let process = await_measuring(&bench, &mut tithe);
@@ -163,11 +163,11 @@ fn a_run_that_is_stopped_keeps_what_was_measured_and_leaves_no_process() {
     let bench = Bench::new("apart-stopped");
     bench.file("e.toml", &experiment("a", "1 h", "0.01%", &arm("aegis", "use = 'page-encryption', cipher = 'aegis'")));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    // A user who lets these tests outlive their terminal had them ignore it.
+    // If these tests are to outlive their terminal, the program inherits that the signal is ignored.
     begins_with(&mut command, libc::SIGHUP, libc::SIG_DFL);
     let mut tithe = Process::heard(&mut command);
     let process = await_measuring(&bench, &mut tithe);
-    // Where a terminal is closed, its shell and the kernel both say so.
+    // When a terminal is closed, both its shell and the kernel send the signal.
     tithe.signal(Signal::HUP);
     tithe.signal(Signal::HUP);
     let output = tithe.output();
@@ -186,7 +186,7 @@ fn a_tithe_that_is_killed_takes_the_process_with_it() {
     let process = await_measuring(&bench, &mut tithe);
     tithe.signal(Signal::KILL);
     tithe.output();
-    // It is not this test's child: who inherits it buries it.
+    // It is not this test's child: the process that inherits it reaps it.
     let stat = || fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
     wait_until(|| !is_there(process) || stat().contains(") Z "));
     assert!(!is_there(process) || stat().contains(") Z "), "{}", stat());

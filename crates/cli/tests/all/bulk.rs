@@ -29,7 +29,7 @@ fn rows_of_loads_and_scans_are_counted_and_checked() {
         assert!(text.contains(operation) && text.contains(note), "{text}");
         assert!(kept.contains(holds), "{holds}: {kept}");
     }
-    // Rows are what is counted.
+    // Rows are counted.
     let mut rows = 0;
     for frame in bench.kept_lines("frames.jsonl") {
         for arm in frame["arms"].as_array().expect("arms") {

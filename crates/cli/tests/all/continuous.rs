@@ -1,5 +1,5 @@
-//! Continuous integration: the action for GitHub and the template for GitLab, run as a job would run them, in a
-//! repository whose build becomes slower.
+//! Continuous integration: the action for GitHub and the template for GitLab. They are run as in a job, in a repository
+//! whose build becomes slower.
 
 use std::{
     collections::BTreeMap,
@@ -11,7 +11,7 @@ use std::{
 
 use crate::support::{Bench, FEW_OPERATIONS, err, known_costs, out, sealed, status};
 
-/// The checkout of Tithe that a job has.
+/// The checkout of Tithe in a job.
 fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
@@ -25,8 +25,8 @@ fn experiment(cost: f64, seed: u32) -> String {
     known_costs(FEW_OPERATIONS, &sealed(cost), "15 s").replace("precision", &format!("seed = {seed}\nprecision"))
 }
 
-/// The lines below `key` of a file in YAML that are further in than it, without what they are in by; a list's hyphens
-/// and the quotes around a value are taken off.
+/// The lines below `key` of a YAML file with a deeper indentation, without that indentation; a list's hyphens and the
+/// quotes around a value are removed.
 fn below(yaml: &str, key: &str) -> Vec<(usize, String)> {
     let depth = |line: &str| line.len() - line.trim_start().len();
     let mut lines = yaml.lines().skip_while(|line| line.trim() != format!("{key}:"));
@@ -58,7 +58,7 @@ fn step(bench: &Bench, line: &str, variables: &BTreeMap<String, String>) -> Outp
         .expect("bash starts")
 }
 
-/// The action with these inputs, as GitHub's runner calls it; what a job has besides is in the files `summary` and
+/// Runs the action with these inputs like GitHub's runner; the job's further outputs are in the files `summary` and
 /// `outputs`.
 fn act(bench: &Bench, inputs: &[(&str, &str)]) -> Output {
     let action = text("ci/github/action.yml");
@@ -196,12 +196,12 @@ fn the_template_for_gitlab_keeps_the_default_branch_to_compare_with() {
     let slower = job("feature", 0.12, 2);
     assert_eq!(status(&slower), 6, "{}{}", out(&slower), err(&slower));
     assert_eq!(kept, read(&bench, "tithe-before/report.json"), "only the default branch is compared with");
-    // What the template offers as artifacts is what was written.
+    // The template's artifacts are the files that were written.
     let junit = values(&template, "reports")["junit"].clone();
     assert!(bench.path(&junit).is_file(), "{junit}");
 }
 
-/// What a job may say is what the script reads, and the other way round.
+/// Every input of a job is read by the script, and the reverse.
 #[test]
 fn every_variable_of_the_script_can_be_said() {
     let script = text("ci/measure");

@@ -1,4 +1,5 @@
-//! A report as JSON in place of its run folder: every format that can be made from it, and words for everything else.
+//! A report as JSON in place of its run folder: every format that can be made from it, and a message for every other
+//! one.
 
 use serde_json::Value;
 
@@ -84,7 +85,7 @@ fn auditors_get_one_observation_for_each_finding() {
     for format in ["oscal", "sarif"] {
         let reported = bench.tithe(&["report", &run, "--format", format]);
         assert_eq!((status(&reported), count(&parsed(&reported))), (0, evidence.lines().count()), "{format}");
-        // Nothing but the document is on standard output, and words are beside it.
+        // Standard output has only the document; text is on standard error.
         let verified = bench.tithe(&["verify", "e.toml", "--format", format]);
         assert_eq!(status(&verified), 0, "{}", err(&verified));
         assert_eq!(count(&parsed(&verified)), evidence.lines().count(), "{format}");
@@ -121,7 +122,7 @@ fn a_history_is_made_of_folders_and_documents_with_labels() {
         serde_json::from_slice(&bench.tithe(&["history", "kept", "--format", "json"]).stdout).expect("JSON");
     assert_eq!(json["tithe_history"]["series"][0]["runs"].as_array().map(Vec::len), Some(2));
 
-    // What an earlier version left in the folder is told and left out; named itself, it is refused.
+    // A document of an earlier version in the folder is reported and left out; if it is named itself, it is refused.
     let older = bench.path("kept").join("c3");
     std::fs::create_dir(&older).expect("a folder");
     let plan = std::fs::read_to_string(bench.path(&run).join("plan.json")).expect("a plan");

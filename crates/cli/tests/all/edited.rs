@@ -1,5 +1,4 @@
-//! Run folders that another build wrote, or that somebody edited: whatever is missing from them, they are read or
-//! refused with words.
+//! Run folders that another build wrote or a user edited: whatever is missing, they are read or refused with a message.
 
 use std::{
     fs,
@@ -11,7 +10,7 @@ use serde_json::Value;
 
 use crate::support::{Bench, FEW_OPERATIONS, err, known_costs, measured, out, sealed, status};
 
-/// A run that uses its budget up, so that there is nothing left to measure for who takes it up again.
+/// A run that uses up its budget, so that nothing is left to measure when it is resumed.
 fn experiment() -> String {
     let arms = sealed(0.05).replace(" }]", " }, { use = \"audit\", cost = 0.2 }]");
     let measure = "precision = \"0.01%\"\nslot = \"50 ms\"";
@@ -34,7 +33,7 @@ fn places(value: &Value, at: &str) -> Vec<String> {
     }
 }
 
-/// `value` without what stands at `place`.
+/// `value` without the element at `place`.
 fn without(value: &Value, place: &str) -> Value {
     let (parent, name) = place.rsplit_once('/').expect("a pointer");
     let name = name.replace("~1", "/").replace("~0", "~");
@@ -60,7 +59,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// One of the exit statuses of FORMAT.md; where it was refused, words that say so.
+/// One of the exit statuses of FORMAT.md; a refusal must have a message.
 #[track_caller]
 fn ended_well(what: &str, output: &Output) {
     let told = err(output);
@@ -69,8 +68,8 @@ fn ended_well(what: &str, output: &Output) {
     assert!(status(output) != 2 || told.trim().len() > 20, "{what} was refused without a word: {told}");
 }
 
-/// Takes every `step`th place of `file` away in turn, from the one numbered `first` on, and reads and takes up what is
-/// left of `run`; how many were read, of how many.
+/// Removes every `step`th place of `file` in turn, beginning with number `first`, and reads and resumes the rest of
+/// `run`. Returns how many could be read, and of how many.
 fn each_in_turn(bench: &Bench, run: &Path, file: &str, (first, step): (usize, usize)) -> (usize, usize) {
     let text = fs::read_to_string(run.join(file)).expect("a file of the run");
     let whole: Value = serde_json::from_str(&text).expect("JSON");
@@ -87,30 +86,30 @@ fn each_in_turn(bench: &Bench, run: &Path, file: &str, (first, step): (usize, us
         read += usize::from(status(&report) == 0);
         let resumed = bench.tithe(&["run", "--resume", &folder, "--quiet"]);
         ended_well(&format!("resume without {place} of {file}"), &resumed);
-        // What cannot be read cannot be gone on with.
+        // A run that cannot be read cannot be resumed.
         assert!(status(&report) == 0 || status(&resumed) != 0, "{place} of {file}: {}", err(&report));
         fs::remove_dir_all(&edited).expect("removed");
     }
     (read, places.len())
 }
 
-/// What is missing from `file` of a run folder is filled in or refused with words.
+/// Whatever is missing from `file` of a run folder is filled in or refused with a message.
 fn whatever_is_missing(file: &str, part: (usize, usize)) {
     let (bench, output) = measured("edited", &experiment());
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let run = bench.run_folder();
-    // As if it had been interrupted, so that there is something to go on with: arms are set up and proven again.
+    // As if it had been interrupted, so that there is something to resume: arms are set up and proven again.
     let cells = fs::read_to_string(run.join("cells.json")).expect("the cells");
     let mut cells: Value = serde_json::from_str(&cells).expect("JSON");
     cells[0]["ending"] = Value::from("");
     fs::write(run.join("cells.json"), cells.to_string()).expect("written");
     let (read, all) = each_in_turn(&bench, &run, file, part);
-    // Options of protections, which an older build may not have had, are filled in; what a report needs is not.
+    // Options of protections that an older build may not have had are filled in; what a report needs is not.
     assert!(read > 0 || file == "machine.json", "{file}: nothing could be left out");
     assert!(read < all, "{file}: everything could be left out");
 }
 
-/// In two tests, which run at a time: a plan has many places.
+/// Two tests that run at the same time: a plan has many places.
 #[test]
 fn whatever_is_missing_from_a_plan_it_is_read_or_refused_with_words() {
     whatever_is_missing("plan.json", (0, 2));
@@ -127,7 +126,7 @@ fn whatever_is_missing_from_cells_or_machine_they_are_read_or_refused_with_words
     whatever_is_missing("machine.json", (0, 1));
 }
 
-/// Of each histogram one bucket stands for all.
+/// One bucket represents all buckets of a histogram.
 #[test]
 fn whatever_number_stands_in_a_frame_it_is_read_or_refused_with_words() {
     let (bench, output) = measured("numbers", &experiment());

@@ -1,4 +1,4 @@
-//! A short part of `cargo bench --bench faults`, by its seeds: nothing is lost, left behind or harmed.
+//! A short part of `cargo bench --bench faults`, with fixed seeds: nothing is lost, left behind or damaged.
 
 #[path = "../../../../benches/faults/campaign/mod.rs"]
 mod campaign;

@@ -1,4 +1,4 @@
-//! Files as people have them, and what they give in place of one.
+//! Files in their usual forms, and other things that users give in place of a file.
 
 use std::fs;
 
@@ -15,7 +15,7 @@ fn experiment(database: &str, workload: &str, file: &str, protection: &str) -> S
     )
 }
 
-/// What `tithe plan` refuses `arguments` with, in one line each.
+/// The refusal of `arguments` by `tithe plan`, in one line each.
 fn refused(bench: &Bench, arguments: &[&str]) -> String {
     let output = bench.tithe(&[&["plan"], arguments].concat());
     assert_eq!(status(&output), 2, "{arguments:?}");
@@ -125,7 +125,7 @@ fn a_script_of_ones_own_is_asked_for_by_its_file() {
     );
 }
 
-/// Property files as editors of Windows and older tools write them are read as Java reads them.
+/// Property files from Windows editors and older tools are read as Java reads them.
 #[test]
 fn marks_of_editors_change_nothing() {
     let bench = Bench::new("files-read");

@@ -1,4 +1,4 @@
-//! What can be measured, and what flags mean, as the command line lists it.
+//! What can be measured, and the meaning of flags, as the command line lists them.
 
 use expect_test::expect;
 

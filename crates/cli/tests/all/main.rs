@@ -1,4 +1,4 @@
-//! The program as a user runs it: one binary, so that no processor idles while the last test of a file ends.
+//! The program as a user runs it: one binary, so that no processor is idle while the last test of a file ends.
 //!
 //! Tests run in the order of their names: the long ones of `installed` first, the short ones last.
 
@@ -24,8 +24,8 @@ mod witness;
 mod words;
 mod written;
 
-/// What needs something that is installed on the machine: `./check --quick` leaves out modules of this name, and
-/// nothing else. What is not installed is skipped, loudly; with `CI` set it fails.
+/// Tests that need installed programs: `./check --quick` leaves out modules of this name, and nothing else. A test
+/// whose program is not installed is skipped with a notice; with `CI` set it fails.
 mod installed {
     mod addresses;
     #[cfg(feature = "agents")]

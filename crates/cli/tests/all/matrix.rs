@@ -1,4 +1,4 @@
-//! Several tasks of one matrix: carried out, ended on their way, gathered and reported.
+//! Several tasks of one matrix: carried out, interrupted, gathered and reported.
 
 use std::{os::unix::process::ExitStatusExt, path::Path, process::Command};
 
@@ -12,7 +12,7 @@ fn experiment() -> String {
     known_costs(FEW_OPERATIONS, &sealed(0.05), "30 s")
 }
 
-/// One that does not end by itself, however late a test looks: it is to be so precise.
+/// An experiment that does not end during the test: it needs a very high precision.
 fn endless() -> String {
     experiment().replace("30 s", "1 h").replace("0.2%", "0.01%")
 }
@@ -24,7 +24,7 @@ fn bench(name: &str, replicates: u32) -> Bench {
     bench
 }
 
-/// Runs one task, which must end with `expected`; what it printed.
+/// Runs one task, which must end with `expected`; its output.
 fn task(bench: &Bench, index: &str, expected: i32) -> String {
     let output = bench.tithe(&["matrix", "run", "m.toml", "--task", index, "--into", "all", "--quiet"]);
     assert_eq!(status(&output), expected, "{}", err(&output));
@@ -48,7 +48,7 @@ fn a_matrix_is_planned_run_on_one_host_and_reported() {
     assert_eq!(status(&planned), 0, "{}", err(&planned));
     assert!(out(&planned).contains("3 tasks") && out(&planned).contains("0–2"), "{}", out(&planned));
 
-    // As a script does it: a number goes in, a status comes out.
+    // As a script does it: a number as input, a status as result.
     let script = bench.tithe(&["matrix", "script", "m.toml", "--for", "shell", "--into", "all"]);
     bench.file("all.sh", &out(&script));
     let program = Path::new(env!("CARGO_BIN_EXE_tithe")).parent().expect("a folder");
@@ -59,13 +59,13 @@ fn a_matrix_is_planned_run_on_one_host_and_reported() {
     assert_eq!(status(&shell), 0, "{}", err(&shell));
     assert_eq!(status(&bench.tithe(&["matrix", "status", "m.toml", "all"])), 0);
 
-    // All of them on this host, once more: nothing is done again.
+    // All of them on this host, a second time: nothing is repeated.
     let again = bench.tithe(&["matrix", "run", "m.toml", "--into", "all", "--quiet"]);
     assert_eq!((status(&again), out(&again)), (0, String::new()), "{}", err(&again));
 
     let document = gathered(&bench);
     let figure = &document["figures"][0];
-    // Three times on one boot: one host, and no interval over hosts.
+    // Three times in one boot: one host, and no interval over hosts.
     assert_eq!(figure["hosts"].as_array().map(Vec::len), Some(1), "{figure}");
     assert_eq!((&figure["answer"]["of"], &figure["answer"]["count"]), (&json!("repeats"), &json!(3)));
     assert_eq!((&figure["answer"]["another"], &figure["hosts"][0]["counts"]), (&Value::Null, &json!(true)));
@@ -124,7 +124,7 @@ fn replicates_of_one_host_begin_apart_whatever_was_done_before() {
     matrix("2 s");
     assert_eq!(status(&all()), 0);
     assert!(began(&bench, 1) >= began(&bench, 0) + 2);
-    // The first one was measured by a call before this one, and the hour is over.
+    // The first one was measured by an earlier call, and the hour is over.
     std::fs::remove_dir_all(bench.path("all")).expect("removed");
     matrix("1 h");
     task(&bench, "0", 0);
@@ -136,7 +136,7 @@ fn replicates_of_one_host_begin_apart_whatever_was_done_before() {
     assert_eq!(names(&bench.path("all")), ["task-00000", "task-00001"]);
 }
 
-/// A run that adds a host finds those before it: records that are kept stay records of the matrix that is kept.
+/// A run that adds a host finds the earlier ones: existing records stay valid for the extended matrix.
 #[test]
 fn hosts_that_are_kept_are_read_with_the_matrix_that_they_are_of() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
@@ -157,7 +157,7 @@ fn hosts_that_are_kept_are_read_with_the_matrix_that_they_are_of() {
     );
 }
 
-/// What is in a folder, by name.
+/// The names of a folder's entries.
 fn names(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).expect("a folder").flatten();
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
@@ -199,12 +199,12 @@ fn two_folders_of_one_plan_do_not_meet_on_a_disk_of_the_host() {
         texts.map(|text| text.lines().count()).sum()
     };
     wait_until(|| frames() > 0);
-    // It lives and does nothing.
+    // It lives, but does nothing.
     first.signal(Signal::STOP);
     let refused = bench.tithe(&[&local[..], &["other"]].concat());
     assert_eq!(status(&refused), 1, "{}", err(&refused));
     assert!(err(&refused).contains("another tithe measures this task at"), "{}", err(&refused));
-    // What it has is still there, and it goes on.
+    // Its records are still there, and it continues.
     let before = frames();
     first.signal(Signal::CONT);
     wait_until(|| frames() > before);
@@ -253,7 +253,7 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     told(14, "missing");
     let strays = document["tithe_matrix"]["strays"].to_string();
     assert!(strays.contains("2026-11-23T02-09-46-sqlite") && strays.contains("no task 1000"), "{strays}");
-    // Two tasks a host: 500 hosts, of which those of tasks 10 and 11, and of 12 and 13, left nothing.
+    // Two tasks per host: 500 hosts. The host of tasks 10 and 11, and that of 12 and 13, have no results.
     let figure = &document["figures"][0];
     assert_eq!((&figure["answer"]["of"], &figure["answer"]["count"]), (&json!("hosts"), &json!(498)));
     let spread = figure["answer"]["spread"]["estimate"].as_f64().expect("a spread");
@@ -266,7 +266,7 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     assert_eq!(status(&compared), 4, "tasks are missing: {}", err(&compared));
     let told = err(&compared);
     assert!(told.contains("tithe: other: task 14: no folder") && !told.contains("tithe: one: "), "{told}");
-    // Of a matrix that has no such tasks nothing is missing.
+    // In a matrix without these tasks, nothing is missing.
     let mut whole = document.clone();
     let tasks = whole["tithe_matrix"]["tasks"].as_array_mut().expect("rows");
     tasks.retain(|row| row["state"]["whole"].is_object());
@@ -274,7 +274,7 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     let compared = bench.tithe(&["compare", "one=g.json", "other=h.json", "--threshold", "1%"]);
     assert_eq!(status(&compared), 0, "{}", err(&compared));
     assert!(out(&compared).contains("No difference found between"), "{}", out(&compared));
-    // One host of hundreds on which a protection was seen not to hold.
+    // One host of hundreds on which a protection was disproven.
     let disproven = r#""proof":{"proof":"disproven","because":["nothing was encrypted"]}"#;
     let text = whole.to_string().replacen(r#""proof":{"proof":"proven"}"#, disproven, 1);
     assert!(text.contains("nothing was encrypted"));
@@ -284,13 +284,12 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     assert!(err(&compared).contains("other: ") && err(&compared).contains("disproven"), "{}", err(&compared));
     let run = bench.tithe(&["compare", "g.json", "all/task-00000"]);
     assert!(status(&run) == 2 && err(&run).contains("is no gathered matrix"), "{}", err(&run));
-    // What is in a task's place is not measured over.
+    // Another folder in a task's place is not overwritten.
     assert!(task(&bench, "13", 2).contains("move it away"));
 }
 
-/// Eight hosts that were never there: one is measured on invented time, where the protection costs 5 %, and the others
-/// differ from it by what is drawn here, with a standard deviation of 2 %. Their page is
-/// docs/reports/hosts/simulated.html.
+/// Eight invented hosts: one is measured on invented time, where the protection costs 5 %. The others differ from it by
+/// the values below, with a standard deviation of 2 %. Their page is docs/reports/hosts/simulated.html.
 #[test]
 fn hosts_of_a_known_spread_are_found_again() {
     /// Differences from the mean of their kind, natural-log ratios: normal scores of eight, times 0.02.

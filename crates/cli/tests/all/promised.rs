@@ -1,4 +1,4 @@
-//! What is promised of plans holds of every product, whether or not it is installed.
+//! Guarantees about plans hold for every product, whether or not it is installed.
 
 use std::io;
 
@@ -26,7 +26,7 @@ fn planned(catalogue: &Catalogue, database: &str, ycsb: &str, budget_s: u32) -> 
     plan(experiment, catalogue).expect("what was parsed can be planned")
 }
 
-/// Starts that a cell has at least.
+/// Minimum starts of a cell.
 fn starts(cell: &Cell) -> u32 {
     cell.planned_starts().unwrap_or(FRAMES_MIN)
 }
@@ -46,7 +46,7 @@ fn a_cell_of_launched_servers_has_eight_starts_in_five_minutes_and_six_in_fiftee
             told += &format!("{} {ycsb}: {starts} in {budget_s} s, {:.0}% of the time\n", entry.id, 100.0 * share);
         }
     }
-    // Where starting takes more than two fifths of the time `tithe plan` says so.
+    // If starting takes more than two fifths of the time, `tithe plan` reports it.
     expect![[r#"
         postgres a: 24 in 300 s, 14% of the time
         postgres c: 15 in 300 s, 17% of the time

@@ -1,4 +1,4 @@
-//! What is refused before anything is looked for or started, so that the tests need no server.
+//! Refusals before any program is searched for or started, so that the tests need no server.
 
 use crate::installed::{programs, rotation};
 

@@ -1,4 +1,4 @@
-//! The JSON Schema of experiment files: what is an experiment follows it, and what is none does not.
+//! The JSON Schema of experiment files: it accepts experiments, and nothing else.
 
 use std::{
     fs,
@@ -54,7 +54,7 @@ fn experiments() -> Vec<(PathBuf, Value)> {
     let entries = folders.flat_map(|folder| fs::read_dir(root.join(folder)).expect("a folder").flatten());
     let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "toml"));
     let all = files.map(|path| (path.clone(), of_toml(&fs::read_to_string(path).expect("a text"))));
-    // A matrix names experiments and is none.
+    // A matrix names experiments but is not one.
     all.filter(|(_, experiment)| experiment.get("experiments").is_none()).collect()
 }
 

@@ -2,7 +2,7 @@
 
 use crate::support::{Bench, err, out, status, words};
 
-/// Checks the evidence of a script on a plain arm and on one with `other`: the exit status and what was said.
+/// Checks the evidence of a script on a plain arm and on one with `other`: the exit status and all output.
 fn verified(bench: &Bench, script: &str, other: &str) -> (i32, String) {
     bench.file("app.sql", script);
     let text = format!(

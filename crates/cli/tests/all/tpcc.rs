@@ -1,9 +1,9 @@
-//! TPC-C with encrypted columns as a user runs it, on the built-in SQLite: every arm, and what is refused before it
+//! TPC-C with encrypted columns as a user runs it, on the built-in SQLite: every arm, and refusals before anything
 //! starts.
 
 use crate::support::{Bench, err, out, status};
 
-/// The smallest data set with the arms `arms` behind the plain one.
+/// The smallest data set with `arms` after the plain one.
 fn experiment(compute: &str, arms: &str) -> String {
     format!(
         r#"title = "Columns"
@@ -22,7 +22,7 @@ name = "plain"
     )
 }
 
-/// An arm with `protection`, and with that as its name.
+/// An arm with `protection`, which is also its name.
 fn arm(protection: &str) -> String {
     format!("[[arm]]\nname = \"{protection}\"\nprotections = [{{ {protection} }}]\n")
 }
@@ -36,7 +36,7 @@ fn every_arm_is_proven_and_every_condition_holds() {
             arms += &arm(&format!("use = 'columns', share = {share}, cipher = '{cipher}'"));
         }
     }
-    // On a busy machine an arm may not get its turn within 20 ms.
+    // On a busy machine an arm may not run at all within 20 ms.
     bench.file("e.toml", &experiment("client-side", &arms).replace("[measure]", "[measure]\nslot = \"200 ms\""));
     let output = bench.tithe(&["verify", "e.toml"]);
     let told = out(&output) + &err(&output);
@@ -50,7 +50,7 @@ fn every_arm_is_proven_and_every_condition_holds() {
         ("no value of an encrypted column is readable in the data files", 6),
     ] {
         let held = told.lines().filter(|line| line.trim_start().starts_with('✓') && line.contains(claim));
-        // Two looks that agree are one line.
+        // Two equal findings are one line.
         let looks: usize = held.map(|line| if line.ends_with("(before and after)") { 2 } else { 1 }).sum();
         assert_eq!(looks, 2 * arms, "{claim} in {told}");
     }
@@ -78,7 +78,7 @@ fn what_cannot_be_encrypted_is_told_before_anything_starts() {
     }
 }
 
-/// Arms that store the same share what one has loaded; an encrypted one loads its own.
+/// Arms that store the same share the data that one has loaded; an encrypted one loads its own.
 #[test]
 fn a_hundred_terminals_run_on_data_that_were_loaded_once() {
     let bench = Bench::new("tpcc-terminals");

@@ -1,8 +1,8 @@
-//! `tithe witness` where there is nothing to witness: nothing is started then.
+//! `tithe witness` without a server that it can observe: then nothing is started.
 
 use crate::support::{Bench, err, out, status};
 
-/// What it says of `arguments`, before a command that would leave a file.
+/// Its output for `arguments`, in front of a command that would leave a file.
 fn refused(arguments: &[&str]) -> (i32, String) {
     let bench = Bench::new("witness");
     let output = bench.tithe(&[&["witness"], arguments, &["--", "touch", "started"]].concat());

@@ -1,4 +1,4 @@
-//! Experiments in a few words on the command line, and what is refused before anything starts.
+//! Experiments in a few words on the command line, and refusals before anything starts.
 
 use std::{io::Write as _, net::TcpListener, path::Path};
 
@@ -174,11 +174,11 @@ fn a_file_wins_and_says_its_own_arms() {
         assert_eq!(status(&output), 2, "{}", out(&output));
         assert!(err(&output).contains("which is a file and names its own arms"), "{}", err(&output));
     }
-    // What is there already is somebody's.
+    // Existing files are not overwritten.
     let again = bench.tithe(&["init", "simulated", "--to", "simulated"]);
     assert_eq!(status(&again), 1, "{}", err(&again));
 
-    // A quick answer and other records are for files as well.
+    // `--quick` and `--records` work for files as well.
     let quick = out(&bench.tithe(&["plan", "simulated", "--quick", "--records", "700"]));
     assert!(quick.contains("700 records"), "{quick}");
 }
@@ -255,7 +255,7 @@ fn the_built_in_experiment_fits_every_budget() {
     assert_eq!(plan(&["--budget", "10 s"]).0, 2);
 }
 
-/// Nothing listens there.
+/// A URL without a server.
 const URL: &str = "postgres://ann@127.0.0.1:9/shop";
 
 #[test]
@@ -465,7 +465,7 @@ fn what_verify_would_refuse_is_told_with_its_line() {
             tithe: 1 problem in e.toml; nothing was started
         "#]],
     );
-    // The file is not there yet.
+    // The file does not exist yet.
     check(
         &experiment(&arm("tls", "", "postgres://ann@127.0.0.1:10/shop?sslmode=verify-full&sslrootcert=ca.pem")),
         expect![[r#"
@@ -499,7 +499,7 @@ fn what_verify_would_refuse_is_told_with_its_line() {
             tithe: 1 problem in e.toml; nothing was started
         "#]],
     );
-    // A twin beside arms on one server; which port of a host is TLS's own cannot be seen.
+    // Another server than that of the other arms; which port of a host is the one for TLS cannot be seen.
     let plain = |name: &str, url: &str| format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\n");
     let twin = "postgres://ann@db2.example/shop";
     let on_one = plain("again", "postgres://ann@localhost:9/shop");
@@ -524,8 +524,8 @@ fn what_verify_would_refuse_is_told_with_its_line() {
     }
 }
 
-/// A property file as people have it needs no experiment: what it says of records, clients and rate is used, and what
-/// the command line says wins.
+/// A property file as users have it needs no experiment: its records, clients and rate are used, and the command line
+/// takes precedence.
 #[test]
 fn a_property_file_is_measured_without_an_experiment() {
     let bench = Bench::new("words-ycsb-file");
@@ -558,7 +558,7 @@ fn a_property_file_is_measured_without_an_experiment() {
     assert!(err(&output).contains("cannot be read"), "{}", err(&output));
 }
 
-/// A workload of one's own needs no choice of a protection either.
+/// A user's own workload needs no choice of a protection either.
 #[test]
 fn a_property_file_is_measured_with_the_first_protection() {
     let bench = Bench::new("words-first");

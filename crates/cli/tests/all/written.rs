@@ -1,4 +1,4 @@
-//! FORMAT.md and the files that a run really writes name the same things.
+//! FORMAT.md and the files that a run writes contain the same names.
 
 use std::{
     collections::BTreeSet,
@@ -12,7 +12,7 @@ use crate::support::{Bench, err, out, status};
 
 const FORMAT: &str = include_str!("../../../../FORMAT.md");
 
-/// Asks for nearly everything that a plan has a field for and the simulated database can do.
+/// An experiment with nearly every field of a plan that the simulated database supports.
 const EXPERIMENT: &str = r#"title = "Everything that is written"
 database = "simulated"
 [settings]
@@ -73,7 +73,7 @@ fn rows(text: &str) -> impl Iterator<Item = (Vec<&str>, &str)> {
     })
 }
 
-/// Every word that stands in `text` as code.
+/// Every word in `text` that is marked as code.
 fn words(text: &str) -> BTreeSet<&str> {
     let code = text.split('`').skip(1).step_by(2);
     code.flat_map(|code| code.split(|letter: char| !letter.is_alphanumeric() && !"_-".contains(letter))).collect()
@@ -91,7 +91,7 @@ fn keys(value: &Value, found: &mut BTreeSet<String>) {
     }
 }
 
-/// The values of a file, one, or one a line, without the checksums that every file has.
+/// The values of a file, one, or one per line, without the checksums that every file has.
 fn values(path: &Path) -> Vec<Value> {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let lines = path.extension().is_some_and(|extension| extension == "jsonl");
@@ -135,7 +135,7 @@ fn run() -> (Bench, PathBuf) {
     (bench, folder)
 }
 
-/// True when the `row` of FORMAT.md, which may end in `/` or hold a `*`, names the file at `path`.
+/// True when the `row` of FORMAT.md, which may end in `/` or contain a `*`, names the file at `path`.
 fn names(row: &str, path: &str) -> bool {
     match (row.strip_suffix('/'), row.split_once('*')) {
         (Some(folder), _) => path == folder || path.starts_with(row),
@@ -173,7 +173,7 @@ fn every_file_is_named(folder: &Path) {
     }
 }
 
-/// Every key of `path` is in the section of FORMAT.md on `file`, and every row there is of a key.
+/// Every key of `path` is in the section of FORMAT.md on `file`, and every row there belongs to a key.
 fn every_key_is_named(path: &Path, file: &str) {
     let (text, found) = (section(&format!("### {file}")), keys_of(path));
     for key in &found {

@@ -1,4 +1,4 @@
-//! What is locked, held to what `deny.toml` allows: licences and sources, where no other program is installed.
+//! Checks the locked packages against `deny.toml`: licences and sources. This needs no other program.
 
 use std::{fs, path::Path, process::Command};
 
@@ -11,7 +11,7 @@ pub struct Allowed {
     /// Further licences of single packages.
     exceptions: Vec<(String, Vec<String>)>,
     registries: Vec<String>,
-    /// Packages that may be there in another version, too: name, and how the version begins.
+    /// Packages that may occur in a second version: name, and the beginning of that version.
     pub skipped: Vec<(String, String)>,
 }
 
@@ -44,19 +44,19 @@ impl Allowed {
         })
     }
 
-    /// Packages to which an exception is made.
+    /// Packages with an exception.
     pub fn excepted(&self) -> impl Iterator<Item = &str> {
         self.exceptions.iter().map(|(name, _)| name.as_str())
     }
 
-    /// True where `package` may be used under the licence `expression`.
+    /// True if `package` may be used under the licence `expression`.
     pub fn licence(&self, package: &str, expression: &str) -> bool {
         let more = self.exceptions.iter().filter(|(name, _)| name == package).flat_map(|(_, licences)| licences);
         let allowed: Vec<&String> = self.licences.iter().chain(more).collect();
         satisfied(expression, &|licence| allowed.iter().any(|allowed| *allowed == licence))
     }
 
-    /// True where a package may come from `source`, as `Cargo.lock` writes it.
+    /// True if a package may come from `source`, as `Cargo.lock` writes it.
     pub fn source(&self, source: &str) -> bool {
         source.strip_prefix("registry+").is_some_and(|url| self.registries.iter().any(|registry| registry == url))
     }
@@ -75,8 +75,8 @@ pub fn locked(root: &Path) -> Vec<Locked> {
     })
 }
 
-/// Name and licence of all packages that can be built here, as `cargo metadata` knows them. Nothing is downloaded, so
-/// it is asked for those features alone with which this test was built.
+/// Name and licence of all packages that can be built here, from `cargo metadata`. Nothing is downloaded, so only the
+/// features of this test's own build are requested.
 pub fn licences(root: &Path) -> Vec<(String, String)> {
     let version = cargo(root, &["--version", "--verbose"]);
     let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("cargo says where it is");
@@ -97,8 +97,8 @@ fn cargo(root: &Path, arguments: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// True where the SPDX `expression` can be met with licences that are `allowed`. AND binds before OR, and the slash of
-/// old manifests is an OR. A licence WITH an exception is one of its own.
+/// True if the SPDX `expression` can be satisfied with `allowed` licences. AND binds before OR, and the slash of old
+/// manifests is an OR. A licence WITH an exception is a licence of its own.
 pub fn satisfied(expression: &str, allowed: &dyn Fn(&str) -> bool) -> bool {
     let spaced = expression.replace('(', " ( ").replace(')', " ) ").replace('/', " OR ").replace(" WITH ", "+");
     let mut words = spaced.split_whitespace().peekable();
@@ -136,7 +136,7 @@ fn one(words: &mut Words<'_>, allowed: &dyn Fn(&str) -> bool) -> bool {
     }
 }
 
-/// What `read` makes of the TOML in `path`.
+/// The result of `read` on the TOML in `path`.
 fn parsed<T>(path: &Path, read: impl FnOnce(&DeTable<'_>) -> T) -> T {
     let text = fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let table = DeTable::parse(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));

@@ -1,5 +1,5 @@
 //! Which module or file of a crate imports which, by every path that begins with `crate`, `super`, `self` or a module
-//! that the file declares. The root file, which holds all modules, is none of them and is left out.
+//! that the file declares. The root file, which declares all modules, is left out.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,17 +10,17 @@ use proc_macro2::{Delimiter, TokenTree};
 
 use crate::source::{Source, is_sign, sources};
 
-/// Modules at the top of a crate, or files, and for each those that it imports, with a file that does.
+/// Top-level modules of a crate, or files, each with those that it imports and a file that does so.
 pub struct Graph(BTreeMap<String, BTreeMap<String, String>>);
 
 impl Graph {
-    /// The graph of the modules at the top of `sources`, whose paths begin at the crate's root file.
+    /// The graph of the top-level modules of `sources`, whose paths begin at the crate's root file.
     pub fn of(sources: &[Source]) -> Self {
         Self::between(sources, |path| path.first().cloned(), |_, _| true)
     }
 
-    /// The graph of the files of `sources`. What a file says of a module that it lies in is left out: a module and what
-    /// it is made of know each other.
+    /// The graph of the files of `sources`. Imports between a module and its own parts are left out: they know each
+    /// other.
     pub fn of_files(sources: &[Source]) -> Self {
         let files: BTreeSet<Vec<String>> = sources.iter().map(|source| home(&source.path)).collect();
         let file = |path: &[String]| {
@@ -30,7 +30,7 @@ impl Graph {
         Self::between(sources, file, |from, to| !from.starts_with(&format!("{to}/")))
     }
 
-    /// The graph between what `node` makes of paths, as far as an arrow `counts`.
+    /// The graph between the nodes that `node` makes of paths; only arrows that `counts` accepts.
     fn between(
         sources: &[Source],
         node: impl Fn(&[String]) -> Option<String>,
@@ -65,7 +65,7 @@ impl Graph {
         })
     }
 
-    /// A circle, each arrow with a file that draws it; `None` where there is none.
+    /// A cycle, each arrow with a file that causes it; `None` if there is none.
     pub fn circle(&self) -> Option<String> {
         let mut done = BTreeSet::new();
         self.0.keys().find_map(|start| self.walk(start, &mut Vec::new(), &mut done))
@@ -88,7 +88,7 @@ impl Graph {
         found
     }
 
-    /// Imports of what `layers`, from the top to the bottom, show above or beside the importing module.
+    /// Imports of modules that `layers`, from top to bottom, have above the importing module or on its level.
     pub fn upwards(&self, layers: &[Vec<String>]) -> Vec<String> {
         let layer = |module: &str| layers.iter().position(|layer| layer.iter().any(|name| name == module));
         let mut wrong = Vec::new();
@@ -100,20 +100,20 @@ impl Graph {
     }
 }
 
-/// A circle among the modules of the crate whose sources lie in `folder`.
+/// A cycle among the modules of the crate with sources in `folder`.
 pub fn circle(folder: &Path) -> Option<String> {
     let found = Graph::of(&sources(folder)).circle()?;
     Some(format!("{}: {found}", folder.display()))
 }
 
-/// A circle among its files.
+/// A cycle among its files.
 pub fn circle_of_files(folder: &Path) -> Option<String> {
     let found = Graph::of_files(&sources(folder)).circle()?;
     Some(format!("{}: {found}", folder.display()))
 }
 
-/// The layers of each crate that `map` shows, from the top to the bottom: lines of the first block marked `text`, each
-/// a title in front of names of modules, behind the crate's name where one begins.
+/// The layers of each crate in `map`, from top to bottom: lines of the first block marked `text`, each a title before
+/// names of modules. The first line of a crate begins with the crate's name.
 pub fn layers(map: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     let block = map.split("```text\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap_or_default();
     let (mut crates, mut name) = (BTreeMap::<String, Vec<Vec<String>>>::new(), String::new());
@@ -128,7 +128,7 @@ pub fn layers(map: &str) -> BTreeMap<String, Vec<Vec<String>>> {
     crates
 }
 
-/// The module that a file is, from the top of the crate on; nothing for the crate's root.
+/// The module path of a file, from the top of the crate; empty for the crate's root.
 fn home(path: &Path) -> Vec<String> {
     let mut parts: Vec<String> =
         path.with_extension("").iter().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -138,10 +138,10 @@ fn home(path: &Path) -> Vec<String> {
     parts
 }
 
-/// Where `path`, as written in the module `home`, leads to, from the top of the crate on.
+/// The target of `path`, as written in the module `home`, from the top of the crate.
 fn target(home: &[String], path: &[String]) -> Vec<String> {
     let ups = path.iter().take_while(|part| *part == "super").count();
-    // In a module within a file one `super` less leads out of it; such modules are tests, which are left out.
+    // In a module within a file, one `super` fewer leads out of it; such modules are tests, which are left out.
     let (base, rest) = match path.first().map(String::as_str) {
         Some("crate") => (&[][..], &path[1..]),
         Some("self") => (home, &path[1..]),
@@ -161,13 +161,13 @@ fn declared(tokens: &[TokenTree]) -> Vec<String> {
     tokens.windows(3).filter_map(name).collect()
 }
 
-/// All paths of `tokens` that begin with `crate`, `super`, `self` or one of the modules `declared`; those in braces
-/// each for itself.
+/// All paths in `tokens` that begin with `crate`, `super`, `self` or one of the modules `declared`; paths in braces are
+/// listed separately.
 fn gather(tokens: &[TokenTree], declared: &[String], paths: &mut Vec<Vec<String>>) {
     let begins = |name: &str| ["crate", "super", "self"].contains(&name) || declared.iter().any(|it| it == name);
     let mut at = 0;
     while at < tokens.len() {
-        // What goes on from another path begins none.
+        // The continuation of another path is no beginning.
         let goes_on = at >= 2 && follows(tokens, at - 2);
         match &tokens[at] {
             TokenTree::Ident(name) if !goes_on && begins(&name.to_string()) && follows(tokens, at + 1) => {
@@ -182,12 +182,12 @@ fn gather(tokens: &[TokenTree], declared: &[String], paths: &mut Vec<Vec<String>
     }
 }
 
-/// True where `::` stands at `at`.
+/// True if there is a `::` at `at`.
 fn follows(tokens: &[TokenTree], at: usize) -> bool {
     [at, at + 1].iter().all(|place| tokens.get(*place).is_some_and(|token| is_sign(token, ':')))
 }
 
-/// Reads the path at `at`, which goes on from `before`; returns the place behind it.
+/// Reads the path at `at`, which continues `before`; returns the position after it.
 fn read(tokens: &[TokenTree], mut at: usize, before: &[String], paths: &mut Vec<Vec<String>>) -> usize {
     let mut path = before.to_vec();
     loop {

@@ -1,7 +1,7 @@
-//! Plain language: phrases that stay out, with their replacements, and how long sentences and documents may be.
+//! Plain language: banned phrases with their replacements, and limits for the length of sentences and documents.
 //!
-//! CONTRIBUTING.md, "House rules", says how to write. A program can check some of that, in every document and in the
-//! texts of the sources, of which messages, reports and help are made.
+//! CONTRIBUTING.md, "House rules", describes the style. A program can check a part of it, in every document and in the
+//! string literals of the sources, from which messages, reports and help are made.
 
 use std::{
     fs,
@@ -13,7 +13,7 @@ use super::{
     source::{Source, files, sources},
 };
 
-/// Phrases that readers stumble over, each with its replacement.
+/// Phrases that are hard to understand, each with its replacement.
 const BANNED: &[(&str, &str)] = &[
     ("dearer", "more expensive, or costs more"),
     ("dearest", "most expensive, or costs most"),
@@ -34,7 +34,7 @@ const BANNED: &[(&str, &str)] = &[
     ("Whoever", "the person or the program, as in \"Attackers who\" or \"The caller\""),
 ];
 
-/// More of them for documents and messages, which readers meet without the code.
+/// Further phrases, for documents and messages, which readers see without the code.
 const BANNED_IN_PROSE: &[(&str, &str)] = &[
     ("nobody but", "only"),
     ("nobody can", "it cannot be, or no client can"),
@@ -54,7 +54,7 @@ const BANNED_IN_PROSE: &[(&str, &str)] = &[
     ("to be had", "available"),
 ];
 
-/// The most words of a document.
+/// Maximum number of words of a document.
 const BUDGETS: &[(&str, usize)] = &[
     ("README.md", 900),
     ("docs/tutorial.md", 1_200),
@@ -65,14 +65,14 @@ const BUDGETS: &[(&str, usize)] = &[
     ("ARCHITECTURE.md", 2_500),
 ];
 
-/// The most words of all documents together, and of those that people write.
+/// Maximum number of words of all documents together, and of those that people write.
 const BUDGET_OF_ALL: usize = 67_000;
 const BUDGET: usize = 49_000;
 
-/// The most words of FORMAT.md besides its tables, of which those of keys are generated.
+/// Maximum number of words of FORMAT.md outside its tables; those of keys are generated.
 const PROSE_OF_FORMAT: usize = 3_800;
 
-/// What tests and the program write: pages of databases, and of the servers that `inspect` was tried on.
+/// Pages that tests and the program write: about databases, and about the servers that `inspect` was tried on.
 const GENERATED: [&str; 2] = ["docs/databases", "docs/inspect"];
 
 /// Documents that people read first. All but one in twenty of their sentences have at most [`SENTENCE`] words.
@@ -139,7 +139,7 @@ fn words(text: &str) -> usize {
     text.split_whitespace().count()
 }
 
-/// True when `text` says `phrase` in whole words.
+/// True when `text` contains `phrase` in whole words.
 fn says(text: &str, phrase: &str) -> bool {
     let is_letter = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() || ['-', '_'].contains(&c));
     text.match_indices(phrase).any(|(at, _)| {
@@ -147,7 +147,7 @@ fn says(text: &str, phrase: &str) -> bool {
     })
 }
 
-/// What is wrong with `text`: banned phrases with their replacements, and sentences with "Who" that ask nothing.
+/// The mistakes in `text`: banned phrases with their replacements, and sentences with "Who" that are no questions.
 fn wrong(text: &str, banned: &[(&str, &str)]) -> Vec<String> {
     // As one line, so that no line break hides a phrase.
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -164,7 +164,7 @@ fn banned_in(text: &str, banned: &[(&str, &str)]) -> Vec<String> {
     said.map(|(phrase, instead)| format!("{phrase:?}: write {instead}")).collect()
 }
 
-/// What documents and messages may not say.
+/// The phrases that are banned in documents and messages.
 fn in_prose() -> Vec<(&'static str, &'static str)> {
     BANNED.iter().chain(BANNED_IN_PROSE).copied().collect()
 }
@@ -185,7 +185,7 @@ fn comments(text: &str, mark: &str) -> Vec<String> {
     comments
 }
 
-/// Where scripts and settings are, whose comments begin with `#`.
+/// Places of scripts and settings, whose comments begin with `#`.
 const SCRIPTS: [&str; 8] = ["check", "ci", "tools", "experiments", "docs/agents", "Cargo.toml", "deny.toml", ".cargo"];
 
 /// The files at or below `path`, except pages and pictures.

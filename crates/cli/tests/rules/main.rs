@@ -1,9 +1,9 @@
-//! The rules of the house that no compiler holds: which module may import which, who starts processes, reads a clock or
-//! prints, what comes from elsewhere, and whether the map shows what is there.
+//! The rules of the project that no compiler checks: which module may import which; which code starts processes, reads
+//! a clock or prints; dependencies; and whether the map is current.
 //!
-//! Sources are read as tokens, tests left out: what a rule forbids may well stand in a comment, a text or a test. Who
-//! starts processes and reads clocks Clippy sees as well, by what a name stands for (`clippy.toml` of the crates), but
-//! for `cli`, whose tests and benchmarks start programs everywhere.
+//! Sources are read as tokens without tests: forbidden names are allowed in comments, texts and tests. Clippy also
+//! finds code that starts processes or reads clocks, by resolved names (`clippy.toml` of the crates). The exception is
+//! `cli`, whose tests and benchmarks start programs everywhere.
 
 mod dependencies;
 mod imports;
@@ -39,7 +39,7 @@ fn crate_names() -> impl Iterator<Item = String> {
     crates().into_iter().map(|folder| folder.file_name().expect("a name").to_string_lossy().into_owned())
 }
 
-/// Where `allowed` is not said to be, `words` stand in none of the sources of `folder`.
+/// Only the files in `allowed` may use `words`; no other source in `folder` may.
 fn nowhere_but(folder: &str, words: &[&str], allowed: &[&str]) {
     let all = sources(&root().join(folder));
     assert!(!all.is_empty(), "{folder} has sources");
@@ -136,7 +136,7 @@ fn only_the_sandbox_starts_processes() {
     for name in crate_names() {
         let allowed: &[&str] = match name.as_str() {
             "machine" => &["sandbox/process.rs"],
-            // What `tithe get` calls, before there is a sandbox.
+            // Used by `tithe get`, before there is a sandbox.
             "databases" => &["downloads.rs"],
             _ => &[],
         };
@@ -144,8 +144,8 @@ fn only_the_sandbox_starts_processes() {
     }
 }
 
-/// Outside the C interfaces of SQLite and WiredTiger `unsafe` stands in eleven places, each of which says why no
-/// library will do; a crate without any forbids it.
+/// Outside the C interfaces of SQLite and WiredTiger there are eleven uses of `unsafe`, each with the reason why no
+/// library will do; crates without any forbid it.
 #[test]
 fn unsafe_code_is_where_c_is_called_and_in_eleven_places_elsewhere() {
     let is_c_interface = |path: &Path| {
@@ -173,13 +173,13 @@ fn unsafe_code_is_where_c_is_called_and_in_eleven_places_elsewhere() {
     assert_eq!(twice.count("unsafe"), 2);
 }
 
-/// Clippy sees the macros of printing, and not the streams behind them.
+/// Clippy finds the printing macros, but not the streams that they use.
 #[test]
 fn only_the_command_line_prints() {
     let words = ["println", "eprintln", "print", "eprint", "io::stdout", "io::stderr"];
     for name in crate_names().filter(|name| name != "cli") {
         let allowed: &[&str] = match name.as_str() {
-            // What somebody's command says goes to standard error where a document is written to standard output.
+            // The output of a user's command goes to standard error if standard output has a document.
             "machine" => &["sandbox/process.rs"],
             _ => &[],
         };
@@ -190,12 +190,12 @@ fn only_the_command_line_prints() {
     assert!(!says("use std::{io, fs::{self, stdout}}; fn a() { io(stdout) }", "io::stdout"));
 }
 
-/// What the harness needs of a database it asks through `Database`, such as the protocol that its servers speak.
+/// The harness gets everything about a database through `Database`, such as the protocol of its servers.
 #[test]
 fn nobody_asks_for_a_database_by_its_name() {
     for name in crate_names().filter(|name| name != "databases") {
         let folder = format!("crates/{name}/src");
-        // The program that restores dumps is called as its product is.
+        // The program that restores dumps has the same name as its product.
         let others = |source: &Source| !source.path.ends_with("dump/restore.rs");
         for source in sources(&root().join(&folder)).into_iter().filter(others) {
             let named = tithe_databases::all().iter().find(|database| source.has_text(database.id()));
@@ -207,18 +207,18 @@ fn nobody_asks_for_a_database_by_its_name() {
     assert!(asks.has_text("sqlite") && !asks.has_text("id"));
 }
 
-/// What the files of databases know of other databases: folders that they import, and ids that they hold as texts. A
-/// folder is called as its database is in `ids`; a file in none of them is shared, and knows none.
+/// What the files of databases know of other databases: folders that they import, and ids in their texts. A folder has
+/// the same name as its database in `ids`; a file outside these folders is shared, and may know none.
 fn acquaintances(sources: &[Source], ids: &[&str]) -> Vec<String> {
     let is_wrong = |from: &str, to: &str| match to {
-        // What MariaDB and MySQL are made of.
+        // The common part of MariaDB and MySQL.
         "mysql_family" => !["mariadb", "mysql"].contains(&from),
         _ => ids.contains(&to),
     };
     let graph = imports::Graph::of(sources);
     let imported = graph.arrows().filter(|(from, to, _)| is_wrong(from, to));
     let mut known: Vec<String> = imported.map(|(_, to, file)| format!("{file} imports {to}")).collect();
-    // The root file has the list of all.
+    // The root file has the list of all databases.
     for source in sources.iter().filter(|source| source.path != Path::new("lib.rs")) {
         let held = ids.iter().filter(|id| !source.path.starts_with(id) && source.has_text(id));
         known.extend(held.map(|id| format!("{} says {id:?}", source.path.display())));
@@ -256,7 +256,7 @@ fn databases_that_know_each_other_are_found() {
     assert_eq!(acquaintances(&sources, &["mysql", "postgres"]), expected);
 }
 
-/// Every check that a protection may have is in the table of controls, and no other is.
+/// The table of controls contains every check that a protection may have, and no other.
 #[test]
 fn the_table_of_controls_knows_every_check() {
     let mut checks = BTreeSet::from([tithe_model::record::CIPHER_DRIVER.to_owned()]);
@@ -266,7 +266,7 @@ fn the_table_of_controls_knows_every_check() {
             let parts = text.split("CheckEntry::").skip(1).filter(|_| !tested);
             let entries = parts.filter(|rest| rest.starts_with("claim(") || rest.starts_with("disclosure("));
             for arguments in entries.filter_map(|rest| rest.split('}').next()?.lines().next()) {
-                // A name alone, or one for each of two cases.
+                // One name, or one for each of two cases.
                 checks.extend(arguments.split('"').skip(1).step_by(2).map(str::to_owned));
             }
         }
@@ -276,8 +276,8 @@ fn the_table_of_controls_knows_every_check() {
     assert_eq!(checks, known, "left what the code has, right what crates/analysis/src/report/controls.rs has");
 }
 
-/// Markup is written by templates, which escape: `PreEscaped` is for our own style alone, and no
-/// text of the pages' code is markup that somebody would have to put into a page unescaped.
+/// Templates, which escape, write the markup. `PreEscaped` is only for our own style, and no text in the code of the
+/// pages is markup that would have to be inserted unescaped.
 #[test]
 fn nothing_foreign_is_markup() {
     nowhere_but("crates/analysis/src", &["PreEscaped"], &["report/html/history.rs", "report/html/mod.rs"]);
@@ -341,7 +341,7 @@ fn all_that_is_locked_has_a_licence_that_is_allowed() {
     let wrong = licences.iter().filter(|(name, licence)| !allowed.licence(name, licence));
     let wrong: Vec<String> = wrong.map(|(name, licence)| format!("{name}: {licence:?}")).collect();
     assert!(wrong.is_empty(), "not in deny.toml:\n{}", wrong.join("\n"));
-    // What one package is allowed, another is not.
+    // An exception for one package does not apply to another.
     assert!(!allowed.licence("another", "CC0-1.0") && !allowed.licence("another", "MIT AND GPL-3.0-only"));
 }
 
@@ -394,8 +394,8 @@ fn comments_are_as_wide_as_the_code() {
     assert!(wide.is_empty(), "wider than {WIDTH} columns:\n{}", wide.join("\n"));
 }
 
-/// The parts of a `map`: each bullet about a crate with the crate's name, and the texts before, between and after
-/// them. Without the signs of code blocks, between which no backtick stands.
+/// The parts of a `map`: each bullet about a crate with the crate's name, and the texts before, between and after them.
+/// Code fences are left out, because they would disturb the pairs of backticks.
 fn parts(map: &str) -> Vec<(Option<&str>, String)> {
     let mut parts = vec![(None, String::new())];
     for line in map.lines().filter(|line| !line.starts_with("```")) {
@@ -412,17 +412,18 @@ fn parts(map: &str) -> Vec<(Option<&str>, String)> {
     parts
 }
 
-/// Paths that `text` names: words of code, unless they hold a wildcard or a placeholder, and where links lead.
+/// Paths in `text`: words in backticks, unless they contain a wildcard or a placeholder, and the targets of links.
 fn paths(text: &str) -> Vec<&str> {
     let words = text.split('`').skip(1).step_by(2).flat_map(str::split_ascii_whitespace);
-    // A path from the root leads to the machine's files.
+    // An absolute path is one of the machine's files.
     let paths = words.filter(|word| word.ends_with(".rs") || (word.contains('/') && !word.starts_with('/')));
     let links = text.split("](").skip(1).filter_map(|rest| rest.split([')', '#']).next());
     let within = links.filter(|link| !link.is_empty() && !link.contains("://"));
     paths.filter(|word| !word.contains(['<', '*', '{'])).chain(within).collect()
 }
 
-/// What `map` names and is not in `root`. What is in the bullet of a crate may begin in the crate's sources.
+/// Paths that `map` names and `root` does not contain. In the bullet of a crate, a path may begin in the crate's
+/// sources.
 fn lost(map: &str, root: &Path) -> Vec<String> {
     let mut lost = Vec::new();
     for (name, text) in parts(map) {

@@ -1,20 +1,20 @@
-//! Samples of output in documents have the form of what this version prints. `tools/sample-output` writes them.
+//! Samples of output in documents have the format of this version's output. `tools/sample-output` writes them.
 //! Measurements have a picture, which `tools/draw-evaluation` draws.
 
 use std::fs;
 
 use super::root;
 
-/// The samples of a document: what is between `<!-- sample: NAME -->` and `<!-- end of sample -->`.
+/// The samples of a document: the text between `<!-- sample: NAME -->` and `<!-- end of sample -->`.
 fn samples(document: &str) -> Vec<&str> {
     let parts = document.split("<!-- sample: ").skip(1);
     parts.map(|part| part.split_once("<!-- end of sample -->").expect("an end").0).collect()
 }
 
-/// What is wrong with the line of one arm: `  ✓ tls  +14.9 % [14.4, 15.5]  +3.15 µs`.
+/// The mistake in the line of one arm: `  ✓ tls  +14.9 % [14.4, 15.5]  +3.15 µs`.
 fn flaw(line: &str) -> Option<&'static str> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    // An arm may be called `TLS + pgaudit`.
+    // The name of an arm may contain blanks: `TLS + pgaudit`.
     let is_cost = |word: &str| word == "~" || word.starts_with(['+', '−', '×']) && word.ends_with(|c: char| c != '+');
     let cost = words.iter().position(|word| is_cost(word));
     let Some(cost) = cost.filter(|cost| *cost >= 2) else { return Some("no cost behind a mark and a name") };

@@ -1,4 +1,4 @@
-//! The sources of a crate as tokens, without what is compiled for tests alone.
+//! The sources of a crate as tokens, without code that is compiled only for tests.
 
 use std::{
     fs,
@@ -10,11 +10,11 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 
 /// One file.
 pub struct Source {
-    /// Below the folder that was asked for.
+    /// Its path below the requested folder.
     pub path: PathBuf,
-    /// Its tokens, without comments and without what is compiled for tests alone.
+    /// Its tokens, without comments and without code that is compiled only for tests.
     tokens: Vec<TokenTree>,
-    /// Modules that it declares for tests alone.
+    /// Modules that it declares only for tests.
     test_modules: Vec<String>,
 }
 
@@ -27,7 +27,7 @@ impl Source {
         source
     }
 
-    /// The tokens of `stream` but for items under `#[cfg(test)]`, whose modules are noted.
+    /// The tokens of `stream` without items under `#[cfg(test)]`, whose modules are recorded.
     fn without_tests(&mut self, stream: TokenStream) -> Vec<TokenTree> {
         let mut kept = Vec::new();
         let mut tokens = stream.into_iter().peekable();
@@ -64,7 +64,7 @@ impl Source {
         &self.tokens
     }
 
-    /// True when the code says `word`, a name or names with `::` between them; `a::{b, c}` says `a::b` and `a::c`.
+    /// True when the code uses `word`, a name or names with `::` between them; `a::{b, c}` counts as `a::b` and `a::c`.
     pub fn names(&self, word: &str) -> bool {
         let wanted: Vec<&str> = word.split("::").collect();
         let mut names = Vec::new();
@@ -72,40 +72,40 @@ impl Source {
         names.windows(wanted.len()).any(|window| window.iter().zip(&wanted).all(|(name, word)| name == word))
     }
 
-    /// How often the code says the name `word`.
+    /// How often the code uses the name `word`.
     pub fn count(&self, word: &str) -> usize {
         let mut names = Vec::new();
         flatten(self.tokens.iter().cloned(), "", &mut names);
         names.iter().filter(|name| *name == word).count()
     }
 
-    /// True when the text `text` is in the code.
+    /// True when the code contains the literal `text`.
     pub fn has_text(&self, text: &str) -> bool {
         has_literal(self.tokens.iter().cloned(), &format!("{text:?}"))
     }
 
-    /// All texts that are in the code, as they are written.
+    /// All string literals in the code, as they are written.
     pub fn texts(&self) -> Vec<String> {
         let mut texts = Vec::new();
         literals(self.tokens.iter().cloned(), true, &mut texts);
         texts
     }
 
-    /// As [`texts`](Self::texts), without those of comments.
+    /// As [`texts`](Self::texts), without doc comments.
     pub fn messages(&self) -> Vec<String> {
         let mut texts = Vec::new();
         literals(self.tokens.iter().cloned(), false, &mut texts);
         texts
     }
 
-    /// `crates/…/file.rs says Instant`.
+    /// Format: `crates/…/file.rs says Instant`.
     pub fn reported(&self, word: &str) -> String {
         format!("{} says {word}", self.path.display())
     }
 }
 
-/// All identifiers, in order; a sign other than `::` between two keeps them apart. Braces behind `module::` repeat the
-/// module before each of their parts; elsewhere `module` is empty.
+/// All identifiers, in order. A sign other than `::` between two of them separates them. In braces after `module::`,
+/// the module is repeated before each part; elsewhere `module` is empty.
 fn flatten(tokens: impl Iterator<Item = TokenTree>, module: &str, names: &mut Vec<String>) {
     let mut goes_on = false;
     for token in tokens {
@@ -137,7 +137,7 @@ fn has_literal(mut tokens: impl Iterator<Item = TokenTree>, literal: &str) -> bo
     tokens.any(is_literal)
 }
 
-/// The literals among `tokens`; a comment that is documentation is one, behind the name `doc`.
+/// The literals among `tokens`. A doc comment is one, after the name `doc`.
 fn literals(tokens: impl Iterator<Item = TokenTree>, documentation: bool, found: &mut Vec<String>) {
     let mut tokens = tokens.peekable();
     if !documentation && tokens.peek().is_some_and(|first| first.to_string() == "doc") {
@@ -152,12 +152,12 @@ fn literals(tokens: impl Iterator<Item = TokenTree>, documentation: bool, found:
     }
 }
 
-/// True for the sign `sign`.
+/// True for the character `sign`.
 pub fn is_sign(token: &TokenTree, sign: char) -> bool {
     matches!(token, TokenTree::Punct(found) if found.as_char() == sign)
 }
 
-/// All sources below `folder`, without the modules that are there for tests alone.
+/// All sources below `folder`, without the modules that exist only for tests.
 pub fn sources(folder: &Path) -> Vec<Source> {
     let below = |path: &Path| path.strip_prefix(folder).expect("below the folder").to_owned();
     let mut all: Vec<Source> = files(folder).iter().map(|(path, text)| Source::parse(&below(path), text)).collect();
@@ -168,7 +168,7 @@ pub fn sources(folder: &Path) -> Vec<Source> {
     all
 }
 
-/// Where the modules lie that `source` declares for tests alone, without an extension.
+/// The paths, without extension, of the modules that `source` declares only for tests.
 fn test_files(source: &Source) -> Vec<PathBuf> {
     let is_folder = ["mod.rs", "lib.rs", "main.rs"].iter().any(|name| source.path.ends_with(name));
     let base = if is_folder { source.path.parent().map(Path::to_owned) } else { Some(source.path.with_extension("")) };
@@ -176,7 +176,7 @@ fn test_files(source: &Source) -> Vec<PathBuf> {
     source.test_modules.iter().map(|name| base.join(name)).collect()
 }
 
-/// All files of Rust below `folder` with their texts, in the order of their names.
+/// All Rust files below `folder` with their texts, in the order of their names.
 pub fn files(folder: &Path) -> Vec<(PathBuf, String)> {
     let entries = fs::read_dir(folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();

@@ -1,4 +1,4 @@
-//! Addresses of running servers as providers, frameworks and drivers write them, each against a real server.
+//! Addresses of running servers as written by providers, frameworks and drivers, each against a real server.
 
 use std::{
     fs,
@@ -11,10 +11,10 @@ use crate::support::{
     status,
 };
 
-/// The addresses, and what is to become of each.
+/// The addresses, and the expected result of each.
 const ADDRESSES: &str = include_str!("addresses.tsv");
 
-/// What of an address stands for what is known once a server runs.
+/// Values for the placeholders of an address, known once a server runs.
 struct Known {
     port: String,
     tls: String,
@@ -23,7 +23,7 @@ struct Known {
     authority: String,
 }
 
-/// All addresses of servers called `server` are met as the table says, where `known` is one.
+/// All addresses of servers called `server` give the result in the table; `known` has the values of one server.
 fn meet(server: &str, known: &Known) {
     let bench = Bench::new("addresses");
     bench.file(

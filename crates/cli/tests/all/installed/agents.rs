@@ -1,7 +1,7 @@
-//! Load machines over a real broker: the same operations from any machine, a protection proven, and what is refused
-//! before anything starts.
+//! Load machines over a real broker: the same operations from any machine, a protection proven, and refusals before
+//! anything starts.
 //!
-//! Without `nats-server` these tests say that they are skipped; with `CI` set they fail.
+//! Without `nats-server` these tests are skipped with a notice; with `CI` set they fail.
 
 use std::{
     collections::BTreeSet,
@@ -26,7 +26,7 @@ use crate::support::{
     status, wait_until,
 };
 
-/// A broker on this machine, for everybody on it.
+/// A broker on this machine, without access control.
 pub struct Broker {
     port: Port,
     running: Process,
@@ -40,7 +40,7 @@ impl Broker {
         Some(Self { port, running })
     }
 
-    /// The program; where there is none the test says so and is skipped, and fails where `CI` is set.
+    /// The program; if it is missing, the test is skipped with a notice, or fails if `CI` is set.
     #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
     fn program() -> Option<&'static str> {
         let there = ["/usr/sbin/nats-server", "/usr/bin/nats-server"].into_iter().find(|path| Path::new(path).exists());
@@ -51,10 +51,10 @@ impl Broker {
         there
     }
 
-    /// One in `host`, for everybody in its network.
+    /// A broker in `host`, for its whole network.
     pub fn start_in(host: &Host) -> Option<Self> {
         let program = Self::program()?;
-        // The first that is drawn in a network of its own.
+        // The first port that is drawn in a network of its own.
         let port = host.within(free_port);
         let number = port.number();
         let mut command = Command::new(program);
@@ -93,7 +93,7 @@ impl Broker {
         Process::unheard(&mut bench.command(&arguments))
     }
 
-    /// Who sees the server on `port` of this machine.
+    /// The observer of the server on `port` of this machine.
     pub fn observer(&self, bench: &Bench, name: &str, port: u16) -> Process {
         let (url, port) = (self.url(), port.to_string());
         Process::unheard(&mut bench.command(&["observe", "--join", &url, "--name", name, "--port", &port]))
@@ -183,7 +183,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         let words = err(&output).replace(&broker.port().to_string(), "PORT");
         format!("{} {}", status(&output), words.trim())
     };
-    // Where an agent of a busy machine answers late, it is not in a roll call.
+    // On a busy machine, an agent that answers late is missing from a roll call.
     let told_of_both = |arguments: &[&str]| {
         let mut attempts = std::iter::repeat_with(|| told(arguments)).take(12);
         attempts.find(|told| told.contains("a0, a1")).unwrap_or_else(|| told(arguments))
@@ -219,7 +219,7 @@ fn postgres_is_measured_by_two_agents_with_tls_proven() {
     }
     let Some(broker) = Broker::start() else { return };
     let bench = Bench::new("agents-postgres");
-    // Agents find the servers again where these are restarted, once.
+    // Servers are restarted once, and agents find them again.
     bench.file(
         "e.toml",
         "title = \"TLS from two load machines\"\ndatabase = \"postgres\"\n[data]\nrecords = 1000\n[load]\nclients = 2\nrate = 400\nagents = 2\n\
@@ -291,8 +291,8 @@ fn redis(load: &str, measure: &str) -> String {
     )
 }
 
-/// The longer the way to an agent, the longer the slots; a slot that was asked for, or a way that is too long for any,
-/// is refused with the agent's name.
+/// A longer way to an agent needs longer slots. If the slot is fixed, or the way is too long for any slot, the run is
+/// refused and names the agent.
 #[test]
 fn slots_grow_with_the_way_to_an_agent() {
     if found(&tithe_databases::redis::Redis).is_none() {
@@ -314,7 +314,7 @@ fn slots_grow_with_the_way_to_an_agent() {
         let output = interrupted_after(2, &bench, &mut run(&broker, &bench, "e.toml", &[]));
         (bench, output)
     };
-    // Half of the way there and back is 1.5 ms, and 80 times that 120.
+    // Half of the round trip is 1.5 ms, and 80 times that is 120 ms.
     let (bench, output) = measured(Duration::from_millis(3), "");
     assert_eq!(status(&output), 130, "{}{}", err(&output), bench.kept("events.jsonl"));
     let frames = bench.kept_lines("frames.jsonl");
@@ -349,19 +349,19 @@ fn a_baseline_is_calibrated_over_agents() {
     );
 }
 
-/// Whatever clocks say and however unequal the ways are: each agent's offset is known within its bound.
+/// For all clock offsets and asymmetric ways, each agent's offset is known within its bound.
 #[test]
 fn clocks_seconds_and_days_apart_are_known_within_their_bounds() {
     const SECOND_NS: i64 = 1_000_000_000;
     const DAY_NS: i64 = 86_400 * SECOND_NS;
     let apart_ns = [-DAY_NS, -SECOND_NS, SECOND_NS, DAY_NS];
-    // No clock can be made to say less than 0, so the coordinator's is ahead of the machine's.
+    // No clock can be made negative, so the coordinator's is ahead of the machine's.
     let clocks_ns: Vec<i64> = [0].iter().chain(&apart_ns).map(|apart_ns| DAY_NS + apart_ns).collect();
     let Some(hosts) = Hosts::with_clock_offsets_ns(&clocks_ns) else { return };
     let Some(broker) = Broker::start_in(&hosts[0]) else { return };
     let bench = Bench::new("agents-clocks");
     let target = (hosts[0].address(), broker.port()).into();
-    // What goes to the agents takes longer than what comes from them.
+    // Messages to the agents take longer than those from them.
     let (there, back) = (Duration::from_millis(1), Duration::from_millis(4));
     let near = |host: &Host| host.within(|| DelayRelay::start((Ipv4Addr::LOCALHOST, 0).into(), target, there, back));
     let relays: Vec<DelayRelay> = hosts[1..].iter().map(near).collect();

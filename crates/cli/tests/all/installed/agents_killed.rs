@@ -1,8 +1,8 @@
-//! Agents, broker, coordinator and observer are killed at drawn moments: every run comes to its end, each death costs
+//! Agents, broker, coordinator and observer are killed at random moments. Every run comes to its end, each kill costs
 //! one frame at most, nothing counts twice, and nothing is left behind.
 //!
-//! `TITHE_TEST_KILLS` says how many deaths there are in each test; few unless it is said. Without `nats-server` these
-//! tests say that they are skipped; with `CI` set they fail.
+//! `TITHE_TEST_KILLS` sets the number of kills in each test; by default they are few. Without `nats-server` these tests
+//! are skipped with a notice; with `CI` set they fail.
 
 use std::{
     collections::BTreeSet,
@@ -30,19 +30,19 @@ use crate::support::{
     status,
 };
 
-/// How long a run may take to end once nobody is killed any more: a hung one fails.
+/// How long a run may take to end after the last kill: a run that hangs fails.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
-/// How often what a run has kept is read again: a frame takes many times as long.
+/// How often the records of a run are read again: a frame takes many times as long.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// The parts that can be killed.
 const PARTS: [&str; 5] = ["agent a0", "agent a1", "broker", "coordinator", "observer"];
 
-/// What came of some deaths.
+/// The results of some kills.
 #[derive(Debug, Default)]
 struct Tally {
-    /// Deaths by part.
+    /// Kills by part.
     kills: [usize; PARTS.len()],
     runs: usize,
     frames: usize,
@@ -64,12 +64,12 @@ struct Play<'b> {
     broker: Broker,
     agents: [Process; 2],
     coordinator: Process,
-    /// Who sees the server on a port.
+    /// The observer of the server on a port.
     observer: Option<(u16, Process)>,
 }
 
 impl<'b> Play<'b> {
-    /// Begins a run; of a server that stands on the port `observed`, if any.
+    /// Begins a run; with an observer if its server is on the port `observed`.
     fn begin(bench: &'b Bench, observed: Option<u16>) -> Option<Self> {
         let _ = fs::remove_dir_all(bench.path("tithe-runs"));
         let broker = Broker::start()?;
@@ -94,7 +94,7 @@ impl<'b> Play<'b> {
         Process::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(errors))
     }
 
-    /// How often the run has begun or gone on.
+    /// How often the run has begun or was resumed.
     fn begun(&self) -> usize {
         self.bench.kept_so_far("events.jsonl").matches("run-started").count()
     }
@@ -104,8 +104,8 @@ impl<'b> Play<'b> {
         self.bench.kept_so_far("frames.jsonl").matches("\"invalid\":null").count()
     }
 
-    /// Waits until the run has begun once more than it had `before`: a broker that is not there at the very start is
-    /// no loss, and is refused.
+    /// Waits until the run has begun once more than `before`. A missing broker at the very start loses no frame: it is
+    /// refused.
     fn await_begun(&mut self, before: usize) {
         self.wait_until("the run does not begin", |play| play.begun() > before);
     }
@@ -116,7 +116,7 @@ impl<'b> Play<'b> {
         self.wait_until("the run does not go on", |play| play.whole() > before);
     }
 
-    /// Waits until this `holds` or the run has ended; `complaint` is what a run is told of that does neither.
+    /// Waits until this `holds` or the run has ended; `complaint` is the failure message if neither happens.
     fn wait_until(&mut self, complaint: &str, holds: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !holds(self) && !self.has_ended() {
@@ -135,7 +135,7 @@ impl<'b> Play<'b> {
         self.agents.iter().map(Process::id).chain(observer).collect()
     }
 
-    /// Kills a part and starts it again. A coordinator that has kept nothing yet begins again.
+    /// Kills a part and starts it again. A coordinator without records begins a new run.
     fn kill(&mut self, part: usize) {
         match part {
             0 | 1 => {
@@ -158,7 +158,7 @@ impl<'b> Play<'b> {
         }
     }
 
-    /// Waits for the run's end, and looks at what it has kept.
+    /// Waits for the run's end, and checks its records.
     fn end(&mut self, kills: usize, tally: &mut Tally) {
         self.wait_until(&format!("the run does not end after {kills} deaths"), |_| false);
         assert_eq!(self.coordinator.wait().code(), Some(0), "{}", self.told());
@@ -167,7 +167,7 @@ impl<'b> Play<'b> {
         let numbers: BTreeSet<u64> = frames.iter().filter_map(|frame| frame["frame"].as_u64()).collect();
         assert_eq!(numbers.len(), frames.len(), "each frame is kept once");
         let mut lost: Vec<&str> = frames.iter().filter_map(|frame| frame["invalid"].as_str()).collect();
-        // A machine that is busy with something else loses frames of its own.
+        // A machine that is busy with other work loses frames by itself.
         lost.retain(|why| !Invalid::read(why).is_of_a_busy_machine());
         assert!(lost.len() <= kills, "{kills} deaths, and {} frames are lost: {lost:?}", lost.len());
         let slots = fs::read_to_string(self.bench.run_folder().join("slots.csv")).expect("slots");
@@ -214,7 +214,7 @@ fn processes_in(folder: &Path) -> Vec<String> {
     all.filter(works_there).map(told).collect()
 }
 
-/// Folders that the processes `dead` have made for servers and certificates and that are still there.
+/// Folders that the processes `dead` have made for servers and certificates and that still exist.
 fn left_by(dead: &[u32], bench: &Bench) -> Vec<PathBuf> {
     let runs = fs::read_dir(bench.path("tithe-runs")).into_iter().flatten().flatten().map(|run| run.path());
     let places = runs.chain([std::env::temp_dir(), PathBuf::from("/var/tmp")]);
@@ -230,20 +230,21 @@ fn left_by(dead: &[u32], bench: &Bench) -> Vec<PathBuf> {
     folders
 }
 
-/// Kills parts of runs of `experiment` in `bench`, `usual` times unless the environment says otherwise, each up to so
-/// many ms after a frame that counts. With a port `observed`, the observer of the server there is one of them.
+/// Kills parts of runs of `experiment` in `bench`, `usual` times unless the environment sets another number. Each kill
+/// is up to `apart_ms` ms after a frame that counts. With a port `observed`, the observer of its server is one of the
+/// parts.
 fn play(bench: &Bench, experiment: &str, (usual, apart_ms): (usize, u64), observed: Option<u16>) {
     bench.file("e.toml", experiment);
     let wanted = std::env::var("TITHE_TEST_KILLS").ok().and_then(|text| text.parse().ok()).unwrap_or(usual);
     let (mut random, mut tally) = (SplitMix64::new(23), Tally::default());
     let begun = Instant::now();
-    // That a run on an attached server goes on is tested without agents: here its coordinator is left alone.
+    // Other tests resume runs on attached servers without agents, so here the coordinator is not killed.
     let parts: [usize; 4] = if observed.is_some() { [0, 1, 2, 4] } else { [0, 1, 2, 3] };
     while tally.of_all() < wanted {
         let Some(mut play) = Play::begin(bench, observed) else { return };
         let before = tally.of_all();
         loop {
-            // A cell whose frames are lost three times in a row ends with that reason, as it should.
+            // A cell that loses three frames in a row for one reason ends with it, as intended.
             play.await_frame();
             thread::sleep(Duration::from_millis(random.below(apart_ms)));
             if play.has_ended() || tally.of_all() >= wanted {
@@ -259,7 +260,7 @@ fn play(bench: &Bench, experiment: &str, (usual, apart_ms): (usize, u64), observ
         tally.dead.extend(play.processes());
     }
     assert_eq!(processes_in(&bench.path(".")), Vec::<String>::new());
-    // The next start of each part clears away what the dead have left, wherever it was.
+    // The next start of each part removes what the killed processes have left, in all places.
     let Some(broker) = Broker::start() else { return };
     let _next = broker.agent(bench, "next", 1);
     bench.file("next.toml", &known_costs(FEW_OPERATIONS, &sealed(0.05), "30 s"));

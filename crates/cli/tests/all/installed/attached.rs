@@ -1,4 +1,4 @@
-//! Several questions to one running server, with no more rights than they need: all proven, and mistakes caught.
+//! Several protections of one running server, with minimal privileges: all proven, and mistakes detected.
 
 use crate::support;
 
@@ -27,12 +27,12 @@ ycsb = "a"
     )
 }
 
-/// [`experiment`] in the shortest frames that there are: one slot of each arm.
+/// [`experiment`] in the shortest possible frames: one slot of each arm.
 pub fn in_slices(database: &str, arms: &str) -> String {
     experiment(database, arms).replace("slot = \"50 ms\"", "design = \"slices\"\nslot = \"100 ms\"")
 }
 
-/// [`in_slices`] at a rate that leaves the machine to others.
+/// [`in_slices`] at a rate that leaves processor time to other tests.
 pub fn at_a_rate(database: &str, arms: &str) -> String {
     in_slices(database, arms).replace("100 ms", "250 ms").replace("clients = 2", "clients = 2\nrate = 400")
 }
@@ -44,7 +44,7 @@ pub fn arm(name: &str, url: &str, rest: &str) -> String {
 const TLS: &str = r#"protections = [{ use = "tls" }]"#;
 const COLUMNS: &str = r#"protections = [{ use = "columns" }]"#;
 
-/// Session auditing of reads and writes, with what a statement was given.
+/// Session auditing of reads and writes, with the parameters of statements.
 const AUDIT: &str = r#"protections = [{ use = "pgaudit" }]
 on = ["SET pgaudit.log = 'read, write'", "SET pgaudit.log_parameter = on", "SET pgaudit.log_catalog = off"]
 off = ["RESET pgaudit.log", "RESET pgaudit.log_parameter", "RESET pgaudit.log_catalog"]"#;
@@ -53,7 +53,7 @@ const STATEMENT_LOG: &str = r#"protections = [{ use = "log-statement" }]
 on = ["SET log_statement = 'all'"]
 off = ["RESET log_statement"]"#;
 
-/// What an account needs for all of it, beside logging in.
+/// Everything that an account needs for all of it, except logging in.
 pub const CAREFUL: &str = "CREATE ROLE careful LOGIN; GRANT CREATE ON DATABASE postgres TO careful; \
                        GRANT EXECUTE ON FUNCTION pg_current_logfile(text), pg_stat_file(text), \
                        pg_read_binary_file(text, bigint, bigint) TO careful";
@@ -69,14 +69,14 @@ pub fn schemas(server: &Server) -> String {
     server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'")
 }
 
-/// Proof of each arm, as the only report has it.
+/// Proof of each arm, from the only report.
 fn proofs(bench: &Bench) -> Vec<String> {
     let report = bench.report();
     let arms = report["cells"][0]["arms"].as_array().expect("arms").iter();
     arms.map(|arm| arm["proof"]["proof"].as_str().unwrap_or_default().to_owned()).collect()
 }
 
-/// What is told of the processes of each arm's server.
+/// The report on the processes of each arm's server.
 fn server_processes(bench: &Bench) -> Vec<String> {
     let cells = bench.kept_json("cells.json");
     let arms = cells[0]["arms"].as_array().expect("arms").iter();
@@ -96,7 +96,7 @@ fn tls_and_audit_on_one_postgres_by_an_account_with_few_rights() {
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     assert_eq!(proofs(&bench), ["baseline", "proven", "proven"]);
     let told = bench.whole_report();
-    // It is on this machine, and this user may see it.
+    // It is on this machine, and this user may read it.
     assert!(!told.contains("SERVER_UNSEEN"), "{told}");
     let processes = server_processes(&bench);
     assert!(
@@ -117,7 +117,7 @@ fn rights_that_are_missing_are_named_as_statements() {
     let arms = [arm("plain", &plain, ""), arm("audit", &plain, AUDIT)].concat();
     let (status, told) = verified(&bench, "postgres", &arms);
     assert_eq!(status, 4, "{told}");
-    // All of them at once, before the first frame.
+    // All of them together, before the first frame.
     let read = "GRANT EXECUTE ON FUNCTION pg_current_logfile(text), pg_stat_file(text), \
                 pg_read_binary_file(text,bigint,bigint) TO careful";
     for statement in ["GRANT CREATE ON DATABASE postgres TO careful", "GRANT SET ON PARAMETER pgaudit.log", read] {
@@ -128,14 +128,14 @@ fn rights_that_are_missing_are_named_as_statements() {
     server.psql(MAY_AUDIT);
     let (_, told) = verified(&bench, "postgres", &arms);
     assert!(told.contains(read) && !told.contains("GRANT SET"), "{told}");
-    // The file is on this machine, and the account may know where.
+    // The file is on this machine, and the account may ask for its path.
     server.psql("GRANT EXECUTE ON FUNCTION pg_current_logfile(text) TO careful; GRANT pg_monitor TO careful");
     let (status, told) = verified(&bench, "postgres", &arms);
     assert_eq!(status, 0, "{told}");
     assert_eq!(schemas(&server), "0");
 }
 
-/// The twins of the server above, each with one mistake, which the evidence must see.
+/// Variants of the server above, each with one mistake, which the evidence must detect.
 #[test]
 fn a_server_that_does_not_do_what_the_arm_says_is_caught() {
     let Some(server) = Server::start() else { return };
@@ -148,11 +148,11 @@ fn a_server_that_does_not_do_what_the_arm_says_is_caught() {
     let (status, told) = verified(&bench, "postgres", &[arm("plain", &plain, ""), arm("audit", &plain, &off)].concat());
     assert_eq!(status, 5, "{told}");
     assert!(told.contains("in the log: none"), "{told}");
-    // It holds the statements, and not what they were about.
+    // The log has the statements, but not their parameters.
     let bare = AUDIT.replace("log_parameter = on", "log_parameter = off");
     let (_, told) = verified(&bench, "postgres", &[arm("plain", &plain, ""), arm("audit", &plain, &bare)].concat());
     assert!(told.contains("with <not logged> in their place: DELETE 100, INSERT 100"), "{told}");
-    // It logs a part by itself, so that the arm would cost the rest alone.
+    // The server logs a part by itself, so that the arm would measure only the rest.
     server.psql("GRANT SET ON PARAMETER log_statement TO careful");
     server.psql("ALTER ROLE careful SET log_statement = 'mod'");
     let log = arm("log", &plain, STATEMENT_LOG);
@@ -160,7 +160,7 @@ fn a_server_that_does_not_do_what_the_arm_says_is_caught() {
     assert_eq!(status, 7, "{told}");
     assert!(told.contains("the server logs without the protection, too: sent: "), "{told}");
     server.psql("ALTER ROLE careful RESET log_statement");
-    // The server speaks another version than the arm asks for.
+    // The server uses another version than the arm asks for.
     let old = TLS.replace("\"tls\"", "\"tls\", version = \"1.2\"");
     server.psql("ALTER SYSTEM SET ssl_min_protocol_version = 'TLSv1.3'");
     server.psql("SELECT pg_reload_conf()");
@@ -169,7 +169,8 @@ fn a_server_that_does_not_do_what_the_arm_says_is_caught() {
     assert!(told.contains("arm tls: TLS: the server speaks none of the versions that are allowed here"), "{told}");
 }
 
-/// Columns and plain records stand on the one server of `database` at `url`, whose processes are `counted` so.
+/// Encrypted columns and plain records use the same server of `database` at `url`; its processor time is `counted` in
+/// this way.
 fn columns_and_plain_records_stand_on_one(database: &str, url: &str, counted: &str) {
     let bench = Bench::new("attached-columns");
     // The same server by another spelling.
@@ -208,8 +209,8 @@ fn columns_and_plain_records_stand_on_one_mariadb() {
     columns_and_plain_records_stand_on_one("mariadb", &url, "counted by the thread of each connection");
 }
 
-/// What a connection takes is said by part, and that all threads of the server are counted: clients of `database` at
-/// `plain` and, by TLS, at `tls` share those.
+/// The costs of a connection are reported by part, and that all threads of the server are counted: clients of
+/// `database` at `plain` and, by TLS, at `tls` share them.
 fn connecting_is_said_by_part(database: &str, plain: &str, tls: &str) {
     let bench = Bench::new("attached-connecting");
     let text = at_a_rate(database, &[arm("plain", plain, ""), arm("tls", tls, TLS)].concat());

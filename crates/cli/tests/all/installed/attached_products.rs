@@ -1,6 +1,5 @@
-//! Servers that somebody else has set up, of every product, by accounts with no more rights than they need: what
-//! `experiments/attached` asks of them is proven, their misconfigured twins are caught, and rights that are missing are
-//! named.
+//! Servers of every product that were set up outside Tithe, with accounts of minimal privileges. The protections in
+//! `experiments/attached` are proven, misconfigured variants are detected, and missing privileges are named.
 
 use super::switched::the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven;
 use crate::support;
@@ -13,10 +12,10 @@ use support::{
     status, wait_until,
 };
 
-/// Of every account that has one.
+/// The password of every account that has one.
 pub const PASSWORD: &str = "an-account-of-the-tests";
 
-/// Verifies the experiment in `text`; the exit status and all that was said.
+/// Verifies the experiment in `text`; the exit status and all output.
 pub fn verified(text: &str) -> (i32, String) {
     let bench = Bench::new("attached-products");
     bench.file("e.toml", text);
@@ -30,26 +29,26 @@ pub fn verified(text: &str) -> (i32, String) {
     (status(&output), told)
 }
 
-/// The file of an authority that signed no server's certificate, beside the experiment.
+/// The file of an authority that signed no server's certificate, next to the experiment.
 const OTHER_AUTHORITY: &str = "other.pem";
 
-/// An arm with TLS at `tls`, beside one at `plain`, is not measured, and told why in these `words`.
+/// An arm with TLS at `tls`, compared with one at `plain`, is not measured; the message contains these `words`.
 fn tls_refused(database: &str, plain: &str, tls: &str, words: &str) {
     let (status, told) = verified(&experiment(database, &[("plain", plain, ""), ("tls", tls, "tls")]));
     assert_eq!(status, 4, "{database}: {told}");
     assert!(told.contains("arm tls: ") && told.contains(words), "{database}: {told}");
 }
 
-/// What is said of a server whose certificate [`OTHER_AUTHORITY`] did not sign: which bears the same name as the one
-/// that did.
+/// The message about a server whose certificate [`OTHER_AUTHORITY`] did not sign: that authority has the same name as
+/// the right one.
 const OF_ANOTHER: &str = "TLS: the server's certificate has the name of an authority that is trusted here, and not its \
                           signature: name the file with the authority that signed it";
 
-/// What is said of a server that speaks no TLS, by those that say so before it begins.
+/// The message about a server without TLS that reports this before TLS begins.
 const NO_TLS: &str = "TLS was asked for, and the server offers none";
 
-/// The arm with `protection`, a password, is proven at `closed`, where one is asked for, beside a plain one at `open`,
-/// where none is; and where it comes to `open` itself, it is `expected` not to be.
+/// The arm with `protection`, a password, is proven at `closed`, where one is required, compared with a plain one at
+/// `open`, where none is. If the arm itself uses `open`, the result is `expected`.
 fn password_proven(database: &str, protection: &str, open: &str, closed: &str, expected: (i32, &str)) {
     let check = |url: &str| verified(&experiment(database, &[("plain", open, ""), ("password", url, protection)]));
     let (status, told) = check(closed);
@@ -60,10 +59,10 @@ fn password_proven(database: &str, protection: &str, open: &str, closed: &str, e
     assert!(told.contains(expected.1), "{database}: {told}");
 }
 
-/// What is said where a password was to be asked for, and is not.
+/// The message if a password should be required, but is not.
 const NOT_ASKED: (i32, &str) = (4, "the server lets clients in without the password that it should ask for");
 
-/// The file of `experiments/attached` about `database`, with these places in place of its own.
+/// The file of `experiments/attached` about `database`, with its places replaced by these.
 pub fn brought_along(database: &str, places: &[(&str, &str)], authority: &str) -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments/attached");
     let text = std::fs::read_to_string(folder.join(format!("{database}.toml"))).expect("the experiment");
@@ -101,7 +100,7 @@ fn postgres_proves_all_that_its_file_asks_for() {
     let authority = tls.rsplit('=').next().expect("a file");
     let (status, told) = verified(&brought_along("postgres", &[("db.example:5432", place)], authority));
     assert_eq!(status, 0, "{told}");
-    // One more account, of which a password is asked.
+    // One more account, which needs a password.
     server
         .psql(&format!("CREATE ROLE locked LOGIN PASSWORD '{PASSWORD}'; GRANT CREATE ON DATABASE postgres TO locked"));
     let rules = server.folder().join("data/pg_hba.conf");
@@ -124,7 +123,7 @@ fn postgres_proves_all_that_its_file_asks_for() {
     tls_refused("postgres", &open, &tls, NO_TLS);
 }
 
-/// Has `server` read its configuration again, and waits until it has.
+/// Makes `server` reload its configuration, and waits until it has.
 fn reload(server: &Server) {
     let loaded = || server.psql("SELECT pg_conf_load_time()");
     let before = loaded();
@@ -132,14 +131,14 @@ fn reload(server: &Server) {
     wait_until(|| loaded() != before);
 }
 
-/// A MariaDB that audits one account and not the other.
+/// A MariaDB that audits one of two accounts.
 const AUDITS: &str = "plugin_load_add = server_audit\nserver_audit_logging = ON\nserver_audit_incl_users = audited\n\
                       server_audit_events = CONNECT,QUERY\nserver_audit_file_path = FOLDER/audit.log\n";
 
 const ACCOUNTS: &str = "CREATE USER plain@'127.0.0.1';\nGRANT ALL ON `tithe%`.* TO plain@'127.0.0.1';\n\
                         CREATE USER audited@'127.0.0.1';\nGRANT ALL ON `tithe%`.* TO audited@'127.0.0.1';\n";
 
-/// One account with [`PASSWORD`], and one without any.
+/// One account with [`PASSWORD`], and one without a password.
 const LOCKED: &str = "CREATE USER locked@'127.0.0.1' IDENTIFIED BY 'an-account-of-the-tests';\n\
                       GRANT ALL ON `tithe%`.* TO locked@'127.0.0.1';\n\
                       CREATE USER open@'127.0.0.1';\nGRANT ALL ON `tithe%`.* TO open@'127.0.0.1';\n";
@@ -156,14 +155,14 @@ fn mariadb_proves_all_that_its_file_asks_for() {
     passwords_and_tls_of(&server, "mariadb");
 }
 
-/// What else is asked of a MariaDB or a MySQL that has [`LOCKED`] beside `careful` or `plain`: a password, one that has
-/// expired, and TLS of another authority and of a server that has none.
+/// Further checks of a MariaDB or a MySQL that has [`LOCKED`] as well as `careful` or `plain`: a password, an expired
+/// one, TLS with another authority, and TLS with a server that has none.
 fn passwords_and_tls_of(server: &OtherServer, database: &str) {
     let url = |account: &str| format!("{database}://{account}@{}", server.place("127.0.0.1"));
-    // An account that has no password lets in nobody who gives one.
+    // An account without a password refuses clients that give one.
     let (open, closed) = (url("open"), url(&format!("locked:{PASSWORD}")));
     password_proven(database, "password", &open, &closed, (5, "without a password: served"));
-    // An account is known by its own plugin, whatever the arm asks for.
+    // An account uses its own plugin, whatever the arm asks for.
     let (other, words) = match database {
         "mysql" => ("mysql_native_password", "known by caching_sha2_password, the arm asks for mysql_native_password"),
         _ => ("ed25519", "known by mysql_native_password, the arm asks for client_ed25519"),
@@ -182,7 +181,7 @@ fn passwords_and_tls_of(server: &OtherServer, database: &str) {
         assert!(told.contains(code) && told.contains(words), "{database}: {told}");
     };
     if database == "mariadb" {
-        // By itself it lets them in, and takes nothing but a new password.
+        // By default it lets them in, but accepts only a new password.
         expired("1820 (");
         server.tell_mariadb("SET GLOBAL disconnect_on_expired_password = ON");
     }
@@ -197,8 +196,8 @@ fn passwords_and_tls_of(server: &OtherServer, database: &str) {
 
 #[test]
 fn a_mariadb_that_does_not_do_what_the_arm_says_is_caught() {
-    // The account that is to be audited is left out, but for its logins, which are always logged; the log goes where
-    // nobody can tell its records from others'.
+    // The account that must be audited is excluded, except for its logins, which are always logged. The log goes to a
+    // place where its records cannot be distinguished from others.
     let excluded = AUDITS.replace("incl_users", "excl_users");
     let syslog = AUDITS.replace("server_audit_file_path = FOLDER/audit.log\n", "server_audit_output_type = syslog\n");
     for (settings, expected, words) in
@@ -214,7 +213,8 @@ fn a_mariadb_that_does_not_do_what_the_arm_says_is_caught() {
     }
 }
 
-/// Two accounts, one of which may read the table of the general log and decide what of its own goes there.
+/// Two accounts. One of them may read the table of the general log, and decide which of its statements are logged
+/// there.
 const READERS: &str = "CREATE USER careful@'127.0.0.1';\nGRANT ALL ON `tithe%`.* TO careful@'127.0.0.1';\n\
                        CREATE USER reader@'127.0.0.1';\nGRANT ALL ON `tithe%`.* TO reader@'127.0.0.1';\n\
                        GRANT SELECT ON mysql.general_log TO reader@'127.0.0.1';\n";
@@ -237,7 +237,7 @@ fn mysql_proves_all_that_its_file_asks_for() {
 }
 
 /// The general log of a MariaDB or a MySQL is read as a table or as a file, on a server of its own, by an account that
-/// may and one that may not read it.
+/// may read it and by one that may not.
 fn the_general_log_is_read(database: &str) {
     let mysql = database == "mysql";
     let Some(quiet) = OtherServer::mariadb_with(mysql, "", READERS) else { return };
@@ -256,7 +256,7 @@ fn the_general_log_is_read(database: &str) {
             assert!(told.contains("GRANT SELECT ON mysql.general_log TO 'careful'@'127.0.0.1'"), "{told}");
         }
     }
-    // The server that does not log any more.
+    // The server does not log any more.
     server.tell_mariadb("SET GLOBAL general_log = OFF");
     let (status, told) = check(url("reader"));
     assert_eq!(status, 5, "{database}: {told}");
@@ -272,7 +272,7 @@ fn the_general_log_of_a_mysql_is_read_as_a_table_or_as_a_file() {
     the_general_log_is_read("mysql");
 }
 
-/// What an account needs: Tithe's keys, and to ask the server what it is.
+/// The privileges of an account: Tithe's keys, and the commands that identify the server.
 pub const CAREFUL: &str = "user careful on >an-account-of-the-tests ~tithe* resetchannels -@all +@read +@write +@connection \
                        -@dangerous +info\n";
 
@@ -287,7 +287,7 @@ fn redis_proves_all_that_its_file_asks_for_and_accounts_on_a_twin() {
     let (status, told) = verified(&brought_along("redis", &places, &server.authority()));
     assert_eq!(status, 0, "{told}");
     assert!(told.contains("`ACL SETUSER NAME +config|get`"), "who else is let in takes a right: {told}");
-    // Accounts are for everybody or for nobody: their twin is a server that lets nobody in without.
+    // Either all clients need accounts or none: the other variant is a server that refuses clients without one.
     let Some(closed) = OtherServer::redis_of(CAREFUL) else { return };
     let open = format!("redis://{place}");
     let check = |place: &str| {
@@ -296,11 +296,11 @@ fn redis_proves_all_that_its_file_asks_for_and_accounts_on_a_twin() {
     };
     let (status, told) = check(&closed.place("127.0.0.1"));
     assert_eq!(status, 0, "{told}");
-    // The open server lets in who gives no password.
+    // The open server accepts clients without a password.
     let (status, told) = check(&place);
     assert_eq!(status, 4, "{told}");
     assert!(told.contains("the server lets clients in without the password"), "{told}");
-    // One password for everybody, and no TLS.
+    // One password for all clients, and no TLS.
     let Some(locked) = OtherServer::redis() else { return };
     let plain = locked.place("127.0.0.1");
     tls_refused("redis", &open, &format!("rediss://{tls}?ca={OTHER_AUTHORITY}"), OF_ANOTHER);
@@ -355,9 +355,9 @@ fn cassandra_proves_all_that_its_file_asks_for_and_names_rights() {
     assert!(told.contains("GRANT SELECT ON TABLE system_views.clients TO blind"), "{told}");
     let careful = format!("cassandra://careful@{place}");
     tls_refused("cassandra", &careful, &format!("{careful}?ca={OTHER_AUTHORITY}"), OF_ANOTHER);
-    // A node takes longer to start than all that is asked of it.
+    // A node takes longer to start than all checks of it.
     the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven(&server);
-    // A node that asks nobody for a password, and speaks no TLS.
+    // A node that requires no password and has no TLS.
     let Some(open) = OtherServer::cassandra() else { return };
     let plain = format!("cassandra://{}", open.place("127.0.0.1"));
     tls_refused(

@@ -1,5 +1,5 @@
-//! Running servers that cannot be measured as they are, and networks that end: said soon, in words, with what to
-//! change, and with nothing left on the server that it does not already hold.
+//! Running servers that cannot be measured as they are, and networks that fail. Both are reported soon, with what to
+//! change, and nothing new is left on the server.
 
 use crate::support;
 
@@ -21,7 +21,7 @@ use support::{
 
 use super::attached::{CAREFUL, arm, in_slices, schemas, verified};
 
-/// Two plain arms at `url` are not measured, and told why in these `words`.
+/// Two plain arms at `url` are not measured; the message contains these `words`.
 pub fn refused(database: &str, url: &str, words: &[&str]) {
     let bench = Bench::new("attached-refused");
     let arms = [arm("plain", url, ""), arm("again", url, "")].concat();
@@ -73,7 +73,7 @@ fn a_redis_that_is_a_replica_closes_connections_or_wants_another_password_is_ref
     server.tell_redis("CONFIG SET timeout 5");
     refused("redis", &url, &["silent for 5 s", "run `CONFIG SET timeout 0`"]);
     server.tell_redis("CONFIG SET timeout 0");
-    // No server listens there.
+    // There is no server at that address.
     server.tell_redis("REPLICAOF 127.0.0.1 1");
     refused("redis", &url, &["it is a replica", "name the master"]);
     server.tell_redis("REPLICAOF NO ONE");
@@ -129,9 +129,9 @@ fn somebody_elses_lock_on_tithes_table_is_named() {
 struct Network {
     port: u16,
     is_cut: Arc<AtomicBool>,
-    /// It swallows what is sent, and says nothing of it.
+    /// It drops all data silently.
     is_hung: Arc<AtomicBool>,
-    /// Of connections that begin from now on, it swallows all but the first words of either side.
+    /// On connections that begin from now on, it drops everything after the first message of either side.
     hangs_soon: Arc<AtomicBool>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
 }
@@ -164,16 +164,16 @@ impl Network {
         network
     }
 
-    /// Ends every connection, and lets no further one begin.
+    /// Ends every connection, and accepts no further one.
     fn cut(&self) {
         self.is_cut.store(true, Ordering::SeqCst);
-        // The thread that waits for the next connection checks it then.
+        // The thread that waits for the next connection then checks the flag.
         drop(TcpStream::connect(("127.0.0.1", self.port)));
         self.streams.lock().expect("no panic").iter().for_each(|stream| drop(stream.shutdown(Shutdown::Both)));
     }
 }
 
-/// Passes on what `from` says, as far as `times` it was heard.
+/// Forwards data from `from`, at most as often as `times`.
 fn pass_on(mut from: TcpStream, mut to: TcpStream, is_hung: &Arc<AtomicBool>, mut times: usize) {
     let is_hung = Arc::clone(is_hung);
     std::thread::spawn(move || {
@@ -189,8 +189,8 @@ fn pass_on(mut from: TcpStream, mut to: TcpStream, is_hung: &Arc<AtomicBool>, mu
     });
 }
 
-/// A network that swallows everything, or from the second words on what is said on connections that begin `soon`, is
-/// told after some seconds by a run with so many `clients`.
+/// A network drops everything, or everything after the first message on connections that begin `soon`. A run with this
+/// number of `clients` reports it after some seconds.
 fn told_that_nobody_answers(clients: u8, soon: bool) {
     let Some(server) = Server::start() else { return };
     let network = Network::to(server.place());
@@ -240,10 +240,10 @@ fn a_network_that_is_cut_ends_the_run_and_keeps_its_frames() {
     assert_eq!(status(&output), 4, "{told}");
     assert!(told.contains("connection") && told.contains("was not removed"), "{told}");
     assert!(bench.frames_so_far() >= 2, "{told}");
-    // What passes its connections on is not the server.
+    // The relay of its connections is not the server.
     let cells = bench.kept("cells.json");
     assert!(cells.contains("not seen: its connections end in ") && cells.contains("which passes them on"), "{cells}");
-    // The next run takes away what this one could not.
+    // The next run removes what this one could not remove.
     accepted("postgres", &server.url_of("tithe", false));
     assert_eq!(schemas(&server), "0");
 }

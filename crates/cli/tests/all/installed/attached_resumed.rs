@@ -1,4 +1,4 @@
-//! Runs on servers that Tithe did not start, which were interrupted and go on.
+//! Runs on attached servers that were interrupted and resumed.
 
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ fn an_interrupted_run_goes_on_with_the_password_from_the_environment() {
     assert_eq!(schemas(&server), "0");
     let before = bench.kept_so_far("frames.jsonl");
 
-    // The password stood in the URLs, and the records have all of them but this.
+    // The password was in the URLs, and the records contain all of them except this.
     let plan = bench.kept_so_far("plan.json");
     assert!(!plan.contains(PASSWORD) && plan.contains("sslmode=verify-full"), "{plan}");
     let run = bench.run_folder().display().to_string();

@@ -1,7 +1,7 @@
-//! Who serves a client runs where the client does: the one thread of a launched Redis on the same processor in all
-//! arms, and a thread of a MariaDB or MySQL that somebody else has started for as long as it is measured and no longer.
+//! The thread that serves a client runs on the client's processor: the single thread of a launched Redis on the same
+//! processor in all arms, and a thread of an attached MariaDB or MySQL only as long as it is measured.
 //!
-//! Without the server a test says that it is skipped; with `CI` set it fails.
+//! Without the server a test is skipped with a notice; with `CI` set it fails.
 
 use std::{cell::Cell, fs, os::unix::process::ExitStatusExt as _};
 
@@ -42,7 +42,7 @@ fn the_thread_of_redis_runs_on_the_processor_of_a_client_in_all_arms() {
     );
     bench.file("e.toml", &experiment);
     let run = Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]));
-    // Both servers on one processor, in one frame on this and in another on that.
+    // Both servers on one processor, which differs between frames.
     for processor in lanes {
         let both = [processor.clone(), processor];
         assert!(awaited(|| allowed(run.id()) == both), "not seen: {both:?}");
@@ -60,7 +60,7 @@ fn bound_threads(server: i32) -> usize {
     numbers.filter(|thread| process::processors_of(*thread).is_some_and(|its| its != all)).count()
 }
 
-/// Waits until `condition`.
+/// Waits until `condition`; false if it takes too long.
 fn awaited(condition: impl Fn() -> bool) -> bool {
     let seen = Cell::new(false);
     wait_until(|| {
@@ -78,8 +78,8 @@ enum End {
     Killed,
 }
 
-/// Measures two arms of so many `clients` on the server of `database` at `url`, which somebody else has started, until
-/// who works there `is_bound` and the run has come to its `end`. What was said.
+/// Measures two arms of this number of `clients` on the attached server of `database` at `url`, until its threads are
+/// pinned (`is_bound`) and the run has come to its `end`. Returns the output.
 fn measured((database, url, clients): (&str, &str, u32), is_bound: impl FnOnce(), end: End) -> String {
     let budget = match end {
         End::Whole => "10 s",
@@ -107,8 +107,8 @@ fn measured((database, url, clients): (&str, &str, u32), is_bound: impl FnOnce()
     told
 }
 
-/// Measures a `server` that somebody else has started, whose threads are bound meanwhile. Once the run has come to its
-/// `end`, all have their processors back. What is known of net time shows that nothing was left to the kernel.
+/// Measures an attached `server`, whose threads are pinned meanwhile. Once the run has come to its `end`, all have
+/// their processors back. The known net time shows that no thread was left to the kernel.
 fn threads_are_borrowed(server: &OtherServer, database: &str, end: End) -> String {
     let url = format!("{database}://tithe@{}", server.place("127.0.0.1"));
     // The connections of both arms.
@@ -140,8 +140,8 @@ fn threads_are_given_back_where_tithe_is_killed() {
     threads_are_borrowed(&server, "mariadb", End::Killed);
 }
 
-/// Measures a PostgreSQL that somebody else has started: who writes its log is bound meanwhile, and once the run has
-/// come to its `end` has its processors back. What was said; `None` where PostgreSQL is not installed.
+/// Measures an attached PostgreSQL: its log writer is pinned meanwhile, and has its processors back once the run has
+/// come to its `end`. Returns the output; `None` if PostgreSQL is not installed.
 fn log_writer_is_borrowed(end: End) -> Option<String> {
     let server = Server::start()?;
     let (writer, all) = (server.log_writer(), process::processors());

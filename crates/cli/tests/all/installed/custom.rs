@@ -1,4 +1,4 @@
-//! Protections and settings of the reader's own on real servers.
+//! Protections and settings of the user's own on real servers.
 
 use std::{collections::BTreeMap, fs};
 
@@ -16,10 +16,10 @@ use crate::support::{
     status, wait_until,
 };
 
-/// The page about protections of the reader's own.
+/// The page about protections of the user's own.
 const PAGE: &str = include_str!("../../../../../docs/your-protection.md");
 
-/// The file of the documentation, as it stands there.
+/// The file in the documentation, unchanged.
 fn documented() -> &'static str {
     let page = PAGE;
     let from = page.split_once("description = ").expect("a file").0.len();
@@ -40,7 +40,7 @@ fn on(database: &str, lines: &str) -> String {
     )
 }
 
-/// Status and output of a run of `lines`, in words and as JSON.
+/// Status and output of a run of `lines`, as text and as JSON.
 fn run(bench: &Bench, lines: &str) -> (i32, String, Value) {
     bench.file("e.toml", &experiment(lines));
     let run = bench.tithe(&["run", "e.toml"]);
@@ -111,7 +111,7 @@ fn a_setting_is_read_back_and_claims_are_judged() {
     assert!(status == 2 && both && told.contains("20:21"), "{status} {told}");
 }
 
-/// Verifies `lines` on a product, which must say all of `said`.
+/// Verifies `lines` on a product; the output must contain all of `said`.
 fn verify(database: &'static dyn Product, lines: &str, expected: i32, said: &[&str]) {
     if found(database).is_none() {
         return;
@@ -173,10 +173,11 @@ fn statements_settings_and_claims_on_sqlite() {
     );
 }
 
-/// What an arm cannot set, by product: all of it is named at once, with its place, and nothing is started.
+/// Settings that an arm cannot have, by product: all of them are named at once, with their places, and nothing is
+/// started.
 const REFUSED: &[(&str, &str, &[&str])] = &[
     ("postgres", "jitt = \"off\", wal_compresion = \"on\"", &["no setting `jitt`", "no setting `wal_compresion`"]),
-    // Evidence would be read where it is not.
+    // Evidence would be read from the wrong place.
     ("postgres", "log_directory = \"/tmp\", hba_file = \"/tmp/x\"", &["`log_directory` cannot", "`hba_file` cannot"]),
     (
         "mariadb",
@@ -188,7 +189,7 @@ const REFUSED: &[(&str, &str, &[&str])] = &[
         "foo = \"1\", \"validate_password.policy\" = \"LOW\"",
         &["no setting `foo`", "`statements` have installed it"],
     ),
-    // Its threads would spin in other arms' slots.
+    // Its threads would use processors in other arms' slots.
     ("redis", "io-threads = \"4\"", &["`io-threads` cannot be set"]),
     ("redis", "maxmemori = \"1\", hzz = \"1\"", &["no setting `maxmemori`", "no setting `hzz`"]),
     ("memcached", "ext_path = \"/tmp/x:1G\"", &["`ext_path` cannot be set"]),
@@ -220,7 +221,7 @@ fn what_is_let_be_by_a_memcached_is_no_protection() {
     let said = [
         "✗ own: `watch fetchers`",
         "i own, yes: threads = 2",
-        // On the plain arm it would remove all.
+        // On the plain arm it would remove everything.
         "`flush_all` may change something, and a claim changes nothing",
     ];
     verify(&Memcached, &lines, 5, &said);
@@ -233,7 +234,7 @@ fn commands_that_may_change_something_are_not_carried_out_on_redis() {
     let claims = "[{ statement = \"GET other\", fails_with = \"NOPERM\" }, \
                   { statement = \"FLUSHALL\", fails_with = \"unknown command\" }]";
     let settings = "{ rename-command = \"FLUSHALL \\\"\\\"\", maxmemory-policy = \"volatile-lru\" }";
-    // A command that an account may not call is there for another.
+    // A command that an account may not call still exists for another one.
     let denied = "[[arm]]\nname = \"denied\"\nprotections = [{ use = \"custom\", name = \"rights\", statements = \
                   [\"ACL SETUSER default -flushall\"], claims = [{ statement = \"FLUSHALL\", fails_with = \"unknown command\" }] }]";
     let lines = format!("settings = {settings}\nprotections = [{own}]\nclaims = {claims}\n{denied}");
@@ -284,7 +285,7 @@ fn what_statements_leave_on_an_attached_server_is_undone_also_after_a_kill() {
     let careful = server.url_of("careful", false);
     let policies = "protections = [{ use = \"row-security\", policies = 50 }]";
     let tenants = [arm("plain", &careful, ""), arm("tenants", &careful, policies)].concat();
-    // One that only reads would have its data once for all arms.
+    // An arm that only reads would have its data once for all arms.
     bench.file("e.toml", &attached::experiment("postgres", &tenants).replace("ycsb = \"a\"", "ycsb = \"c\""));
     let told = out(&bench.tithe(&["verify", "e.toml"]));
     assert!(
@@ -292,7 +293,7 @@ fn what_statements_leave_on_an_attached_server_is_undone_also_after_a_kill() {
         "{told}"
     );
     assert_eq!(schemas(&server), "0", "{told}");
-    // Priced as on launched servers, with what each connection takes by part.
+    // Costs as on launched servers, with those of each connection by part.
     let tls = arm("tls", &server.url_of("careful", true), "protections = [{ use = \"tls\" }]");
     let text = attached::at_a_rate("postgres", &(tenants + &tls)).replace("ycsb = \"a\"", "ycsb = \"c\"");
     bench.file("e.toml", &text.replace("[measure]", "reconnect_every = 10\n[measure]"));
@@ -326,7 +327,7 @@ fn what_statements_leave_on_an_attached_server_is_undone_also_after_a_kill() {
     assert_eq!((status, roles().as_str(), schemas(&server).as_str()), (0, "0", "0"), "{told}");
 }
 
-/// Built-in protections that files describe, each with what defeats it: keys of a further protection of the arm.
+/// Built-in protections described in files, each with variants that defeat it: further keys of the arm's protection.
 const ENTRIES: &[(&str, &str, &[&str])] = &[
     ("postgres", "column-rights", &["statements = [\"GRANT SELECT ON usertable TO tithe_columns\"]"]),
     (
@@ -368,7 +369,8 @@ const ENTRIES: &[(&str, &str, &[&str])] = &[
     ("redis", "key-selectors", &["statements = [\"ACL SETUSER tithe_client (~* +@all)\"]"]),
 ];
 
-/// Verifies every entry of a product and everything that defeats one: the first is proven, the others are disproven.
+/// Verifies every entry of a product and all variants that defeat one: the entries are proven, the variants are
+/// disproven.
 fn entries_hold(database: &'static dyn Product) {
     let entries = ENTRIES.iter().filter(|(of, ..)| *of == database.id());
     let (mut arms, mut proven, mut disproven) = (String::new(), Vec::new(), Vec::new());

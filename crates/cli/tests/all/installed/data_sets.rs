@@ -1,6 +1,6 @@
-//! Loaded data sets that are kept and copied, on real servers: every arm is proven on what another one has loaded.
+//! Loaded data sets that are kept and copied, on real servers: every arm is proven on data that another one has loaded.
 //!
-//! A product that is not installed is skipped, loudly; with `CI` set that fails.
+//! A product that is not installed is skipped with a notice; with `CI` set that fails.
 
 use crate::support;
 
@@ -16,14 +16,14 @@ use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
 use tithe_plugin::product::Product;
 
 /// Runs the smallest TPC-C over two epochs with an arm for each of `arms`, which has all protections that it names, and
-/// compares where the data of each came from in the second one. All must be proven in both.
+/// compares the origins of each arm's data in the second epoch. All must be proven in both.
 fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
     if found(database).is_none() {
         return;
     }
     let described: String = arms.iter().map(|protections| arm(protections)).collect();
     let bench = Bench::new(&format!("kept-{}", database.id()));
-    // The least load of which an interval can be given over two epochs: eight frames each, of one slice of each arm.
+    // The smallest load with an interval over two epochs: eight frames each, of one slice of each arm.
     let budget = format!("{} s", (2 * 8 * SLICE_MS * (arms.len() + 1)).div_ceil(1000));
     let text = EXPERIMENT.replace("DATABASE", database.id()).replace("SETTINGS", &small_logs_text(database.id()));
     let text = text.replace("BUDGET", &budget).replace("SLICE", &SLICE_MS.to_string()) + &described;
@@ -34,7 +34,7 @@ fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
     let recorded = cells[0]["arms"].as_array().expect("arms").iter().zip([""].iter().chain(arms));
     let lines = recorded.map(|(arm, name)| {
         let origin = arm["facts"]["data set"].as_str().expect("an origin");
-        // Which of the two this file system does is not what is tested.
+        // Which of the two this file system uses is not part of the test.
         format!("{name}: {}\n", origin.replace("reflink", "bytes"))
     });
     expect.assert_eq(&lines.collect::<String>());
@@ -79,7 +79,7 @@ properties = { warehouses = "2", customers = "30", items = "40" }
 name = "plain"
 "#;
 
-/// An arm that is called by its protections.
+/// An arm that is named after its protections.
 fn arm(protections: &str) -> String {
     let used: Vec<String> = protections.split(" and ").map(|id| format!("{{ use = \"{id}\" }}")).collect();
     format!("[[arm]]\nname = \"{protections}\"\nprotections = [{}]\n", used.join(", "))
@@ -112,7 +112,7 @@ fn of_mariadb() {
     );
 }
 
-/// The keys that MySQL has made go with the data that they open.
+/// The keys that MySQL has made are copied with the data that they decrypt.
 #[test]
 fn of_mysql() {
     check(

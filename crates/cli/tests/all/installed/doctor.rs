@@ -1,6 +1,6 @@
-//! `tithe doctor URL` at servers of every product: an account that may do nothing learns by one try everything that it
-//! lacks, and once an administrator has pasted what was printed, nothing is missing and all is proven. The server is
-//! left as it was found.
+//! `tithe doctor URL` at servers of every product. An account without privileges gets the list of everything that it
+//! lacks in one call. Once an administrator has pasted the output, nothing is missing and everything is proven. The
+//! server is left unchanged.
 
 use std::process::Command;
 
@@ -12,7 +12,8 @@ use crate::support::{
 
 use super::attached_products::{CAREFUL, PASSWORD, brought_along, verified};
 
-/// What `tithe doctor` says of `url`, with its exit status. It changes nothing that `catalogue` tells of the server.
+/// The output of `tithe doctor` about `url`, with its exit status. It does not change the output of `catalogue` about
+/// the server.
 fn seen(url: &str, catalogue: &dyn Fn() -> String) -> (i32, String) {
     let before = catalogue();
     assert!(before.len() > 20, "a catalogue: {before}");
@@ -25,8 +26,7 @@ fn seen(url: &str, catalogue: &dyn Fn() -> String) -> (i32, String) {
     (status(&output), out(&output))
 }
 
-/// What is printed for an account that may do nothing names all of `expected`, and suffices once `paste` has passed it
-/// on.
+/// The output for an account without privileges names all of `expected`, and is enough once `paste` has run it.
 fn suffices(
     url: &str,
     comment: &str,
@@ -91,7 +91,7 @@ fn what_it_prints_suffices_on_postgres() {
     assert_eq!(status, 0, "{told}");
 }
 
-/// The rows that a MariaDB or MySQL with the account [`OWNER`] answers to it.
+/// The rows that a MariaDB or MySQL returns to the account [`OWNER`].
 fn rows(server: &OtherServer, question: &str) -> String {
     let place = server.place("127.0.0.1");
     let port = place.rsplit(':').next().expect("a port");
@@ -103,7 +103,7 @@ fn rows(server: &OtherServer, question: &str) -> String {
     out(&output)
 }
 
-/// May do everything, and lets others.
+/// An account that may do everything, and grant it.
 const OWNER: &str = "CREATE USER owner@'127.0.0.1';\nGRANT ALL ON *.* TO owner@'127.0.0.1' WITH GRANT OPTION;\n";
 
 fn of_the_family(database: &str, settings: &str, expected: &[&str]) {
@@ -126,7 +126,7 @@ fn of_the_family(database: &str, settings: &str, expected: &[&str]) {
         let (status, told) = verified(&brought_along(database, &[("db.example:3306", &place)], &server.authority()));
         assert_eq!(status, 0, "{told}");
     }
-    // What one account lacks of what it has in part.
+    // The missing part of privileges that an account has partly.
     rows(&server, "CREATE USER half@'127.0.0.1'; GRANT CREATE, SELECT, INSERT ON `tithe%`.* TO half@'127.0.0.1'");
     let (_, told) = seen(&url.replace("careful", "half"), &catalogue);
     assert!(told.contains("\nGRANT DROP, INDEX, UPDATE, DELETE ON `tithe%`.* TO 'half'@'127.0.0.1';\n"), "{told}");
@@ -172,7 +172,7 @@ fn what_it_prints_suffices_on_redis() {
     suffices(&url, "#", &expected, &catalogue, &mut |statements| {
         statements.iter().for_each(|statement| assert_eq!(told(statement), "OK\n", "{statement}"));
     });
-    // Everything that was missing is in the refusal as well.
+    // The refusal names everything that was missing, too.
     let half =
         CAREFUL.replace("user careful", "ACL SETUSER half").replace("~tithe*", "~other*").replace("@write", "set");
     assert_eq!(told(half.trim_end()), "OK\n");

@@ -1,5 +1,5 @@
-//! What others do with Tithe, by tools of theirs: install its package, read its folders in a notebook, plan the
-//! experiments on compliance.
+//! Uses of Tithe with other tools: installing its package, reading its folders in a notebook, planning the experiments
+//! on compliance.
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 
@@ -24,7 +24,7 @@ fn home() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace")
 }
 
-/// Does `program` do what the test needs? Where not, that is said aloud, and with `CI` set it fails.
+/// Does `program` have what the test needs? If not, a notice is printed, and with `CI` set the test fails.
 fn is_offered(program: &Path, arguments: &[&str]) -> bool {
     let works = Command::new(program).args(arguments).output().is_ok_and(|output| output.status.success());
     if !works {
@@ -35,7 +35,7 @@ fn is_offered(program: &Path, arguments: &[&str]) -> bool {
     works
 }
 
-/// The Python of the tests' own folder, where it has been installed; else that of the machine.
+/// The Python of the tests' own folder, if it is installed; otherwise that of the machine.
 fn python() -> PathBuf {
     let own = home().join("target/test-needs/notebook/bin/python");
     if own.exists() { own } else { "python3".into() }
@@ -53,7 +53,7 @@ fn the_package_has_the_program_its_manual_and_completions() {
         return;
     }
     let bench = Bench::new("package");
-    // What is compressed is not checked, and takes long.
+    // Compressed content is not checked, and takes long.
     works(
         Command::new(home().join("tools/package-deb"))
             .args([env!("CARGO_BIN_EXE_tithe"), "made"])
@@ -86,7 +86,7 @@ fn the_package_has_the_program_its_manual_and_completions() {
     }
 }
 
-/// What Kubernetes is given, held to its own schemas: no field that it does not know, none missing.
+/// The files for Kubernetes satisfy its own schemas: no unknown field, none missing.
 #[test]
 fn manifests_follow_the_schemas_of_kubernetes() {
     let validate = home().join("target/test-needs/kubernetes/bin/kubernetes-validate");
@@ -109,7 +109,7 @@ fn manifests_follow_the_schemas_of_kubernetes() {
     assert!(!validated(&bench.path("wrong.yaml")).status.success(), "a field that Kubernetes does not know");
 }
 
-/// The scripts beside docs/agents.md are scripts.
+/// The scripts next to docs/agents.md are valid scripts.
 #[test]
 fn scripts_that_start_agents_can_be_read_by_a_shell() {
     for name in ["by-hand.sh", "ssh.sh", "slurm.sh"] {
@@ -117,7 +117,8 @@ fn scripts_that_start_agents_can_be_read_by_a_shell() {
     }
 }
 
-/// Without Rust's part, which takes minutes: a `cargo` of the test's own links a program as it is told.
+/// Without compiling Rust, which takes minutes: a `cargo` of the test's own links a program with the arguments that it
+/// gets.
 #[test]
 fn a_static_program_is_given_and_one_that_asks_for_a_loader_is_refused() {
     if !is_offered("cc".as_ref(), &["--version"]) || !is_offered("readelf".as_ref(), &["--version"]) {
@@ -197,8 +198,8 @@ fn the_ways_to_satisfy_a_requirement_can_be_planned() {
     }
 }
 
-/// Each version is measured in a cell of its own, from its own programs and on its own data; what cannot be had of one
-/// is refused by its name before anything is started.
+/// Each version is measured in a cell of its own, with its own programs and data. Features that a version lacks are
+/// refused by name before anything is started.
 #[test]
 fn versions_of_a_server_are_cells_of_one_experiment() {
     let all = Postgres.find_all(&Search::default());
@@ -227,7 +228,7 @@ fn versions_of_a_server_are_cells_of_one_experiment() {
         assert_eq!(cell["version"], format!("version {version}"));
         let facts = |arm: usize| &cell["arms"][arm]["facts"];
         assert!(facts(0)["version"].as_str().is_some_and(|it| it.starts_with(&format!("PostgreSQL {version}."))));
-        // What the plain arm is believed to be.
+        // The assumed settings of the plain arm.
         assert!(facts(0)["facts"]["data_checksums"].as_str().is_some_and(|it| it.starts_with("off")), "{}", facts(0));
         assert_eq!(facts(1)["facts"]["data_checksums"], "on");
         assert_eq!(cell["arms"][1]["proof"]["proof"], "proven", "{}", cell["arms"][1]["proof"]);
@@ -256,7 +257,7 @@ fn versions_of_a_server_are_cells_of_one_experiment() {
 fn two_builds_of_a_server_are_arms_of_one_experiment() {
     let Some(install) = found(&Redis) else { return };
     let bench = Bench::new("against");
-    // Where servers' accounts may read.
+    // A place that the servers' accounts may read.
     let elsewhere = tempfile::tempdir().expect("a folder");
     let everybody = fs::Permissions::from_mode(0o755);
     fs::set_permissions(elsewhere.path(), everybody).expect("its rights");
@@ -293,7 +294,7 @@ protections = [{ use = "requirepass" }]
     );
     let installed = bench.report()["cells"][0]["arms"][1].take();
     assert_eq!(installed["estimates"][0]["primary"], true);
-    // A build beside another can be held against a threshold.
+    // A comparison of two builds can be checked against a threshold.
     let compared = bench.tithe(&["compare", &bench.run_folder().display().to_string(), "--threshold", "1000%"]);
     assert_eq!(status(&compared), 0, "{}", err(&compared));
     let told = out(&compared);

@@ -1,4 +1,5 @@
-//! The hosts that other tests are run on: who reaches whom, whose clock says what, and that nothing is left of them.
+//! The simulated hosts that other tests use: which can reach each other, what their clocks read, and that nothing of
+//! them is left.
 
 use crate::support;
 
@@ -44,7 +45,7 @@ fn hosts_reach_each_other_and_leave_the_machine_alone() {
     }
     let names: Vec<String> = hosts.iter().map(|host| out(&host.output(Command::new("uname").arg("-n")))).collect();
     assert_eq!(names, ["host1\n", "host2\n", "host3\n"]);
-    // Kernels may have tunnels of every network beside them.
+    // In some kernels every network also has tunnels.
     let own = hosts[2].within(devices);
     assert!(["eth0", "lo"].iter().all(|name| own.iter().any(|device| device == name)), "{own:?}");
     assert_eq!(devices(), before);
@@ -59,7 +60,7 @@ fn clocks_are_ahead_by_what_was_asked_for() {
     for (host, ahead_s) in hosts.iter().zip([0.0, DAY_S + 0.25]) {
         let before_s = own_s();
         let seen_s = uptime_s(&out(&host.output(Command::new("cat").arg("/proc/uptime"))));
-        // The kernel leaves out all behind hundredths of a second.
+        // The kernel truncates to hundredths of a second.
         let possible_s = before_s + ahead_s - 0.011..=own_s() + ahead_s + 0.011;
         assert!(possible_s.contains(&seen_s), "{seen_s} is not in {possible_s:?}");
     }
@@ -73,7 +74,7 @@ fn nothing_is_left_of_hosts_after_a_panic_either() {
             let hosts = Hosts::new(2)?;
             network = hosts[1].network();
             let _process = hosts[1].spawn(Command::new("sleep").arg("1000"));
-            // One that nobody waits for, and that no signal but the last ends.
+            // A process that no other one waits for, and that only SIGKILL ends.
             let daemon = "trap '' HUP INT TERM; exec >/dev/null 2>&1; sleep 1000 & sleep 1000 &";
             assert!(hosts[1].output(Command::new("setsid").args(["-f", "sh", "-c", daemon])).status.success());
             // Its shell starts them after `setsid` has ended.

@@ -1,6 +1,6 @@
 //! `tithe inspect` over all servers that run here, side by side.
 //!
-//! A product that is not installed is left out and said so; with `CI` set it fails.
+//! A product that is not installed is left out with a notice; with `CI` set it fails.
 
 use crate::support;
 
@@ -19,7 +19,7 @@ use tithe_machine::{
 use tithe_model::experiment::Protection;
 use tithe_plugin::{matrix::Feature, product::Product, setup::Setup};
 
-/// A running server with some of its protections; it stops before its folder goes.
+/// A running server with some of its protections; it stops before its folder is removed.
 struct Served {
     url: String,
     /// The environment variable that a client takes the password from, and the password.
@@ -28,14 +28,14 @@ struct Served {
     _sandbox: Sandbox,
 }
 
-/// A product, what is switched on, its URL around `127.0.0.1:PORT` and the authority's file, and where its password
-/// goes if the URL has none.
+/// A product, its protections, its URL before and after `127.0.0.1:PORT` and the authority's file, and the place of its
+/// password if that is not in the URL.
 type Tested = (&'static str, &'static [&'static str], [&'static str; 2], &'static str);
 
 const PRODUCTS: [Tested; 5] = [
     ("postgres", &["tls", "scram"], ["postgres://tithe@", "/postgres?sslmode=verify-full&sslrootcert="], "PGPASSWORD"),
     ("mariadb", &["password", "encryption", "server-audit"], ["mariadb://tithe@", "/"], "MYSQL_PWD"),
-    // The variable of its clients is taken by MariaDB's.
+    // MariaDB uses the environment variable of its clients.
     (
         "mysql",
         &["tls", "password", "encryption"],
@@ -66,7 +66,7 @@ fn serve(product: &Tested) -> Option<Served> {
     let place = sandbox.place(id).expect("a place");
     let mut launch = database.launch(&install, &setup, &place);
     warm_up_soon(id, &mut launch);
-    // Nobody needs what it has not written.
+    // Data that it has not written are not needed.
     launch.stop_signal = launch.discard_signal;
     let (launched, running) = serve::start(database, &sandbox, &place, &launch, &setup).expect("the server starts");
     let Address::Tcp { host, port } = &launched.address else { panic!("a TCP server") };
@@ -111,7 +111,7 @@ fn all_running_servers_stand_side_by_side() {
     assert!(cells("authentication").iter().all(|state| *state == "enforced"), "{text}");
     assert!(servers.iter().all(|server| !text.contains(&server.password.1)), "a password is shown");
 
-    // Auditors' documents have an observation for each place of the matrix, and a feature that was required can fail.
+    // Documents for auditors have an observation for each cell of the matrix, and a required feature can fail.
     let parsed = |format: &str| -> Value {
         let output = run(&["--require", "audit", "--format", format]);
         assert_eq!(status(&output), 5, "{}", err(&output));
@@ -133,7 +133,7 @@ fn all_running_servers_stand_side_by_side() {
     let failed = results.iter().filter(|it| it["kind"] == "fail").count();
     assert_eq!((results.len(), failed), (places, lacking), "{sarif:#}");
 
-    // What is required of all and not enforced by one ends the program with its own status, and is named.
+    // If one server does not enforce a required feature, the program ends with a status for that, and names the server.
     let output = run(&["--require", "audit"]);
     assert_eq!(status(&output), 5, "{}", err(&output));
     assert_eq!(
@@ -141,7 +141,8 @@ fn all_running_servers_stand_side_by_side() {
         cells("auditing").iter().filter(|state| !["enforced", "cannot tell"].contains(state)).count()
     );
 
-    // What is enforced on the whole of each server is what was required; what nobody can tell has a status of its own.
+    // A feature that every whole server enforces satisfies the requirement; one that cannot be decided has a status of
+    // its own.
     let output = run(&["--require", "authentication"]);
     assert_eq!(status(&output), 0, "{}", err(&output));
     if let Some(server) = servers.iter().find(|server| server.url.starts_with("postgres")) {
@@ -151,7 +152,7 @@ fn all_running_servers_stand_side_by_side() {
         assert!(err(&output).contains("node-to-node encryption: cannot tell"), "{}", err(&output));
     }
 
-    // Where canaries are known it says what became of them; elsewhere that nothing was written.
+    // If canaries are supported, it reports their results; otherwise that nothing was written.
     let output = run(&["--write-canary", "--format", "markdown"]);
     assert_eq!(status(&output), 0, "{}", err(&output));
     let text = out(&output);

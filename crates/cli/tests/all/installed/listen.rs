@@ -1,6 +1,8 @@
-//! Real servers that listen elsewhere than on 127.0.0.1: proven like others, and open to who knows the password.
+//! Real servers that listen on other addresses than 127.0.0.1: proven like others, and open to clients that know the
+//! password.
 //!
-//! A product that is not installed is skipped, loudly, and so is what needs namespaces; with `CI` set that fails.
+//! A product that is not installed is skipped with a notice, and so are tests that need namespaces; with `CI` set that
+//! fails.
 
 use crate::support;
 
@@ -33,7 +35,7 @@ fn experiment(database: &dyn Product, address: IpAddr, protections: &[&str]) -> 
     )
 }
 
-/// All claims of the experiment hold where `verified` was run, and `planned` there tells of `line`.
+/// All claims of the experiment hold in `verified`, and `planned` contains `line`.
 fn check(verified: &Output, planned: &Output, line: &str) {
     for output in [verified, planned] {
         assert_eq!(status(output), 0, "{}{}", out(output), err(output));
@@ -89,8 +91,8 @@ fn in_a_network_every_arm_of_redis_has_a_password_and_is_proven() {
     asks_for_a_password(&Redis, &["tls", "columns"], "+ client: TLS 1.3 only");
 }
 
-/// Starts a server of `database` in one host and has clients of another come to it. Who gives no password is refused
-/// with these `words`.
+/// Starts a server of `database` in one host, with clients in another one. Clients without a password are refused with
+/// these `words`.
 fn is_reached_with_the_password_alone(database: &dyn Product, transport: Transport, words: &str) {
     let Some(install) = found(database) else { return };
     let Some(hosts) = Hosts::new(2) else { return };
@@ -127,7 +129,7 @@ fn is_reached(database: &dyn Product, words: &str) {
     }
 }
 
-/// What a server of both MariaDB and MySQL says to who gives no password.
+/// The answer of both MariaDB and MySQL to clients without a password.
 const DENIED: &str = "(using password: NO)";
 
 #[test]
@@ -145,7 +147,7 @@ fn mariadb_is_reached_from_another_host() {
     is_reached(&MariaDb, DENIED);
 }
 
-/// Without TLS its clients in other hosts prove that they know the password, and never send it.
+/// Without TLS, clients in other hosts prove that they know the password, and never send it.
 #[test]
 fn mysql_is_reached_from_another_host() {
     is_reached(&MySql, DENIED);

@@ -1,4 +1,4 @@
-//! Ways of logging in that servers ask for, each against a real one; none gives a password to other listeners.
+//! Login methods of servers, each against a real one; none reveals a password to other listeners.
 
 use std::process::Command;
 
@@ -10,17 +10,18 @@ use crate::support::{
     status, wait_until, words as in_one_line,
 };
 
-/// Of every account that has one: with every sign that means something in URLs, files, shells or statements.
+/// The password of every account that has one: with all characters that have a meaning in URLs, files, shells or
+/// statements.
 const PASSWORD: &str = "an @ccount: of/the?tests#1%20&+=[$(id)]`~|;<>{}^*!é";
 
-/// What `tithe inspect` says of `url` with the password in `variable`, and whether it could look.
+/// The output of `tithe inspect` for `url` with the password in `variable`, and whether it could read the server.
 fn looked_at(url: &str, variable: &str) -> (bool, String) {
     let bench = Bench::new("logins");
     let output = bench.command(&["inspect", url]).env(variable, PASSWORD).output().expect("tithe starts");
     (status(&output) == 0, out(&output) + &err(&output))
 }
 
-/// Each URL is let in where no words follow it, and else refused with them.
+/// Each URL without words is accepted; the others are refused with their words.
 fn meet(variable: &str, cases: &[(&str, String)]) {
     let wrong: Vec<String> = cases
         .iter()
@@ -82,7 +83,7 @@ fn postgres_lets_in_by_each_of_its_ways() {
             ("channel_binding=require needs TLS", format!("{}&channel_binding=require", socket("bound"))),
         ],
     );
-    // The server's answer to a client that the kernel has vouched for is that to one that nobody has asked.
+    // A client that the kernel has authenticated gets the same answer as one that was not authenticated at all.
     let told = |account: &str, words: &str| {
         let (seen, told) = looked_at(&socket(account), "UNUSED");
         assert!(seen && told.contains(words), "{account}: {told}");
@@ -155,7 +156,7 @@ fn a_command_says_the_password() {
     );
 }
 
-/// What one costs more than the other is that of the way as well, and the reader is told.
+/// The cost of one arm includes the difference in transport, and the reader is warned.
 #[test]
 fn a_socket_beside_tcp_is_warned_of() {
     let Some(server) = Server::start() else { return };
@@ -211,7 +212,7 @@ fn a_token_that_expires_ends_the_cell_with_the_reason_and_a_new_one_goes_on() {
     assert!(told.contains("continue: tithe run --resume"), "{told}");
     let before = bench.kept_so_far("frames.jsonl");
     bench.file("token", "second\n");
-    // While it goes on the token changes once more, and the command is asked again.
+    // While the run goes on, the token changes once more, and the command is called again.
     let run = bench.run_folder().display().to_string();
     let child = Process::heard(&mut bench.command(&["run", "--resume", &run, "--quiet"]));
     wait_until(|| bench.frames_so_far() > before.lines().count());

@@ -1,6 +1,7 @@
-//! Servers on machines of their own, which an observer there sees: their processor time, their files, their settings.
+//! Servers on machines of their own, with an observer there that reads their processor time, their files and their
+//! settings.
 //!
-//! Without `nats-server` these tests say that they are skipped; with `CI` set they fail.
+//! Without `nats-server` these tests are skipped with a notice; with `CI` set they fail.
 
 use std::{
     fs,
@@ -25,7 +26,7 @@ use crate::support::{
 
 const NO_DELAY: Duration = Duration::ZERO;
 
-/// The experiment with arms at `url`, plain and with encrypted columns, seen by the observer db1.
+/// The experiment with arms at `url`, plain and with encrypted columns, with the observer db1.
 pub fn experiment(database: &str, url: &str, observed: &str) -> String {
     let arm = |name: &str, rest: &str| {
         format!("[[arm]]\nname = \"{name}\"\nurl = \"{url}\"\nobserver = {{ name = \"db1\"{observed} }}\n{rest}\n")
@@ -49,7 +50,7 @@ fn lines(bench: &Bench, file: &str) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
 }
 
-/// What checks called `check` have found of the protected arm, with their verdicts.
+/// The findings of checks called `check` for the protected arm, with their verdicts.
 fn found_by(bench: &Bench, check: &str) -> Vec<String> {
     let of = |finding: &Value| {
         let is_it = finding["check"] == check && finding["arm"] == 1;
@@ -105,7 +106,7 @@ fn a_redis_on_another_host_a_day_ahead_is_counted_as_a_whole() {
     let Some(install) = found(&tithe_databases::redis::Redis) else { return };
     let Some(hosts) = Hosts::with_clock_offsets_ns(&[86_400_000_000_000, 0]) else { return };
     let Some(broker) = Broker::start_in(&hosts[1]) else { return };
-    // Plain NATS stays on loopback, and who relays it there is the test's.
+    // NATS without TLS stays on loopback, and the test's own relay connects it.
     let near = hosts[0].within(|| {
         DelayRelay::start(
             (Ipv4Addr::LOCALHOST, 0).into(),
@@ -157,10 +158,10 @@ fn what_an_observer_may_not_see_is_said_with_its_name() {
     let missing = bench.tithe(&["run", "e.toml", "--quiet", "--agents", &url, "--wait", "1"]);
     assert!(err(&missing).contains("observer db1 is not there: start `tithe observe --name db1`"), "{}", err(&missing));
     let _agent = broker.agent(&bench, "rack1", 1);
-    // Another port: the server is not one that it may look at.
+    // Another port: the observer may not read this server.
     let _observer = broker.observer(&bench, "db1", 1);
     wait_until(|| out(&bench.tithe(&["doctor", "--agents", &url])).contains("db1: tithe"));
-    // It is said before the first frame.
+    // The reason is reported before the first frame.
     let output = interrupted_after(1, &bench, &mut run(&broker, &bench, "e.toml", &[]));
     let words = facts(&bench, "server processes");
     assert!(words.iter().all(|words| words.contains("no server that it may read")), "{words:?} {}", err(&output));
@@ -180,7 +181,7 @@ fn an_observer_that_is_killed_spoils_a_frame_by_its_name_and_the_run_goes_on() {
     let mut observing = observe();
     let mut run = Process::heard(&mut run(&broker, &bench, "e.toml", &[]));
     let is_told = || bench.kept_so_far("frames.jsonl").contains("observer db1 was lost");
-    // Between two frames its end costs none: the next one waits for it.
+    // Between two frames its end costs no frame: the next one waits for it.
     while !is_told() {
         assert!(!run.has_ended(), "the run has ended");
         let before = bench.frames_so_far();

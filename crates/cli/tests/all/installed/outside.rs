@@ -1,18 +1,19 @@
-//! A run that is killed leaves nothing outside its own folders: neither in the folders for temporary files, whatever
-//! its servers take them for, nor in memory that is shared by name, nor in the user's home.
+//! A killed run leaves nothing outside its own folders: neither in any folder for temporary files, nor in shared memory
+//! with a name, nor in the user's home.
 
 use std::{fs, path::Path, process::Command};
 
 use crate::support::{process::Process, server::found, wait_until};
 
-/// Runs the program `$2` with what follows in the folder `$1`, both below `$0`, where the system's temporary folders
-/// are those below the folder. `$0` is mounted elsewhere first: it may be below one of those itself.
+/// Runs the program `$2` with the following arguments in the folder `$1`, both below `$0`. The system's temporary
+/// folders are replaced by folders below `$1`. `$0` is mounted elsewhere first, because it may itself be below a
+/// temporary folder.
 const APART: &str = "mount --bind \"$0\" /mnt && folder=/mnt/$1 && program=/mnt/$2 && shift 2 && \
                      mount --bind \"$folder/tmp\" /tmp && mount --bind \"$folder/var\" /var/tmp && \
                      mount --bind \"$folder/shm\" /dev/shm && : >/tmp/another-one && cd \"$folder/cwd\" && \
                      HOME=\"$folder/home\" TMPDIR=/tmp exec \"$program\" \"$@\"";
 
-/// The folder that cargo builds into, and `path` from there.
+/// The folder that cargo builds into, and `path` relative to it.
 fn built(path: &Path) -> (&'static Path, &Path) {
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("a folder of cargo's");
     (target, path.strip_prefix(target).expect("below the folder that cargo builds into"))
@@ -36,7 +37,7 @@ fn killed(database: &str, protection: &str) {
     if found(*product).is_none() {
         return;
     }
-    // Not below the system's folder for temporary files, which is another one for the run.
+    // Not below the system's folder for temporary files, which the run does not see.
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
     let [tmp, var, shm, home, cwd] = ["tmp", "var", "shm", "home", "cwd"].map(|name| folder.path().join(name));
     [&tmp, &var, &shm, &home, &cwd].into_iter().for_each(|path| fs::create_dir(path).expect("a folder"));
@@ -47,7 +48,7 @@ fn killed(database: &str, protection: &str) {
     command.args(["--mount", "sh", "-c", APART]).args([target, below, program]);
     command.args(["run", database, "--protect", protection, "--records", "200", "--budget", "2 min"]);
     let mut run = Process::unheard(&mut command);
-    // Both servers are up and hold the data; what a warm-up would take is not waited for.
+    // Both servers run and have their data; the rest of a warm-up is not waited for.
     let serves = || {
         let runs = fs::read_dir(cwd.join("tithe-runs")).into_iter().flatten().flatten();
         let mut events = runs.filter_map(|run| fs::read_to_string(run.path().join("events.jsonl")).ok());

@@ -1,5 +1,5 @@
-//! Scripts on tables of the user's own, on servers that somebody else has set up: what they read is read in place, what
-//! they change is a copy or rolled back, and all other tables stay as they are.
+//! Scripts on the user's own tables, on attached servers: tables that are read are read in place, changes go to a copy
+//! or are rolled back, and all other tables stay unchanged.
 
 use crate::support;
 
@@ -11,14 +11,14 @@ use support::{
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
 use tithe_plugin::product::Product;
 
-/// Runs `workload` once at `plain` and at `tls`, with its evidence; the exit status and all that was said.
+/// Runs `workload` once at `plain` and at `tls`, with its evidence; the exit status and all output.
 fn run(bench: &Bench, (plain, tls): (&str, &str), workload: &str) -> (i32, String) {
     let database = plain.split(':').next().unwrap_or_default();
     let arms = (format!("url = \"{plain}\""), format!("url = \"{tls}\"\nprotections = [{{ use = \"tls\" }}]"));
     asked(bench, "verify", database, workload, arms)
 }
 
-/// Has `command` carry out `workload` with a plain arm and another one.
+/// Runs `command` for `workload` with a plain arm and another one.
 fn asked(bench: &Bench, command: &str, database: &str, workload: &str, arms: (String, String)) -> (i32, String) {
     let (plain, other) = arms;
     let text = format!(
@@ -59,8 +59,8 @@ const LIKE_PRODUCTION: &str = "like_production = \"calls\"";
 
 const COLUMNS: &str = "\\set id random(1, 3)\nSELECT name AS n FROM customer WHERE id = :id \\gset\nSELECT id FROM customer WHERE name = :n;\nUPDATE customer SET name = :n WHERE id = :id;\n";
 
-/// Runs statements about a column that clients encrypt beside the same on columns as they are: on servers that hold
-/// what `prepare` brings, or on copies at a `url`.
+/// Runs statements about a column that clients encrypt, compared with plain columns: on servers with the data that
+/// `prepare` brings, or on copies at a `url`.
 fn columns_are_encrypted(bench: &Bench, database: &str, keys: &str, arm: &str) {
     bench.file("columns.sql", COLUMNS);
     let workload = format!("script = \"columns.sql\"\nprotocol = \"prepared\"\n{keys}");
@@ -90,7 +90,7 @@ fn columns_of_the_users_own_are_encrypted_on_servers_that_tithe_starts() {
     }
 }
 
-/// The logs of a server's own that reads and that changes rows.
+/// The server's own logs of reads and of changes.
 fn logs(bench: &Bench, line: fn(&str) -> String) {
     const READS: [&str; 2] = ["SELECT total FROM orders WHERE id = 2", "SELECT count(*) FROM orders, customer"];
     const WRITES: [&str; 5] = [
@@ -110,7 +110,7 @@ const TABLES: &str = "CREATE SCHEMA shop; CREATE TABLE shop.customer (id int PRI
                       SELECT 1 + n % 3, n FROM generate_series(1, 30) AS n; CREATE TABLE shop.other AS SELECT * FROM \
                       shop.orders; CREATE ROLE reader LOGIN; ALTER ROLE reader SET search_path = shop";
 
-/// Hashes of all tables of the shop and where their sequence is.
+/// Hashes of all tables of the shop, and the state of their sequence.
 const HASH: &str = "SELECT md5(string_agg(line, ' ' ORDER BY line)) FROM (SELECT orders::text FROM shop.orders UNION ALL \
                     SELECT customer::text FROM shop.customer UNION ALL SELECT other::text FROM shop.other UNION ALL SELECT \
                     last_value::text FROM shop.orders_id_seq) AS all_of_it (line)";
@@ -173,7 +173,7 @@ fn scripts_on_postgres_read_in_place_and_change_copies() {
     changed_in_place(&bench, &server, urls);
 }
 
-/// What `statement` and another one do is drawn again after the server has counted them.
+/// The load of `statement` and another one is drawn again after the server has counted them.
 fn like_production(bench: &Bench, server: &Server, urls: (&str, &str), statement: &str) {
     server.psql(
         "GRANT pg_read_all_stats TO reader; ANALYZE shop.orders, shop.customer; SELECT pg_stat_statements_reset()",
@@ -188,7 +188,7 @@ fn like_production(bench: &Bench, server: &Server, urls: (&str, &str), statement
     assert!(planned.contains("parameters: drawn from pg_stats, not the ones that were used"), "{planned}");
 }
 
-/// What may be changed in place is rolled back or stays, and nothing else may be changed.
+/// Changes that are allowed in place are rolled back or stay, and nothing else may be changed.
 fn changed_in_place(bench: &Bench, server: &Server, urls: (&str, &str)) {
     const ROWS: &str = "SELECT md5(string_agg(orders::text, ' ' ORDER BY id)) FROM shop.orders";
     const OTHERS: &str = "SELECT md5(string_agg(line, ' ' ORDER BY line)) FROM (SELECT customer::text FROM shop.customer \
@@ -211,7 +211,7 @@ fn changed_in_place(bench: &Bench, server: &Server, urls: (&str, &str)) {
     assert_eq!(server.psql(OTHERS), others);
 }
 
-/// A shop with accounts that may do more and more: one statement in a line.
+/// A shop with accounts of increasing privileges: one statement per line.
 const SHOP: &str = "
 CREATE DATABASE IF NOT EXISTS shop;
 CREATE TABLE IF NOT EXISTS shop.customer (id int PRIMARY KEY, name varchar(9) COLLATE utf8mb4_bin);
@@ -267,7 +267,7 @@ fn scripts_read_in_place_and_change_copies(mysql: bool) {
     assert!(code == 4 && told.contains("GRANT SELECT, UPDATE ON `shop`.*"), "{told}");
     let (code, told) = verified("copier", "script = \"writes.sql\"");
     assert_eq!(code, 0, "{told}");
-    // What a server has counted of statements that change rows is changed on copies.
+    // Counted statements that change rows change copies.
     server.tell_mariadb(
         "USE shop; BEGIN; UPDATE orders SET total = total + 1 WHERE id = 2; INSERT INTO orders (customer, total) VALUES \
          (1, 5); ROLLBACK",

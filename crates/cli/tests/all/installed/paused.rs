@@ -1,7 +1,7 @@
-//! In slices the servers of the other arms are paused: seen on real servers, which run again afterwards, whatever ends
-//! the run.
+//! In slices the servers of the other arms are paused: seen on real servers, which run again afterwards, however the
+//! run ends.
 //!
-//! Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
+//! Without PostgreSQL these tests are skipped with a notice; with `CI` set they fail.
 
 use crate::support;
 
@@ -18,7 +18,7 @@ use support::{
 
 const ARMS: &str = "[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"again\"\n[[arm]]\nname = \"tls\"\nprotections = [{ use = \"tls\" }]\n";
 
-/// Slices of Tithe's own load, or of pgbench, which loads 100,000 rows at least.
+/// Slices of Tithe's own load, or of pgbench, which loads at least 100,000 rows.
 fn experiment(workload: &str, measure: &str) -> String {
     let records = if workload.starts_with("pgbench") { 100_000 } else { 1000 };
     format!(
@@ -41,7 +41,7 @@ fn processes() -> BTreeMap<i32, (String, i32)> {
     fs::read_dir("/proc").expect("/proc").flatten().filter_map(stat).collect()
 }
 
-/// The servers of the run `tithe`, each with all its processes and their states. Programs that it runs beside are left
+/// The servers of the run `tithe`, each with all its processes and their states. Other programs that it runs are left
 /// out.
 fn servers(tithe: i32) -> BTreeMap<i32, Vec<(i32, String)>> {
     let all = processes();
@@ -65,8 +65,8 @@ fn start(bench: &Bench, (workload, measure): (&str, &str)) -> Process {
     Process::heard(&mut bench.command(&["run", "e.toml", "--quiet"]))
 }
 
-/// Watches `run` until each of its three servers has been seen to run while all processes of both others were paused;
-/// all processes that were seen.
+/// Watches `run` until each of its three servers was seen running while all processes of both others were paused;
+/// returns all processes that were seen.
 fn watch(run: &mut Process) -> BTreeSet<i32> {
     let mut ran_alone = BTreeSet::new();
     let mut seen = BTreeSet::new();
@@ -78,17 +78,17 @@ fn watch(run: &mut Process) -> BTreeSet<i32> {
             servers.iter().filter(|(_, tree)| !is_paused(tree)).map(|(server, _)| *server).collect();
         if let (3, [alone]) = (servers.len(), &running[..]) {
             let runs = servers[alone].iter().all(|(_, state)| state != "T");
-            // A look from outside may come between the signals to two processes.
+            // A reading may come between the signals to two processes.
             ran_alone.extend(runs.then_some(*alone));
         }
         seen.extend(servers.into_values().flatten().map(|(process, _)| process));
-        // A look reads all of /proc; the shortest slice is four times as long as it is apart from the next.
+        // A reading covers all of /proc; the shortest slice is four times as long as this pause.
         std::thread::sleep(Duration::from_millis(50));
     }
     seen
 }
 
-/// Waits until none of `processes` is there; they were PostgreSQL's, so another program with such a number does not
+/// Waits until none of `processes` exists; they were PostgreSQL's, so another program with such a number does not
 /// count.
 fn await_end(processes: &BTreeSet<i32>) {
     let left = || {
@@ -99,7 +99,7 @@ fn await_end(processes: &BTreeSet<i32>) {
     assert_eq!(left(), Vec::<i32>::new());
 }
 
-/// The others are paused under `load`, and a cancelled run leaves none of them.
+/// The others are paused under `load`, and a cancelled run leaves none of them paused or running.
 fn pause_and_cancel(load: (&str, &str)) {
     if installed().is_none() {
         return;
@@ -136,7 +136,7 @@ fn the_next_start_ends_what_a_killed_run_left_paused() {
     let mut run = start(&bench, OWN);
     let seen = watch(&mut run);
     run.kill();
-    // Somewhere else, and with another database: whatever starts servers cleans up first.
+    // Elsewhere, and with another database: every start of servers cleans up first.
     let next = Bench::new("pause-next");
     next.file("e.toml", &known_costs(FEW_OPERATIONS, &sealed(0.05), "20 s"));
     let output = next.tithe(&["run", "e.toml", "--quiet"]);

@@ -1,5 +1,5 @@
-//! A PostgreSQL behind a pooler: what is proven is the client's own connection, as far as the pooler, and what is
-//! behind it is told beside that.
+//! A PostgreSQL behind a pooler: the client's own connection is proven up to the pooler, and the part behind it is
+//! reported separately.
 
 use crate::support;
 
@@ -10,7 +10,7 @@ use super::{
     attached_refused::{accepted, refused},
 };
 
-/// What a check says of a connection that ends at a pooler, without line breaks.
+/// The text of a check about a connection that ends at a pooler, without line breaks.
 const AS_FAR_AS: &str =
     "by the client's own handshake, as far as that: a pooler answers, and behind it pg_stat_ssl reports off";
 
@@ -22,7 +22,7 @@ fn a_pooler_that_lends_connections_for_a_transaction_is_refused() {
     let url = |pooler: &Pooler| pooler.url_of(&server, "tithe", false);
     let Some(pooler) = Pooler::start(&server, "transaction") else { return };
     refused("postgres", &url(&pooler), &["a pooler in front of it", "`pool_mode = session`"]);
-    // One that lends another connection each time, so that two sessions are hardly ever served by the same.
+    // A pooler that uses another connection each time, so that two sessions rarely have the same one.
     let by_turns = "transaction\nmin_pool_size = 4\nserver_round_robin = 1";
     let Some(pooler) = Pooler::start(&server, by_turns) else { return };
     refused("postgres", &url(&pooler), &["a pooler in front of it"]);
@@ -36,7 +36,7 @@ fn tls_is_proven_as_far_as_the_pooler_and_measured() {
     let Some(server) = Server::start() else { return };
     server.psql(CAREFUL);
     let Some(pooler) = Pooler::start(&server, "session") else { return };
-    // The pooler alone has TLS.
+    // Only the pooler has TLS.
     server.psql("ALTER SYSTEM SET ssl = off");
     server.psql("SELECT pg_reload_conf()");
     let url = |tls: bool| pooler.url_of(&server, "careful", tls);

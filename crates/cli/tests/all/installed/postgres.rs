@@ -1,6 +1,6 @@
 //! The whole program on real PostgreSQL servers: launched, attached, killed, refused.
 //!
-//! Without PostgreSQL these tests say that they are skipped; with `CI` set they fail.
+//! Without PostgreSQL these tests are skipped with a notice; with `CI` set they fail.
 
 use crate::support;
 
@@ -16,17 +16,17 @@ use support::{
 };
 use tithe_machine::proc::signal;
 
-/// Ends with the fewest frames of which an interval of three arms can be given, on one start of their servers. The
-/// budget leaves room for frames that take longer beside others, and for some that do not count.
+/// Ends with the fewest frames that allow an interval of three arms, on one start of their servers. The budget has room
+/// for frames that take longer because other tests run, and for some that do not count.
 const SHORT: &str = "budget = \"1 min\"\ndesign = \"slices\"\nslot = \"200 ms\"\nprecision = \"50%\"\nstarts = 1";
 
-/// Load after the start of servers that Tithe has started, in place of as much as makes them steady.
+/// A fixed load after the start of servers that Tithe has started, instead of a warm-up until they are steady.
 const HARDLY_WARM: &str = "\nwarmup = \"500 ms\"";
 
-/// Load that does not end by itself, from the first moment of the servers on.
+/// Load that does not end by itself, beginning directly after the start of the servers.
 const ENDLESS: &str = "budget = \"1 h\"\nprecision = \"0.01%\"\nwarmup = \"0 s\"";
 
-/// `experiment` at a rate that leaves the machine to others.
+/// `experiment` at a rate that leaves processor time to other tests.
 fn at_a_rate(experiment: &str) -> String {
     experiment.replace("clients = 3", "clients = 3\nrate = 400")
 }
@@ -50,7 +50,7 @@ ycsb = "a"
 
 const PASSWORD: &str = "correct-horse-battery-staple";
 
-/// Two servers, of which one has a password and keys.
+/// Two servers, one of which has a password and keys.
 const PLAIN_AND_TLS: &str = r#"
 [[arm]]
 name = "plain"
@@ -109,7 +109,7 @@ fn protections_are_proven_and_priced() {
         let number = |value: &Value| value.as_f64().unwrap_or_else(|| panic!("no number in {cost}"));
         let [estimate, low, high] = ["estimate", "low", "high"].map(|name| number(&cost["effect"][name]));
         assert!(low < high && (low..=high).contains(&estimate), "{cost}");
-        // It is the price of the two levels beside it, which are centres of the same frames.
+        // It is computed from the two levels, which are centres of the same frames.
         let [plain, protected] = [0usize, 1].map(|level| number(&cost["levels"][level]));
         assert!(plain > 0.0 && ((protected / plain).ln() - estimate).abs() < 0.5, "{cost}");
     }
@@ -137,7 +137,7 @@ fn a_killed_run_leaves_no_server_and_goes_on() {
     }
     let run = bench.run_folder();
     child.kill();
-    // The kernel ends the servers with their parent; it may take them a moment to go.
+    // The kernel ends the servers with their parent; that may take a moment.
     wait_until(|| processes_in(&run).is_empty());
     assert_eq!(processes_in(&run), Vec::<String>::new());
 
@@ -208,7 +208,7 @@ off = ["RESET pgaudit.log"]
     let report = bench.report();
     assert_eq!(report["cells"][0]["mode"], "session, slices");
     assert_eq!(report["cells"][0]["arms"][1]["proof"]["proof"], "proven", "{report}");
-    // The log of the server is that of both arms.
+    // The log of the server is shared by both arms.
     let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).expect("the frames");
     assert!(frames.contains("\"wal_bytes\":"), "{frames}");
     assert!(frames.split("\"wal_bytes\":").skip(1).all(|rest| rest.starts_with("null")), "{frames}");
@@ -258,7 +258,7 @@ fn tls_that_is_asked_for_and_not_obtained_is_no_plaintext() {
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname = 'tithe'"), "0");
 }
 
-/// The log is read wherever it comes from: here a process of the server writes it.
+/// The log is read from any source: here a process of the server writes it.
 #[test]
 fn a_log_that_the_server_collects_proves_an_audit_as_well() {
     if installed().is_none() {

@@ -1,6 +1,6 @@
 //! The page of a whole run on paper: a browser prints it, and its pages are counted.
 //!
-//! Without a browser the test says that it is skipped; with `CI` set it fails.
+//! Without a browser the test is skipped with a notice; with `CI` set it fails.
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 
@@ -45,7 +45,7 @@ fn experiment() -> String {
     )
 }
 
-/// Pages of the document at `pdf`, which names each of them.
+/// Number of pages of the PDF document at `pdf`, which lists each of them.
 fn pages(pdf: &Path) -> usize {
     let text = String::from_utf8_lossy(&std::fs::read(pdf).expect("the document")).into_owned();
     text.split("/Type /Page").skip(1).filter(|rest| !rest.starts_with('s')).count()

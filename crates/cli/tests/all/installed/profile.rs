@@ -1,4 +1,4 @@
-//! Profiles of real databases, where the kernel lets processors be sampled; where it does not, the tests say so.
+//! Profiles of real databases, if the kernel allows sampling of processors; otherwise the tests print a notice.
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use support::{Bench, err, out, status};
 use tithe_machine::perf;
 
-/// True where processors can be sampled; told when not.
+/// True if processors can be sampled; prints a notice if not.
 fn is_possible() -> bool {
     let refused = perf::refused();
     if let Some(why) = &refused {
@@ -17,7 +17,7 @@ fn is_possible() -> bool {
     refused.is_none()
 }
 
-/// The profile of `protection` on `database`, with what the run said.
+/// The profile of `protection` on `database`, with the output of the run.
 fn profile(database: &str, protection: &str) -> (Value, String) {
     let bench = Bench::new("profile");
     let text = format!(
@@ -50,7 +50,7 @@ protections = [{{ use = "{protection}" }}]
     (bench.report()["cells"][0]["profile"].take(), bench.whole_report())
 }
 
-/// The largest component of the protected arm whose name has `words`: side, words and µs per operation.
+/// The largest component of the protected arm whose name contains `words`: side, name and µs per operation.
 fn component(profile: &Value, words: &str) -> (String, f64) {
     let components = profile["arms"][0]["components"].as_array().expect("components");
     let of = |part: &&Value| part["component"].as_str().is_some_and(|component| component.contains(words));
@@ -68,7 +68,7 @@ fn the_cipher_of_sqlite_is_on_the_clients_side() {
     let (side, us) = component(&profile, "SQLite's cipher");
     assert!(side == "client" && us > 0.0, "{profile}");
     assert!(told.contains("where the processor time comes from"), "{told}");
-    // Its functions are most of what it costs.
+    // Its functions account for most of its cost.
     let sum = profile["arms"][0]["sum"]["estimate"].as_f64().expect("a sum");
     assert!(us > sum / 2.0, "{us} of {sum} µs");
 }

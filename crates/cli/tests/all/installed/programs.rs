@@ -1,7 +1,6 @@
-//! Other programs as workloads, as a user runs them: pgbench, sysbench and commands on real servers, and what is
-//! refused.
+//! Other programs as workloads, as a user runs them: pgbench, sysbench and commands on real servers, and refusals.
 //!
-//! Without a server or program these tests say that they are skipped; with `CI` set they fail.
+//! Without a server or program these tests are skipped with a notice; with `CI` set they fail.
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 
@@ -44,7 +43,7 @@ name = "plain"
 
 const SECURED: &str = "[[arm]]\nname = \"secured\"\nprotections = [{ use = \"tls\" }, { use = \"PASSWORD\" }]\n";
 
-/// True when `program` is in one of the usual folders; told when not.
+/// True when `program` is in one of the usual folders; prints a notice if not.
 fn there(program: &str) -> bool {
     let found =
         ["/usr/bin", "/usr/sbin", "/usr/local/bin"].iter().any(|folder| Path::new(folder).join(program).exists());
@@ -65,7 +64,7 @@ fn run(name: &str, text: &str) -> (Bench, Value) {
     (bench, cell)
 }
 
-/// As [`run`], interrupted after three frames: each slice says the same, and arms are checked in the end anyway.
+/// As [`run`], interrupted after three frames: all slices have the same form, and arms are checked in the end anyway.
 fn begin(name: &str, text: &str) -> (Bench, Value) {
     let bench = Bench::new(name);
     bench.file("e.toml", text);
@@ -75,7 +74,7 @@ fn begin(name: &str, text: &str) -> (Bench, Value) {
     (bench, cell)
 }
 
-/// The first cell of the only report. Every slot must say what a slice says.
+/// The first cell of the only report. Every slot must have the values of a slice.
 fn cell_of_slices(bench: &Bench) -> Value {
     let cell = bench.report()["cells"][0].take();
     assert_eq!(cell["mode"], "twin, slices, the other servers stopped, not bound to processors");
@@ -92,7 +91,7 @@ fn cell_of_slices(bench: &Bench) -> Value {
         sums = std::array::from_fn(|column| sums[column] + seen[column]);
         rows += 1;
     }
-    // Of all slots together: on a busy machine a whole second may pass with few transactions or none.
+    // Of all slots together: on a busy machine a whole second may have few transactions or none.
     let [n, wall_ns, latency_sum_ns, client_cpu_ns, server_cpu_ns] = sums;
     assert!(n > 0 && client_cpu_ns > 0 && server_cpu_ns > 0, "{slots}");
     assert!(wall_ns > rows * 100_000_000 && latency_sum_ns > wall_ns, "both clients are busy in each second: {slots}");
@@ -133,7 +132,7 @@ fn pgbench_over_tls_is_proven_and_priced() {
     let arms = SECURED.replace("PASSWORD", "scram");
     let (bench, cell) = run("pgbench", &experiment("postgres", 100_000, "pgbench = \"tpcb-like\"", &arms));
     assert_is_proven(&bench, &cell);
-    // All transactions are in the histogram, so that percentiles are ordered around the median.
+    // All transactions are in the histogram, so the percentiles must be in order around the median.
     let [p50, p99] = ["latency_p50_TRANSACTION", "latency_p99_TRANSACTION"].map(|name| level(&cell, 1, name));
     assert!(0.0 < p50 && p50 <= p99, "{p50} {p99}");
     let logs = fs::read_dir(bench.run_folder().join("logs")).expect("logs").flatten();
@@ -194,12 +193,12 @@ fn sysbench_drives_postgres() {
     assert_is_proven(&bench, &cell);
 }
 
-/// A program of shell that says what it did, and ends with `status`.
+/// A shell program that records its calls, and ends with `status`.
 fn script(bench: &Bench, status: i32) -> String {
     let text = format!(
         "#!/bin/sh\nsleep 0.2\necho operations 50\necho seconds 1.0\necho latency_us 100 50\necho broken down >&2\nexit {status}\n"
     );
-    // Below a folder that the servers' account may read: that of the test may be private.
+    // Below a folder that the servers' account may read: the test's own folder may be private.
     let path = std::env::temp_dir().join(format!("tithe-test-tools-{}-{status}", std::process::id()));
     fs::write(&path, text).expect("a script");
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
@@ -240,7 +239,7 @@ fn a_command_is_measured() {
     assert!(frames.lines().count() >= 15 && frames.lines().all(|line| line.contains("\"operations\":50")), "{frames}");
 }
 
-/// What `tithe plan` says of a problem, without the lines of the file.
+/// The text of `tithe plan` about a problem, without the lines of the file.
 fn refused(text: &str, expect: Expect) {
     let bench = Bench::new("refused");
     bench.file("e.toml", text);
@@ -253,7 +252,7 @@ fn refused(text: &str, expect: Expect) {
     expect.assert_eq(&lines.map(|line| format!("{}\n", line.trim())).collect::<String>());
 }
 
-/// Needs nothing that is installed: the test is in `refused`.
+/// Needs no installed server: the test is in `refused`.
 pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
     let again = "[[arm]]\nname = \"again\"\n";
     let of = |database: &str, workload: &str| experiment(database, 100_000, workload, again);
@@ -368,7 +367,7 @@ fn a_plan_names_the_mode() {
     let text = experiment("postgres", 100_000, "pgbench = \"select-only\"", "[[arm]]\nname = \"again\"\n");
     bench.file("e.toml", &text);
     let output = bench.tithe(&["plan", "e.toml"]);
-    // What the machine swaps to is its own.
+    // The machine's swap is not part of the test.
     let reported: Vec<String> = out(&output).lines().map(|line| format!("{line}\n")).collect();
     let (swap, rest): (Vec<_>, Vec<_>) = reported.into_iter().partition(|line| line.starts_with("Swap     "));
     assert_eq!(swap.len(), 1, "{swap:?}");

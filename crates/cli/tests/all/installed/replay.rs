@@ -1,5 +1,4 @@
-//! A server's log as the load: what of it is replayed, what is refused before anything starts, and tables that are not
-//! there.
+//! A server's log as the load: the parts that are replayed, refusals before anything starts, and missing tables.
 
 use std::{
     io::{BufWriter, Write as _},
@@ -133,7 +132,7 @@ fn tables_that_a_log_names_must_be_there() {
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
 }
 
-/// The most memory that planning a replay of `lines` takes, bytes: each is a session of its own, and no end is logged.
+/// The maximum memory for planning a replay of `lines`, bytes: each is a session of its own, and no end is logged.
 #[allow(clippy::zombie_processes, reason = "wait4 waits for the child, and says what it has used")]
 fn memory_of(bench: &Bench, lines: u32) -> i64 {
     let mut log = BufWriter::new(std::fs::File::create(bench.path("large.log")).expect("a file"));
@@ -146,7 +145,7 @@ fn memory_of(bench: &Bench, lines: u32) -> i64 {
     let words = ["plan", "postgres", "--protect", "tls", "--replay", "large.log", "--property", "memory=1"];
     let child = bench.command(&words).stdout(Stdio::null()).spawn().expect("tithe starts");
     let (mut ended, mut usage) = (0, std::mem::MaybeUninit::<libc::rusage>::zeroed());
-    // SAFETY: both are written by the kernel, and the child is nobody else's to wait for.
+    // SAFETY: the kernel writes both, and only this process waits for the child.
     let (waited, usage) = unsafe {
         let waited = libc::wait4(child.id() as i32, &raw mut ended, 0, usage.as_mut_ptr());
         (waited, usage.assume_init())

@@ -1,6 +1,6 @@
-//! Keys that are changed while MariaDB is measured, and where that is refused.
+//! Keys that are rotated while MariaDB is measured, and experiments for which that is refused.
 //!
-//! Without MariaDB the run is skipped, loudly; with `CI` set that fails.
+//! Without MariaDB the run is skipped with a notice; with `CI` set that fails.
 
 use crate::support;
 
@@ -49,11 +49,11 @@ fn keys_are_changed_while_measuring_and_it_is_proven() {
     if found(&MariaDb).is_none() {
         return;
     }
-    // A rate leaves processors to who changes the keys.
+    // A rate leaves processor time for the rotation.
     let experiment = EXPERIMENT.replace("clients = 2", "clients = 2\nrate = 400").replace("100 ms", "250 ms");
     let experiment = experiment.replace("24 s", "45 s");
     let mut bench = measured(&experiment);
-    // On a busy machine no change of the key may come to its end within the least that can be measured.
+    // On a busy machine the shortest measurement may end before any rotation does.
     if bench.kept("cells.json").contains("none came to its end while measuring") {
         bench = measured(&experiment.replace("45 s", "90 s").replace("50%", "0.01%"));
     }
@@ -72,7 +72,7 @@ fn keys_are_changed_while_measuring_and_it_is_proven() {
         "after" "holds"
     "#]]
     .assert_eq(&seen);
-    // Nothing of a server that is let run in turns may invalidate a frame.
+    // Pausing and resuming a server must not invalidate a frame.
     assert_valid(&bench.kept_lines("frames.jsonl"));
 }
 
@@ -88,7 +88,7 @@ fn refuse_text(experiment: &str, expect: Expect) {
     expect.assert_eq(&format!("{}\n{}", status(&output), err(&output)));
 }
 
-/// Needs nothing that is installed: the test is in `refused`.
+/// Needs no installed server: the test is in `refused`.
 pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
     refuse(
         "epochs = 1",

@@ -1,5 +1,5 @@
-//! Passwords and keys of real runs: none is in an argument, an environment or a file of somebody else's while servers
-//! run, and none is anywhere afterwards.
+//! Passwords and keys of real runs: while servers run, none is in an argument, an environment or a file of another
+//! account, and none is anywhere afterwards.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,17 +19,17 @@ use crate::support::{
     status,
 };
 
-/// Files that hold what is secret and that servers read, by their names; keys of certificates end in `.key`.
+/// Files with secrets that servers read, by their names; keys of certificates end in `.key`.
 const HOLDERS: [&str; 7] =
     ["password", "password.conf", "users", "accounts.sql", "keys", "keyring", "component_keyring_file"];
 
-/// The shortest word of hexadecimal digits in such a file that is a password or a key.
+/// The shortest hexadecimal word in such a file that counts as a password or a key.
 const SHORTEST: usize = 32;
 
-/// Files larger than this hold data.
+/// Larger files hold data.
 const LARGEST: u64 = 4 << 20;
 
-/// Secrets by where they were found first, and where they were seen besides.
+/// Secrets by the place where they were found first, and the other places where they were seen.
 #[derive(Default)]
 struct Watch {
     secrets: BTreeMap<Vec<u8>, PathBuf>,
@@ -37,7 +37,7 @@ struct Watch {
 }
 
 impl Watch {
-    /// Looks at everything that runs below `process`, and at all files below `folder`.
+    /// Searches all processes below `process`, and all files below `folder`.
     fn look(&mut self, process: i32, folder: &Path) {
         let files = files(folder);
         for path in files.iter().filter(|path| is_holder(path)) {
@@ -47,7 +47,7 @@ impl Watch {
             }
         }
         for below in ProcessSnapshot::take().tree(process) {
-            // The user has given the program itself its environment.
+            // The program's own environment comes from the user.
             let told = if below == process { &["cmdline"][..] } else { &["cmdline", "environ"] };
             for name in told {
                 let path = PathBuf::from(format!("/proc/{below}/{name}"));
@@ -74,7 +74,7 @@ fn holds(bytes: &[u8], secret: &[u8]) -> bool {
     bytes.windows(secret.len()).any(|window| window == secret)
 }
 
-/// Passwords, and lines of keys, in the text of a file that holds such.
+/// Passwords and lines of keys in the text of a file with secrets.
 fn secrets(text: &str) -> Vec<Vec<u8>> {
     let is_private = text.contains("PRIVATE KEY");
     let lines = text.lines().filter(|line| is_private && line.len() >= SHORTEST && !line.starts_with("-----"));
@@ -104,7 +104,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     all
 }
 
-/// Runs `command` in the folder of `bench` and looks all the while, for what is known beforehand as well.
+/// Runs `command` in the folder of `bench` and searches all the time, also for the `known` secrets.
 fn watched(bench: &Bench, mut command: Command, known: &[&str]) -> Watch {
     let mut watch = Watch::default();
     watch.secrets.extend(known.iter().map(|secret| (secret.as_bytes().to_vec(), PathBuf::from("the test"))));
@@ -116,9 +116,9 @@ fn watched(bench: &Bench, mut command: Command, known: &[&str]) -> Watch {
     }
     let id = tithe.id() as i32;
     let output = tithe.output();
-    // On a busy machine slots this short may pass unused, which matters to no secret.
+    // On a busy machine slots this short may have no operation, which is irrelevant for secrets.
     assert!([0, 4, 7].contains(&status(&output)), "{}{}", out(&output), err(&output));
-    // What a report shows of it, in every format.
+    // Its content in reports, in every format.
     watch.look(id, &folder);
     for format in ["text", "html", "markdown", "json", "csv"] {
         let report = bench.tithe(&["report", &bench.run_folder().display().to_string(), "--format", format]);
@@ -130,7 +130,7 @@ fn watched(bench: &Bench, mut command: Command, known: &[&str]) -> Watch {
     watch
 }
 
-/// One short frame after another of every arm.
+/// One short frame of every arm after the other.
 fn experiment(database: &str, arms: &[&str]) -> String {
     let arm = |(number, protections): (usize, &&str)| {
         format!("[[arm]]\nname = \"arm {number}\"\nprotections = [{protections}]\n")
@@ -144,7 +144,7 @@ fn experiment(database: &str, arms: &[&str]) -> String {
     )
 }
 
-/// A run on `database` with these `arms` shows none of its passwords and keys.
+/// A run on `database` with these `arms` reveals none of its passwords and keys.
 fn keeps(database: &str, arms: &[&str]) {
     let all = tithe_databases::all();
     let product = all.iter().find(|product| product.entry().id == database).expect("a database");
@@ -212,7 +212,7 @@ fn of_a_server_that_is_attached_to() {
     assert_eq!(watch.hits, BTreeSet::new());
 }
 
-/// The scan sees what is there to be seen.
+/// The scan finds secrets that are visible.
 #[test]
 fn what_is_put_into_plain_sight_is_found() {
     const SECRET: &str = "8f41c2d7a90b36e5f7102948bd6c3ea1";
@@ -234,7 +234,7 @@ fn what_is_put_into_plain_sight_is_found() {
     let children = || ProcessSnapshot::take().tree(process.id() as i32);
     crate::support::wait_until(|| children().len() == 2);
     let (shell, sleep) = (children()[0], children()[1]);
-    // A child has its own environment once it is the other program.
+    // A child has its own environment after exec.
     crate::support::wait_until(|| {
         fs::read(format!("/proc/{sleep}/cmdline")).is_ok_and(|line| line.starts_with(b"sleep"))
     });

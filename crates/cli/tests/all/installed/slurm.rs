@@ -1,7 +1,7 @@
 //! A matrix carried out by Slurm: a controller and three nodes in namespaces of their own, on this machine's kernel.
 //!
-//! Without Slurm, munge or namespaces these tests say that they are skipped; with `CI` set they fail. All files are in
-//! the test's own folder; what is installed needs no settings and no running service.
+//! Without Slurm, munge or namespaces these tests are skipped with a notice; with `CI` set they fail. All files are in
+//! the test's own folder; the installed packages need no settings and no running service.
 
 use std::{
     collections::BTreeMap,
@@ -21,13 +21,12 @@ use crate::support::{
 /// Where the programs are.
 const FOLDERS: &str = "/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// How many tasks are in the array of empty ones, where the environment does not say `TITHE_EMPTY_TASKS`: more than the
-/// cluster runs at once.
+/// Number of tasks in the array of empty ones, unless `TITHE_EMPTY_TASKS` is set: more than the cluster runs at once.
 const EMPTY_TASKS: usize = 30;
 
 /// The cluster's settings, with FOLDER for the test's. Nodes have eight processors, whatever the machine has, so that
-/// short tasks do not wait for the controller, which looks for what it can start once a second. Each node is missed
-/// after 3 s.
+/// short tasks do not wait for the controller, which schedules once a second. A node that does not answer counts as
+/// lost after 3 s.
 const SETTINGS: &str = "\
 ClusterName=tithe
 SlurmctldHost=host1(10.77.0.1)
@@ -58,7 +57,7 @@ SlurmdTimeout=3
 KillWait=2
 ";
 
-/// A controller on the first host and a node on each of the others, which end with it.
+/// A controller on the first host and a node on each of the others, which end when this is dropped.
 struct Cluster<'a> {
     bench: &'a Bench,
     running: Vec<Process>,
@@ -109,7 +108,7 @@ impl<'a> Cluster<'a> {
         self.running.push(process);
     }
 
-    /// Gives `command` the cluster, tithe and the simulated database.
+    /// Adds the cluster, tithe and the simulated database to the environment of `command`.
     fn prepare<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         let tithe = Path::new(env!("CARGO_BIN_EXE_tithe")).parent().expect("a folder");
         command
@@ -120,18 +119,18 @@ impl<'a> Cluster<'a> {
             .env("TITHE_SIMULATED", "1")
     }
 
-    /// Runs `program` of Slurm's on the host of the controller.
+    /// Runs Slurm's `program` on the host of the controller.
     fn output(&self, program: &str, arguments: &[&str]) -> Output {
         let mut command = Command::new(program);
         self.hosts[0].output(self.prepare(command.args(arguments)))
     }
 
-    /// What it printed.
+    /// Its output.
     fn said(&self, program: &str, arguments: &[&str]) -> String {
         out(&self.output(program, arguments))
     }
 
-    /// Runs `program` of Slurm's, which must end well.
+    /// Runs Slurm's `program`, which must succeed.
     fn done(&self, program: &str, arguments: &[&str]) {
         let output = self.output(program, arguments);
         assert_eq!(status(&output), 0, "{}{}", err(&output), self.logs());
@@ -147,7 +146,7 @@ impl<'a> Cluster<'a> {
         assert!(are_gone(), "{}{}", self.said("squeue", &[]), self.logs());
     }
 
-    /// The last lines of what its programs have written down, for who looks for a fault.
+    /// The last lines of its programs' logs, to find the cause of a failure.
     fn logs(&self) -> String {
         let tail = |name: &str| {
             let text = fs::read_to_string(self.bench.path(&format!("cluster/{name}.log"))).unwrap_or_default();
@@ -158,8 +157,8 @@ impl<'a> Cluster<'a> {
     }
 }
 
-/// As [`wait_until`] for what a program of Slurm's is asked: it takes about as long to answer as that waits between two
-/// looks, and the controller looks for what it can do once a second.
+/// As [`wait_until`] for a question to a program of Slurm's: the answer takes about as long as the usual pause, and the
+/// controller schedules once a second.
 fn await_answer(holds: impl Fn() -> bool) {
     wait_in_steps(Duration::from_millis(200), holds);
 }
@@ -177,7 +176,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// The lines of a text, each with how often it is there.
+/// The lines of a text, each with its number of occurrences.
 fn counted(text: &str) -> BTreeMap<&str, usize> {
     let mut lines = BTreeMap::new();
     for line in text.lines() {
@@ -190,7 +189,7 @@ fn counted(text: &str) -> BTreeMap<&str, usize> {
 fn every_task_is_done_once_though_a_node_is_killed_in_the_middle_of_one() {
     let bench = Bench::new("slurm");
     let Some(cluster) = Cluster::start(&bench) else { return };
-    // The first takes seconds of a processor, so that a node can be killed meanwhile.
+    // The first takes seconds of processor time, so that a node can be killed meanwhile.
     let cheap = known_costs(FEW_OPERATIONS, &sealed(0.05), "30 s");
     bench.file("long.toml", &known_costs("", &sealed(0.05), "5 min").replace("0.2%", "0.01%"));
     bench.file("short.toml", &cheap);
@@ -216,18 +215,18 @@ fn every_task_is_done_once_though_a_node_is_killed_in_the_middle_of_one() {
     assert_eq!(status(&told), 4);
     assert!(out(&told).contains(": it was ended before it was whole, or is still under way"), "{}", out(&told));
 
-    // Slurm misses the node, and puts the job back by itself.
+    // Slurm notices the lost node, and requeues the job by itself.
     let is_back = || cluster.said("squeue", &["-h", "-t", "PENDING", "-o", "%K %r"]).contains("0 BeginTime");
     await_answer(is_back);
     assert!(is_back(), "{}{}", cluster.said("squeue", &[]), cluster.logs());
-    // The other node's task may have become whole meanwhile.
+    // The other node's task may be complete by now.
     let made = |task: usize| {
         let outcome = bench.path(&format!("all/task-{task:05}/task.json"));
         fs::metadata(outcome).and_then(|file| file.modified()).ok()
     };
     let before: Vec<_> = (0..4).map(made).collect();
-    // It would wait for two minutes, after which a node that is back has answered all that it was told before. Here the
-    // node stays away, and another takes its place.
+    // Slurm would wait for two minutes: by then a node that is back has answered all earlier requests. Here the node
+    // stays away, and another takes its place.
     let job = cluster.said("squeue", &["-h", "-r", "-t", "PENDING", "-o", "%i %K"]);
     let job = job.lines().find_map(|line| line.strip_suffix(" 0")).expect("the job");
     cluster.done("scontrol", &["update", &format!("JobId={job}"), "StartTime=now"]);
@@ -238,7 +237,7 @@ fn every_task_is_done_once_though_a_node_is_killed_in_the_middle_of_one() {
     assert_eq!(names(&bench.path("disk")), [] as [&str; 0]);
     let outputs = names(&bench.path(".")).into_iter().filter(|name| name.starts_with("slurm-"));
     let outputs: String = outputs.map(|name| fs::read_to_string(bench.path(&name)).expect("text")).collect();
-    // A job that is started again writes its output again: a line for each task, and none is measured twice.
+    // A job that is started again writes its output again: a line for each task, and no task is measured twice.
     for (task, before) in before.into_iter().enumerate() {
         let lines = ["is done", "was done before"].map(|how| format!("task {task} {how}: all/task-{task:05}"));
         let count: usize = lines.iter().filter_map(|line| counted(&outputs).get(line.as_str()).copied()).sum();
@@ -271,7 +270,7 @@ fn an_array_of_empty_tasks_is_carried_out() {
         fs::create_dir(&folder).expect("a folder");
         fs::write(folder.join("task.json"), outcome.to_string()).expect("written");
     }
-    // What is done ends at once: such a task is empty, and keeps the same contract.
+    // A task that is done ends at once: such a task is empty, and has the same contract.
     bench.file("job.sh", "#!/bin/sh\nexec tithe matrix run m.toml --task $SLURM_ARRAY_TASK_ID --into all --quiet\n");
     let array = format!("--array=0-{}", count - 1);
     cluster.done("sbatch", &[&array, "--output=said.txt", "--open-mode=append", "job.sh"]);

@@ -1,7 +1,7 @@
-//! Servers that are restarted within an epoch, on real ones: their data are put back, what they are protected by is
-//! on again, and one that does not come back is named.
+//! Restarts within an epoch, on real servers: their data are put back, their protections are on again, and a server
+//! that does not come back is named.
 //!
-//! A product that is not installed is skipped, loudly; with `CI` set that fails.
+//! A product that is not installed is skipped with a notice; with `CI` set that fails.
 
 use crate::support;
 
@@ -16,16 +16,16 @@ use support::{
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_plugin::product::Product;
 
-/// The least load of which an interval can be given, with frames of one slice of each arm. A slice is longer than a
-/// commit waits for a disk that other tests keep busy.
+/// The smallest load with an interval, in frames of one slice of each arm. A slice is longer than the wait of a commit
+/// for a disk that other tests keep busy.
 const IN_SLICES: &str = "budget = \"24 s\"\nslot = \"800 ms\"\ndesign = \"slices\"\nwarmup = \"0 s\"";
 
-/// The same with one arm in turn with the other many times in a frame. How arms take turns is no matter of the product:
-/// one that starts soon shows it.
+/// The same with arms that alternate many times in a frame. This does not depend on the product, so one that starts
+/// fast is enough.
 const IN_TURN: &str = "budget = \"15 s\"\nslot = \"50 ms\"\nwarmup = \"100 ms\"";
 
-/// An arm beside the plain one, and a load that inserts: what was not put back would be inserted twice, and what
-/// clients still believed to be there would be missed.
+/// An arm compared with the plain one, and a load that inserts. If data were not put back, they would be inserted
+/// twice; if clients did not forget their inserts, records would be missing.
 fn experiment(database: &dyn Product, measure: &str, protections: &str) -> String {
     format!(
         "title = \"Starts\"\ndatabase = \"{}\"\n{}[data]\nrecords = 2_000\n[load]\nclients = 1\n[measure]\n\
@@ -46,8 +46,8 @@ fn operations_by_start(frames: &[Value]) -> BTreeMap<u64, Vec<u64>> {
     starts
 }
 
-/// Measures `database` over several starts; its data must be those that were loaded after each, and the `protections`
-/// of the other arm proven after the last.
+/// Measures `database` over several starts. After each start its data must be those that were loaded, and after the
+/// last the `protections` of the other arm must be proven.
 fn check(database: &dyn Product, measure: &str, protections: &str) {
     if found(database).is_none() {
         return;
@@ -62,7 +62,7 @@ fn check(database: &dyn Product, measure: &str, protections: &str) {
     assert!(starts.len() >= 4, "{starts:?}");
     let first_frames: Vec<u64> = starts.values().map(|operations| operations[0]).collect();
     let most = starts.values().flatten().max().expect("frames");
-    // Warm-up alone precedes the first frame of a start: nobody remembers what was done before it.
+    // Only warm-up comes before the first frame of a start: earlier operations are forgotten.
     assert!(first_frames.iter().all(|before| before < most), "{starts:?}");
     let cells = bench.kept("cells.json");
     assert!(cells.contains("put back to what was loaded"), "{cells}");
@@ -111,7 +111,7 @@ fn a_server_that_does_not_come_back_is_named() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
     let program = folder.path().join("redis-server");
-    // The first start loads, the second is measured on, and the third is the next one within the epoch.
+    // The first start loads, the second is measured, and the third is the next one within the epoch.
     let script = format!(
         "#!/bin/sh\ncase \"$*\" in *--version*) exec {0} --version;; esac\necho start >>starts\n\
          if [ \"$(wc -l <starts)\" -gt 2 ]; then echo 'no third time'; exit 1; fi\nexec {0} \"$@\"\n",

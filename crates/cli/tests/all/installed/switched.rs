@@ -1,5 +1,5 @@
-//! A running server that somebody else's command switches: both arms in turn, proven or reported by the provider, and
-//! left as it was found whatever happens.
+//! A running server that a user's command switches: both arms in turn, proven or reported by the provider, and restored
+//! in all cases.
 
 use crate::support;
 
@@ -43,8 +43,8 @@ switch = {{ {switch}, ready = "SELECT current_setting('log_statement') = 'all'",
     )
 }
 
-/// A provider: a script that sets `log_statement` for the whole server, and writes down what it was told, and whether
-/// it was given the password of Tithe's account.
+/// A provider: a script that sets `log_statement` for the whole server. It records its arguments, and whether it was
+/// given the password of Tithe's account.
 fn provider(bench: &Bench, server: &Server) {
     let (psql, url) = (server.program("psql"), server.url("none"));
     let script = format!(
@@ -64,7 +64,7 @@ fn logs_all(server: &Server) -> bool {
     server.psql("SHOW log_statement") == "all"
 }
 
-/// A server that logs every statement before Tithe comes.
+/// A server that logs every statement from the beginning.
 fn found_on() -> Option<Server> {
     let server = Server::start()?;
     server.psql(CAREFUL);
@@ -74,7 +74,7 @@ fn found_on() -> Option<Server> {
     Some(server)
 }
 
-/// The second arm of the only report.
+/// The second arm in the only report.
 fn reported(bench: &Bench) -> Value {
     let text = fs::read_to_string(bench.run_folder().join("report.json")).expect("the report");
     let report: Value = serde_json::from_str(&text).expect("the report is JSON");
@@ -97,12 +97,12 @@ fn a_switch_is_measured_in_pairs_of_sides_and_proven_on_each() {
     let time = &arm["estimates"][0];
     assert_eq!((time["name"].as_str(), time["count"].as_u64()), (Some("time"), Some(3)), "{time:#}");
     assert!(time["effect"]["low"].is_number() && time["effect"]["high"].is_number(), "{time:#}");
-    // Each claim was checked on both sides of each pair, at both their ends.
+    // Each claim was checked on both sides of each pair, at both ends of each side.
     let findings = arm["findings"].as_array().expect("findings");
     let of = |check: &str| findings.iter().filter(|it| it["check"] == check && it["verdict"] == "holds").count();
     assert_eq!(of("told-by-provider"), 6, "{findings:#?}");
     assert!(findings.iter().any(|it| it["role"] == "claim" && it["epoch"] == 2), "{findings:#?}");
-    // What Tithe connects with is not the command's.
+    // The command does not get Tithe's own credentials.
     let told = fs::read_to_string(bench.path("told")).expect("the commands ran");
     assert!(told.lines().all(|line| line.ends_with(" hidden")) && told.lines().count() >= 4, "{told}");
     assert!(!logs_all(&server) && schemas(&server) == "0");
@@ -110,7 +110,7 @@ fn a_switch_is_measured_in_pairs_of_sides_and_proven_on_each() {
 
 #[test]
 fn without_a_claim_the_verdict_is_the_providers_word() {
-    // It is left as it was found: on.
+    // It is restored to its original state: on.
     let Some(server) = found_on() else { return };
     let bench = Bench::new("switched-told");
     provider(&bench, &server);
@@ -131,12 +131,12 @@ fn a_full_disk_keeps_no_server_from_being_left_as_it_was_found() {
     let bench = Bench::new("switched-full");
     provider(&bench, &server);
     let script = fs::read_to_string(bench.path("provider")).expect("the script");
-    // From then on no file of Tithe's may grow; those of the script may.
+    // From here on no file of Tithe's may grow; those of the script may.
     let script = script.replace("#!/bin/sh", "#!/bin/sh\nulimit -S -f unlimited");
     bench.file("provider", &script.replace("on) value=all ;;", "on) value=all; prlimit --pid $PPID --fsize=1: ;;"));
     bench.file("e.toml", &experiment(&server, LOGGED, SWITCH));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
-    // A file that may not grow is then an error, as a full disk is, and no signal.
+    // A file that may not grow then gives an error, like a full disk, and no signal.
     begins_with(&mut command, libc::SIGXFSZ, libc::SIG_IGN);
     let output = command.output().expect("tithe starts");
     assert_ne!(status(&output), 0, "{}{}", out(&output), err(&output));
@@ -169,7 +169,7 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     assert!(told.contains("`on` of `switch`: sleep did not end within 2 s and was killed"), "{told}");
     let told = verified(r#"on = ["./no-such-program"], off = ["./provider", "off"]"#);
     assert!(told.contains("cannot start ./no-such-program"), "{told}");
-    // What cannot be asked is known before anything is switched.
+    // A question that cannot be asked is detected before anything is switched.
     fs::write(bench.path("told"), "").expect("emptied");
     let asks = |question: &str| {
         let text =
@@ -184,11 +184,11 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     assert!(asks("SELECT nonsense").contains("`ready` of `switch`, `SELECT nonsense`: "));
 }
 
-/// Of the accounts that have one.
+/// The password of the accounts that have one.
 const PASSWORD: &str = "an-account-of-the-tests";
 
 /// An experiment about both states of the server of `database` at `url`, whose second arm has `protection`. `ready` is
-/// written as TOML has it.
+/// TOML text.
 fn other_experiment(database: &str, url: &str, protection: &str, ready: &str) -> String {
     format!(
         "title = \"What the provider's switch costs\"\ndatabase = \"{database}\"\n[data]\nrecords = 200\n\
@@ -199,22 +199,22 @@ fn other_experiment(database: &str, url: &str, protection: &str, ready: &str) ->
     )
 }
 
-/// A provider who carries out `on` or `off`, lines of a shell, and `ready` where that is asked of him.
+/// A provider who runs `on` or `off`, lines of a shell, and `ready` if the experiment uses it.
 fn other_provider(bench: &Bench, on: &str, off: &str, ready: &str) {
     let script = format!("#!/bin/sh\ncase $1 in\non) {on} ;;\noff) {off} ;;\nready) {ready} ;;\nesac\n");
     let path = bench.file("provider", &script);
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be run");
 }
 
-/// Tithe does what `command` says of the experiment; the exit status and all that was said.
+/// Runs `command` of Tithe on the experiment; the exit status and all output.
 fn other_told(bench: &Bench, command: &str) -> (i32, String) {
     let output =
         bench.command(&[command, "e.toml"]).env("CASSANDRA_PASSWORD", PASSWORD).output().expect("tithe starts");
     (status(&output), out(&output) + &err(&output))
 }
 
-/// A run of the experiment ends proven, each claim at both ends of both sides of its three pairs; the findings of the
-/// protected arm.
+/// A run of the experiment ends proven, each claim at both ends of both sides of its three pairs; returns the findings
+/// of the protected arm.
 fn other_proven(bench: &Bench, claim: &str) -> Vec<Value> {
     let (status, told) = other_told(bench, "run");
     assert_eq!(status, 0, "{told}");
@@ -226,7 +226,7 @@ fn other_proven(bench: &Bench, claim: &str) -> Vec<Value> {
     findings.clone()
 }
 
-/// The words that MariaDB's audit plugin and the account of the arms need of their administrator.
+/// The settings that MariaDB's audit plugin and the account of the arms need from their administrator.
 const AUDIT: &str = "plugin_load_add = server_audit\nserver_audit_logging = OFF\nserver_audit_events = CONNECT,QUERY\n\
                      server_audit_file_path = FOLDER/audit.log\n";
 
@@ -266,11 +266,11 @@ fn the_append_only_file_of_a_redis_is_switched_and_proven() {
     assert!(told("control", "0 of "), "{findings:#?}");
 }
 
-/// What a Cassandra's `nodetool` switches for its account `switching`, which may create keyspaces and no more.
+/// What a Cassandra's `nodetool` switches for its account `switching`, which may only create keyspaces.
 pub fn the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven(server: &OtherServer) {
     let bench = Bench::new("switched-cassandra");
-    // A node goes on to show in its settings what its file said, so who has told `nodetool` says what it did. A virtual
-    // machine starts for every word.
+    // A node's settings continue to show the values of its file, so the `nodetool` script reports the state instead.
+    // Each call starts a virtual machine.
     let tool = server.nodetool();
     let provider = |further: &str| {
         let on = format!("{tool} enableauditlog --logger FileAuditLogger {further} >said 2>&1 && echo true >state");
@@ -288,18 +288,18 @@ pub fn the_audit_log_of_a_cassandra_is_switched_by_nodetool_and_proven(server: &
         told.iter().all(|it| it["claim"].as_str().is_some_and(|claim| claim.contains("its own `ready`"))),
         "{told:#?}"
     );
-    // A filter leaves writes out.
+    // A filter leaves out writes.
     provider("--included-categories QUERY");
     let (status, told) = other_told(&bench, "verify");
     assert_eq!(status, 5, "{told}");
     assert!(told.contains("in the log: SELECT 100"), "{told}");
-    // Nothing is switched, and the provider says that it was.
+    // Nothing is switched, but the provider reports that it was.
     other_provider(&bench, "echo true >state", "echo false >state", "cat state");
     bench.file("state", "false\n");
     let (status, told) = other_told(&bench, "verify");
     assert_eq!(status, 7, "{told}");
     assert!(told.contains("the audit log is off, or goes elsewhere"), "{told}");
-    // What his `ready` says is neither.
+    // The answer of `ready` is neither true nor false.
     other_provider(&bench, "exit 1", "exit 1", "echo perhaps");
     let (status, told) = other_told(&bench, "verify");
     assert_eq!(status, 4, "{told}");

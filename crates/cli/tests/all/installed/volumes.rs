@@ -1,8 +1,8 @@
-//! Servers on volumes: ctrl-C while they are measured leaves nothing of the run mounted, looped or running; and a limit
-//! of memory holds for the pages of each volume.
+//! Servers on volumes: ctrl-C during the measurement leaves nothing of the run mounted, looped or running; and a memory
+//! limit includes the pages of each volume.
 //!
-//! What a volume needs (root, loop devices, tools) or a database that is not installed skips a test, loudly; with `CI`
-//! set that fails.
+//! If the requirements of a volume (root, loop devices, tools) or a database are missing, the test is skipped with a
+//! notice; with `CI` set that fails.
 
 use crate::support;
 
@@ -19,7 +19,7 @@ use tithe_harness::{arms::named, volumes::own_swap};
 use tithe_machine::launch::Search;
 use tithe_model::experiment::Protection;
 
-/// A run that would take an hour. Every arm stands on a volume: the plain one on a plain volume.
+/// A run that would take an hour. Every arm is on a volume: the plain one on a plain volume.
 fn experiment(database: &str, volume: &str) -> String {
     format!(
         "title = \"Interrupted\"\ndatabase = \"{database}\"\n[data]\nrecords = 200\n[measure]\nbudget = \"1 h\"\n\
@@ -28,7 +28,7 @@ fn experiment(database: &str, volume: &str) -> String {
     )
 }
 
-/// True where `database` can stand on `volume`; says loudly where it cannot.
+/// True if `database` can run on `volume`; prints a notice if not.
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn possible(database: &str, volume: &str) -> bool {
     let database = *all().iter().find(|found| found.id() == database).expect("a database of this build");
@@ -47,7 +47,8 @@ fn possible(database: &str, volume: &str) -> bool {
     }
 }
 
-/// What there is of the sandboxes of process `tithe`, which bear its number: mounts, loop devices, processes, folders.
+/// The remains of the sandboxes of process `tithe`, which have its number in their names: mounts, loop devices,
+/// processes, folders.
 fn left(tithe: u32, run: &Path) -> Vec<String> {
     let mark = format!("tithe-sandbox-{tithe}-");
     let mounts = fs::read_to_string("/proc/self/mountinfo").expect("mounts");
@@ -86,7 +87,7 @@ fn interrupt(database: &str, volume: &str, processes: usize) {
     child.signal(Signal::INT);
     let output = child.output();
     assert_eq!(status(&output), 130, "{}", err(&output));
-    // The kernel lets a loop device go shortly after its last user.
+    // The kernel releases a loop device shortly after its last user.
     wait_until(|| count("/sys/block") == 0);
     assert_eq!(left(tithe, &run), Vec::<String>::new());
     let frames = fs::read_to_string(run.join("frames.jsonl")).expect("frames");
@@ -127,9 +128,9 @@ fn an_interrupted_embedded_database_leaves_no_helper_of_its_volume() {
     interrupt("sqlite", "volume-gocryptfs", 1);
 }
 
-/// Tithe has copied and searched the files of all servers before they are measured. What it leaves in the page cache is
-/// on its own account: a server with such a cache would have more memory than its limit, and would look faster than the
-/// others.
+/// Tithe has copied and searched the files of all servers before they are measured. Pages that it leaves in the page
+/// cache are charged to Tithe: a server that used them would have more memory than its limit, and would look faster
+/// than the others.
 #[test]
 fn a_limit_of_memory_holds_for_the_page_cache() {
     if !possible("postgres", "volume-fscrypt") {
@@ -173,7 +174,8 @@ protections = [{ use = "volume-fscrypt", size_mb = 1000 }]
         };
         let operations = sum(&|arm| arm["operations"].as_u64());
         let read_bytes = sum(&|arm| arm["counters"]["read_bytes"].as_u64());
-        // A third of the data is not in memory: one read in ten of a page of 8 KB, were the keys drawn most unevenly.
+        // A third of the data is not in memory. Even with the most uneven draw of keys, one operation in ten reads a
+        // page of 8 KB.
         assert!(read_bytes / operations > 800, "arm {arm}: {read_bytes} bytes read in {operations} operations");
     }
 }

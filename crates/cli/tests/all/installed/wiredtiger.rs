@@ -74,7 +74,7 @@ fn a_key_that_it_does_not_have_is_told_before_anything_starts(server: &TestServe
     assert!(!bench.path("tithe-runs").exists());
 }
 
-/// True where the library is; says loudly where it is not.
+/// True if the library is installed; prints a notice if not.
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 fn is_installed() -> bool {
     let engine = tithe_databases::all().iter().find(|database| database.id() == "wiredtiger");
@@ -88,8 +88,8 @@ fn is_installed() -> bool {
     }
 }
 
-/// Reading and inserting: the engine is opened in one process at a time, and what one start has left the next one
-/// finds.
+/// Reading and inserting: only one process at a time can open the engine, and each start finds the data of the one
+/// before.
 #[test]
 fn engines_are_opened_in_a_process_of_their_own_for_every_start() {
     if !is_installed() {
@@ -118,7 +118,7 @@ fn engines_are_opened_in_a_process_of_their_own_for_every_start() {
     for frame in &frames {
         assert!(frame["arms"].as_array().expect("arms").iter().all(|arm| arm["failed"] == 0), "{frame}");
     }
-    // What the engines say of their caches comes from the processes that they are open in.
+    // The engines' cache figures come from the processes that have them open.
     let cells: Value = serde_json::from_str(&read("cells.json")).expect("JSON");
     let arms = cells.as_array().expect("cells").iter().flat_map(|cell| cell["arms"].as_array().expect("arms"));
     let hits: Vec<&str> = arms.filter_map(|arm| arm["facts"]["cache hits"].as_str()).collect();

@@ -1,4 +1,4 @@
-//! `tithe witness` on running servers: what a command does to them is seen, and what is not as it should be as well.
+//! `tithe witness` on running servers: the effects of a command are seen, and deviations as well.
 
 use crate::support;
 
@@ -9,7 +9,7 @@ use support::{
     status, words,
 };
 
-/// What an account needs to be witnessed with the audit log of its role.
+/// The privileges of an account that is witnessed with the audit log of its role.
 const ROLE: &str = "CREATE ROLE careful LOGIN; GRANT CREATE ON DATABASE postgres TO careful; \
                     GRANT EXECUTE ON FUNCTION pg_current_logfile(text), pg_stat_file(text), \
                     pg_read_binary_file(text, bigint, bigint) TO careful; \
@@ -18,7 +18,7 @@ const ROLE: &str = "CREATE ROLE careful LOGIN; GRANT CREATE ON DATABASE postgres
 
 const AUDITED: &str = "ALTER ROLE careful SET pgaudit.log = 'read, write'";
 
-/// Runs `tithe witness` with these arguments and gives its status and all that it said, on one line.
+/// Runs `tithe witness` with these arguments and returns its status and all output, on one line.
 fn witnessed(arguments: &[&str]) -> (i32, String) {
     let output = Bench::new("witness").tithe(&[&["witness"], arguments].concat());
     (status(&output), words(&(out(&output) + &err(&output))))
@@ -55,7 +55,7 @@ fn a_command_is_seen_in_the_list_on_the_wire_and_in_the_log() {
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
 }
 
-/// What stood in a file of the log between the first and the last is not counted, and told to be missing.
+/// Log files between the first and the last are not counted, and are reported as missing.
 #[test]
 fn a_log_that_is_rotated_twice_meanwhile_is_counted_as_far_as_it_is_there() {
     let Some(server) = Server::start() else { return };
@@ -89,7 +89,7 @@ fn what_a_command_does_in_the_clear_is_caught() {
     let Some(server) = Server::start() else { return };
     server.psql(ROLE);
     let (url, psql) = (server.url_of("careful", true), server.program("psql"));
-    // Around the certificate, through the relay and past it.
+    // Without TLS, through the relay and past it.
     for place in ["host={host} port={port}".to_owned(), place_of(&server)] {
         let options = format!("{place} user=careful dbname=postgres sslmode=disable");
         let command = [psql.as_str(), &options, "-X", "-q", "-c", "SELECT pg_sleep(2)"];
@@ -129,13 +129,13 @@ fn how_the_command_ends_is_told_by_a_status_of_its_own() {
     assert!(told.contains("the command ended (exit status: 9)"), "{told}");
     let (status, told) = witnessed(&[&url, "--", "/nowhere/at-all"]);
     assert_eq!(status, 3, "{told}");
-    // Another protocol: the server is given up soon, and the command is not started.
+    // Another protocol: Tithe gives up soon, and the command is not started.
     let (status, told) = witnessed(&[&url.replace("redis://", "postgres://me@"), "--", "true"]);
     assert_eq!(status, 4, "{told}");
     assert!(told.contains("the command was not started"), "{told}");
 }
 
-/// Tithe itself is the command: a client of every product, which stays for a while.
+/// The command is Tithe itself: a client of every product, which stays connected for a while.
 #[test]
 fn every_product_lists_the_clients_of_a_command() {
     const TITHE: &str = env!("CARGO_BIN_EXE_tithe");

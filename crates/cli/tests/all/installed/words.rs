@@ -1,4 +1,4 @@
-//! One command without a file, on real servers: started by Tithe, and set up outside it.
+//! One command without a file, on real servers: started by Tithe, and attached.
 
 use std::net::TcpListener;
 
@@ -38,7 +38,7 @@ fn a_running_server_is_measured_from_its_url() {
     assert!(out(&output).contains("✓ pgaudit:log=read"), "{}", out(&output));
     assert_eq!(server.psql("SELECT count(*) FROM pg_namespace WHERE nspname LIKE 'tithe%'"), "0");
 
-    // What is written about it knows what its sessions may switch, and that its URL asks for no TLS.
+    // `init` knows which settings its sessions may switch, and that its URL asks for no TLS.
     let written = bench.tithe(&["init", &url, "--to", "e.toml"]);
     assert_eq!(status(&written), 0, "{}", err(&written));
     let text = std::fs::read_to_string(bench.path("e.toml")).expect("the file");
@@ -47,12 +47,13 @@ fn a_running_server_is_measured_from_its_url() {
     let planned = bench.tithe(&["plan", "e.toml"]);
     assert_eq!(status(&planned), 0, "{}", err(&planned));
 
-    // A URL that asks for TLS is one to write about it, too.
+    // `init` accepts a URL that asks for TLS, too.
     let with_tls = server.url_of("tithe", true);
     let text = out(&bench.tithe(&["init", &with_tls]));
     assert!(text.contains("name = \"tls\"") && !text.contains("# TLS cannot be had"), "{text}");
 
-    // An account that may not have a schema learns by which statement it may; one that may not switch auditing, that.
+    // An account without the right to create a schema gets the statement that grants it, and so does one without the
+    // right to switch auditing.
     server.psql("CREATE ROLE clerk LOGIN");
     let of_clerk = url.replace("tithe@", "clerk@");
     let refused = bench.tithe(&["init", &of_clerk]);
@@ -60,7 +61,7 @@ fn a_running_server_is_measured_from_its_url() {
     assert!(err(&refused).contains("GRANT CREATE ON DATABASE postgres TO clerk"), "{}", err(&refused));
     server.psql("GRANT CREATE ON DATABASE postgres TO clerk");
     let text = out(&bench.tithe(&["init", &of_clerk]));
-    // In a comment, whose lines end where they are full.
+    // The text is in a comment, whose lines are wrapped.
     let text = text.split_whitespace().filter(|word| *word != "#").collect::<Vec<_>>().join(" ");
     for right in
         ["SET ON PARAMETER pgaudit.log, pgaudit.log_parameter, pgaudit.log_catalog", "EXECUTE ON FUNCTION pg_cur"]
@@ -71,7 +72,7 @@ fn a_running_server_is_measured_from_its_url() {
     assert_eq!(status(&gone), 4, "{}", out(&gone));
 }
 
-/// What TLS and auditing cost on a server that somebody runs, in one command.
+/// The costs of TLS and auditing on a running server, in one command.
 #[test]
 fn one_command_asks_a_running_server_for_tls_and_auditing() {
     let Some(server) = Server::start() else { return };
@@ -92,7 +93,7 @@ fn what_is_written_for_every_installed_database_can_be_planned() {
     let bench = Bench::new("words-init");
     for database in tithe_databases::all() {
         let id = database.entry().id;
-        // Tests have no MongoDB, even where everything that they need is installed.
+        // There is no MongoDB for tests, even if everything else is installed.
         let is_installed =
             if id == "mongodb" { database.find(&Search::default()).is_ok() } else { found(*database).is_some() };
         let written = bench.tithe(&["init", id, "--to", id]);
@@ -144,7 +145,7 @@ fn settings_that_the_installed_server_does_not_know_are_refused() {
 fn a_server_that_is_not_seen_hides_no_other() {
     let Some(server) = Server::start() else { return };
     let bench = Bench::new("words-inspect");
-    // It accepts connections, and never says a word.
+    // It accepts connections, but never sends anything.
     let silent = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let silent_url = format!("postgres://ann@{}/shop", silent.local_addr().expect("an address"));
     let output = bench.tithe(&["inspect", &silent_url, &server.address(), "postgres://ann@127.0.0.1:9/shop"]);

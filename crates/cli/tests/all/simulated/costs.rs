@@ -1,4 +1,4 @@
-//! Known costs are recovered, and none is found where there is none.
+//! Known costs are recovered, and no cost is found if there is none.
 
 use tithe_model::histogram::Histogram;
 
@@ -78,7 +78,7 @@ fn load_s(bench: &Bench, arms: f64) -> (f64, usize) {
 
 #[test]
 fn slots_that_grow_keep_the_budget() {
-    // Operations of 8 ms: a slot must grow to 640 ms to hold enough of them, and a frame with it.
+    // Operations of 8 ms: a slot must grow to 640 ms to hold enough of them, and the frame grows with it.
     for (budget_s, fewest) in [(60.0, 15), (90.0, 15), (240.0, 20)] {
         let bench = Bench::new("grown");
         let text = known_costs("service_us = 8000", ARMS, &format!("{budget_s} s")).replace("0.2%", "0.01%");
@@ -124,7 +124,7 @@ fn the_same_seed_gives_the_same_run() {
 fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
     const RATE: f64 = 500.0;
     let bench = Bench::new("open");
-    // A tenth of the time is busy, so that some operations have to wait for others.
+    // A tenth of the time is busy, so some operations must wait for others.
     let load = format!("[load]\nclients = 1\nrate = {RATE}\narrivals = \"poisson\"\n[measure]");
     bench.file("e.toml", &known_costs("service_us = 200", ARMS, "150 s").replace("[measure]", &load));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
@@ -132,7 +132,7 @@ fn an_open_loop_keeps_its_rate_and_counts_from_the_intended_start() {
     let report = bench.report();
     estimate(&report, 1, "intended_p50_READ");
     let frames = bench.kept_lines("frames.jsonl");
-    // Operations are intended in four fifths of a slot, in those of all arms alike.
+    // Operations are intended in four fifths of a slot, for all arms alike.
     let offered_s = 0.8 * load_s(&bench, 1.0).0;
     let intended = |arm: usize| {
         let count = |frame: &Value, name: &str| frame["arms"][arm][name].as_u64().expect("a count");
@@ -175,7 +175,7 @@ fn a_sweep_finds_saturation_and_measures_below_it() {
     let rate: f64 = rate[1].as_str().and_then(|text| text.trim_end_matches("/s").parse().ok()).expect("a number");
     let sweep = &report["sweeps"][0]["arms"];
     let most = |arm: usize| sweep[arm]["most"].as_f64().expect("a rate");
-    // The sealed arm is the slower one, and the rate is 70 % of what it did at most.
+    // The sealed arm is slower, and the rate is 70 % of its highest throughput.
     assert!(most(1) < most(0));
     assert!((rate / most(1) - 0.7).abs() < 0.05, "{rate} of {}", most(1));
     assert!(sweep[1]["costs"].as_array().is_some_and(|costs| costs.len() >= 2), "{sweep}");
@@ -206,7 +206,7 @@ fn an_aa_arm_joins_and_an_answer_can_be_waited_for() {
 
 #[test]
 fn the_aa_arm_is_asked_for_or_refused_where_servers_are_not_launched() {
-    // Four arms of a simulated database have none unasked.
+    // With four arms, a simulated database gets no A/A arm unless it is asked for.
     let arms = |text: &str| {
         let bench = Bench::new("a-a-asked");
         bench.file("e.toml", text);
@@ -251,7 +251,7 @@ fn every_design_recovers_a_known_cost_where_nothing_drifts() {
     }
 }
 
-/// However arms share the machine when they are measured, each does some work before it is checked.
+/// In every design, each arm has operations before it is checked.
 #[test]
 fn every_design_is_verified() {
     for design in ["interleaved", "duet", "slices", "sequential"] {
@@ -264,8 +264,8 @@ fn every_design_is_verified() {
     }
 }
 
-/// An experiment on servers that compile what they run, three starts of them; `settings` say how slowly, `measure` what
-/// is asked of the warm-up.
+/// An experiment on servers that compile code at run time, with three starts. `settings` set how slowly, `measure`
+/// configures the warm-up.
 fn compiling(settings: &str, measure: &str) -> String {
     let settings = format!("{FEW_OPERATIONS}\ndrift = 0\n{settings}");
     known_costs(&settings, &sealed(0.05), "30 s")
@@ -273,7 +273,7 @@ fn compiling(settings: &str, measure: &str) -> String {
         .replace("[measure]", &format!("[measure]\nepochs = 3\n{measure}"))
 }
 
-/// How many operations the baseline did in the last frame of a start for one in the first, the largest of all starts.
+/// Operations of the baseline in the last frame of a start divided by those in the first; the largest of all starts.
 fn gained_over_a_start(bench: &Bench) -> f64 {
     let frames = bench.kept_lines("frames.jsonl");
     let operations = |frame: &Value| frame["arms"][0]["operations"].as_f64().expect("operations");
@@ -301,12 +301,12 @@ fn servers_that_compile_are_measured_when_they_are_steady() {
     let (low, high) = (effect["low"].as_f64().expect("low"), effect["high"].as_f64().expect("high"));
     assert!(low <= 1.05_f64.ln() && 1.05_f64.ln() <= high, "{effect}");
 
-    // The control: without a warm-up the same servers become much faster while they are measured.
+    // The control: without a warm-up the same servers become much faster during the measurement.
     let (gained, _, told) = run(&compiling(slow, "warmup = \"0 s\""));
     assert!(gained > 1.5, "{gained}");
     assert!(told.contains("warm-up none was asked for"), "{told}");
 
-    // At a rate of its own the load does not grow with what is compiled: half of it is left after every 20 s.
+    // At a fixed rate the load does not grow with the compilation: half of the rest remains after every 20 s.
     let text = compiling("slow_start = 100\nslow_operations = 1000", "");
     let text = text.replace("[measure]", "[load]\nrate = 50\n[measure]").replace("\"30 s\"", "\"300 s\"");
     let (_, _, told) = run(&text);

@@ -1,4 +1,4 @@
-//! What fails says why, ends its cell and never gives a number.
+//! Every failure reports its reason, ends its cell and never produces a number.
 
 use super::*;
 
@@ -37,7 +37,7 @@ fn faults_invalidate_frames_or_end_the_cell_and_never_give_a_number() {
         assert!(told.contains(words), "{setting}: {told}");
         let report = bench.report();
         if setting.starts_with("dies") {
-            // What was measured before it died is kept; what came after is invalid.
+            // Measurements before it died are kept; later ones are invalid.
             assert_eq!(status(&output), expected, "{setting}: {told}");
             assert!(report["cells"][0]["invalid"].as_array().is_some_and(|invalid| !invalid.is_empty()), "{report}");
             continue;
@@ -50,7 +50,7 @@ fn faults_invalidate_frames_or_end_the_cell_and_never_give_a_number() {
     }
 }
 
-/// The value in the only run folder's `cells.json` that says how the first cell ended.
+/// The value in the only run folder's `cells.json` that describes how the first cell ended.
 fn ending(bench: &Bench) -> String {
     bench.kept_json("cells.json")[0]["ending"].as_str().expect("an ending").to_owned()
 }
@@ -58,7 +58,7 @@ fn ending(bench: &Bench) -> String {
 #[test]
 fn a_cell_ends_after_three_frames_invalid_for_one_reason() {
     let bench = Bench::new("hopeless");
-    // Ten minutes of load: none of it is worth anything.
+    // Ten minutes of load, all of it worthless.
     bench.file("e.toml", &known_costs("fail_every = 10", ARMS, "10 min"));
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 4, "{}", err(&output));
@@ -69,7 +69,7 @@ fn a_cell_ends_after_three_frames_invalid_for_one_reason() {
     assert!(err(&output).contains("3 frames in a row were invalid"), "{}", err(&output));
 }
 
-/// One message with each reason once and the next step, and neither tables nor pages of nothing.
+/// One message with each reason once and the next step, and neither empty tables nor empty pages.
 #[test]
 fn a_run_that_measured_nothing_ends_with_one_message() {
     let bench = Bench::new("nothing");

@@ -1,4 +1,4 @@
-//! Profiled frames lie between the measured ones, are in no other figure, and add up.
+//! Profiled frames are between the measured ones, count in no other figure, and add up.
 
 use super::*;
 

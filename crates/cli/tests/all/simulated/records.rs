@@ -1,4 +1,4 @@
-//! The run folder: complete, read again, compared, taken up again, damaged.
+//! The run folder: complete, read again, compared, resumed, damaged.
 
 use super::*;
 
@@ -57,7 +57,7 @@ fn runs_are_compared_and_a_threshold_gives_a_status() {
     assert!(out(&page).starts_with("<!DOCTYPE html>"), "{}", err(&page));
     assert_eq!(status(&bench.tithe(&["compare", &cheap])), 2);
 
-    // What comes from a label stands in every form, and each form says how far the costs are apart.
+    // Every format contains the text of a label, and reports how far the costs are apart.
     let (before, after) = (format!("before={cheap}"), format!("after={dear}"));
     for (format, wanted) in [
         ("text", "before loses less than after"),
@@ -90,7 +90,7 @@ fn runs_are_compared_and_a_threshold_gives_a_status() {
 #[test]
 fn a_killed_run_continues_after_its_last_complete_frame() {
     let bench = Bench::new("killed");
-    // So precise that it does not end by itself, however late this test looks.
+    // It needs such a precision that it does not end during the test.
     bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "1 h").replace("0.2%", "0.01%"));
     let mut child = Process::unheard(&mut bench.command(&["run", "e.toml", "--quiet"]));
     while bench.frames_so_far() < 5 {
@@ -102,7 +102,7 @@ fn a_killed_run_continues_after_its_last_complete_frame() {
     let kept = std::fs::read_to_string(run.join("frames.jsonl")).expect("frames");
     let complete: Vec<&str> = kept.split_inclusive('\n').filter(|line| line.ends_with('\n')).collect();
 
-    // Nothing of the killed run blocks the next one. It is long, so it is asked to end once it has gone on.
+    // Nothing of the killed run blocks the next one. The run is long, so it is interrupted once it has continued.
     let mut resumed = bench.command(&["run", "--resume", &run.display().to_string(), "--quiet"]);
     let output = interrupted_after(complete.len() + 5, &bench, &mut resumed);
     assert_eq!(status(&output), 130, "{}", err(&output));
@@ -151,7 +151,7 @@ fn a_threshold_hides_no_arm_that_is_not_compared() {
     let compared = before.tithe(&["compare", &before_run, &after_run, "--threshold", "50%"]);
     assert_eq!(status(&compared), 5, "{}", err(&compared));
     assert!(err(&compared).contains("lossy: disproven"), "{}", err(&compared));
-    // An arm that both runs have, of which one has too little to tell.
+    // An arm that both runs have, one of them with too few frames.
     let few: String = after.kept("frames.jsonl").split_inclusive('\n').take(3).collect();
     std::fs::write(after.run_folder().join("frames.jsonl"), few).expect("written");
     let compared = before.tithe(&["compare", &before_run, &after_run, "--threshold", "50%"]);
@@ -165,7 +165,7 @@ fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
     let folder = bench.run_folder();
     let plan_text = std::fs::read_to_string(folder.join("plan.json")).expect("the plan");
     let cells = std::fs::read_to_string(folder.join("cells.json")).expect("the cells");
-    // As if it had been interrupted: there is something to go on with.
+    // As if it had been interrupted: there is something to resume.
     let cells: Value = serde_json::from_str(&cells).expect("JSON");
     let open = serde_json::to_string(&cells).expect("JSON").replace(cells[0]["ending"].as_str().expect("text"), "");
     let resumed = |change: &dyn Fn(&mut Value)| {
@@ -262,7 +262,7 @@ fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
         let report = bench.tithe(&["report", &run]);
         assert!(out(&report).contains("slots.csv"), "{words}: {}", out(&report));
     }
-    // Who goes on with such a run is told, and finds what it was beside it.
+    // A user who resumes such a run is warned, and finds the original records next to the new ones.
     let cells = bench.kept_json("cells.json");
     let open = serde_json::to_string(&cells).expect("JSON").replace(cells[0]["ending"].as_str().expect("text"), "");
     std::fs::write(folder.join("cells.json"), open).expect("written");
@@ -273,7 +273,7 @@ fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
     assert!(err(&resumed).contains("line 21 of slots.csv is damaged"), "{}", err(&resumed));
     assert!(out(&resumed).contains("line 21 of slots.csv is damaged"), "{}", out(&resumed));
     assert_eq!(bench.kept("slots.csv.damaged"), text);
-    // What a killed run leaves of a frame that did not complete is no damage.
+    // The remains of an incomplete frame after a kill are no damage.
     std::fs::write(folder.join("slots.csv"), format!("{whole}0,{frames},0,0,0,9,9,9,9,9,9,9\n0,{frames},0,0,1,"))
         .expect("written");
     let output = bench.tithe(&["report", &run]);
@@ -289,7 +289,7 @@ fn verify_looks_at_everything_and_times_nothing() {
     assert!(out(&output).contains("every claim holds"), "{}", out(&output));
     let left = std::fs::read_dir(bench.path("tithe-runs")).expect("the folder").count();
     assert_eq!(left, 0, "nothing is kept");
-    // What is not measured needs no budget, neither the file's nor that of the command line.
+    // Without a measurement there is no budget, neither the file's nor that of the command line.
     bench.file("e.toml", &known_costs("", ARMS, "2 s"));
     assert_eq!(status(&bench.tithe(&["plan", "e.toml"])), 2);
     for arguments in [&["verify", "e.toml"][..], &["verify", "e.toml", "--budget", "1 s"]] {

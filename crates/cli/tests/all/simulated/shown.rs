@@ -1,4 +1,4 @@
-//! What the terminal, the manual and the command line say.
+//! The output of the terminal, the manual and the command line.
 
 use super::*;
 
@@ -8,7 +8,7 @@ fn the_last_line_of_a_cell_says_what_the_table_says() {
     bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "30 s").replace("0.2%", "0.01%"));
     let output = bench.tithe(&["run", "e.toml"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    // `  sealed +5.1% [4.2, 6.0], audited +20.1% [19.0, 21.2], …` below the line on the evidence.
+    // Format: `  sealed +5.1% [4.2, 6.0], audited +20.1% [19.0, 21.2], …` below the line on the evidence.
     let report = bench.tithe(&["report", &bench.run_folder().display().to_string()]);
     let (told, shown) = (words(&err(&output)), words(&out(&report)));
     let (_, last) = told.rsplit_once("the budget was used up ").expect("the cell's end");
@@ -26,7 +26,7 @@ fn the_last_lines_are_the_answer_and_where_the_rest_is() {
     let again = bench.tithe(&["report", &run, "--format", "short"]);
     for text in [out(&ran), out(&again)] {
         let (before, last) = text.rsplit_once("What it costs").expect("the last lines");
-        // Tables are left to `tithe report`, and claims are not listed where every one holds.
+        // Tables are left to `tithe report`, and claims are not listed if all of them hold.
         assert!(before.is_empty() && !last.contains("Evidence"), "{text}");
         let place = |what: &str| last.find(what).unwrap_or_else(|| panic!("no {what:?} in {last}"));
         let places = ["✓ audited", "✓ sealed", "✓ evidence: ", "the rest: "].map(place);
@@ -52,7 +52,7 @@ fn a_budget_on_the_command_line_is_held_to_the_files_limits() {
         assert!(told.contains(&wanted), "{budget}: {told}");
     }
     assert_eq!(told(&["plan", "e.toml", "--budget", "720 h"]).0, 0);
-    // The built-in experiment can be made shorter or longer, too; a run that is taken up again cannot.
+    // The built-in experiment can be made shorter or longer, too; a resumed run cannot.
     let (status, told_of) = told(&["plan", "--budget", "20 min"]);
     assert_eq!(status, 0, "{told_of}");
     for given in
@@ -107,7 +107,7 @@ fn the_manual_and_completions_name_every_command() {
     }
 }
 
-/// On a terminal of 80 columns some lines are drawn over each other; they keep to their room.
+/// On a terminal of 80 columns some lines are redrawn; they stay within its size.
 #[test]
 fn a_terminal_shows_the_state_of_the_run() {
     let bench = Bench::new("terminal");
@@ -140,12 +140,12 @@ fn a_terminal_shows_the_state_of_the_run() {
     ] {
         assert!(shown.contains(wanted), "no {wanted:?} in {shown}");
     }
-    // What is drawn over is taken away in the end: the report stands alone.
+    // The redrawn lines are removed in the end: only the report remains.
     let report = shown.rfind("What it costs").expect("the answer");
     assert!(!shown[report..].contains(" left"), "{}", &shown[report..]);
 }
 
-/// `text` without what moves the cursor or colours.
+/// `text` without escape sequences for the cursor and colours.
 fn without_escapes(text: &str) -> String {
     let mut parts = text.split('\u{1b}');
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,4 +1,5 @@
-//! Start-to-start variation of known size: calibrated, covered by several starts, and by one where its spread is known.
+//! Start-to-start variation of known size: calibrated, covered by several starts, and by a single start if the spread
+//! is known.
 
 use super::*;
 
@@ -44,7 +45,7 @@ fn covering(starts: u64, measure: &str, arguments: &[&str]) -> (usize, f64) {
 
 #[test]
 fn the_true_cost_is_covered_over_starts_and_on_one_only_where_their_spread_is_known() {
-    // 95 in 100 each: four of five fall short together once in forty times, and the seeds are fixed.
+    // 95 in 100 each: fewer than four of five happens once in forty times, and the seeds are fixed.
     let (covered, width) = covering(8, "starts = 8", &[]);
     assert!(covered >= 4 && width < 0.12, "8 starts: {covered} of 5 covered, {width} wide");
     let (covered, width) = covering(1, "", &[]);
@@ -82,7 +83,7 @@ fn a_known_spread_is_calibrated_and_its_file_used() {
     let line = file.lines().find(|line| line.starts_with("lucky,cpu,")).expect("a line");
     let fields: Vec<&str> = line.splitn(5, ',').collect();
     let spread: f64 = fields[2].parse().expect("a number");
-    // Chi-squared with 15 degrees: within 0.65 and 1.36 of the truth 95 times in 100.
+    // Chi-squared with 15 degrees of freedom: within 0.65 and 1.36 of the truth 95 times in 100.
     assert!(spread > 0.6 * LUCK && spread < 1.5 * LUCK, "{line}");
     assert_eq!(fields[3], "15", "{line}");
     assert!(
@@ -106,7 +107,7 @@ fn a_known_spread_is_calibrated_and_its_file_used() {
     assert!(!planned("e.toml", &[]).contains("Few starts"));
     bench.file("several.toml", &lucky(3, "starts = 8"));
     assert!(!planned("several.toml", &["--start-spread", "spread.csv"]).contains("Few starts"));
-    // Its interval is not that of starts.
+    // Its interval does not depend on starts.
     let one_after_the_other = ["--start-spread", "spread.csv", "--design", "sequential"];
     assert!(!planned("e.toml", &one_after_the_other).contains("Few starts"));
 }

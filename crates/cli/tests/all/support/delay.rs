@@ -1,7 +1,7 @@
-//! A relay that holds bytes back for a given time, in each direction another: a path that is not symmetric.
+//! A relay that delays bytes by a given time, which may differ between the directions: an asymmetric path.
 //!
-//! Kernels may be without what delays packets, and a relay needs no rights. It delays what is said, not the handshake
-//! of TCP, and what was held back in one piece goes on in one.
+//! Kernels may lack the module that delays packets, and a relay needs no privileges. It delays data, not the TCP
+//! handshake, and forwards each piece of data as one piece.
 
 use std::{
     io::{Read as _, Write as _},
@@ -12,7 +12,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A relay before one server, until it is dropped. It is in the network of the thread that has started it.
+/// A relay in front of one server, until it is dropped. It is in the network of the thread that has started it.
 pub struct DelayRelay {
     listener: Arc<TcpListener>,
     streams: Arc<Mutex<Vec<TcpStream>>>,
@@ -20,8 +20,8 @@ pub struct DelayRelay {
 }
 
 impl DelayRelay {
-    /// Listens where `listen` says, at a free port where that is 0, and holds back what clients say to `target` for
-    /// `there`, and what it says to them for `back`.
+    /// Listens at `listen`, at a free port if that is 0. Delays data from clients to `target` by `there`, and data from
+    /// it by `back`.
     pub fn start(listen: SocketAddr, target: SocketAddr, there: Duration, back: Duration) -> Self {
         let listener = Arc::new(TcpListener::bind(listen).expect("a port for the relay"));
         let streams: Arc<Mutex<Vec<TcpStream>>> = Arc::default();
@@ -39,7 +39,7 @@ impl DelayRelay {
         Self { listener, streams, acceptor: Some(acceptor) }
     }
 
-    /// Where it listens.
+    /// The address that it listens on.
     pub fn address(&self) -> SocketAddr {
         self.listener.local_addr().expect("a socket that listens")
     }
@@ -56,7 +56,7 @@ impl Drop for DelayRelay {
     }
 }
 
-/// Carries what comes `from` one side `to` the other, each piece `delay` after it came.
+/// Forwards data `from` one side `to` the other, each piece with this `delay`.
 fn carry(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
     let (sender, pieces) = mpsc::channel::<(Instant, Vec<u8>)>();
     let _ = to.set_nodelay(true);
@@ -67,7 +67,7 @@ fn carry(mut from: TcpStream, mut to: TcpStream, delay: Duration) {
                 break;
             }
         }
-        // The end goes the way of the bytes before it.
+        // The end of the stream is delayed like the bytes before it.
         let _ = sender.send((Instant::now() + delay, Vec::new()));
     });
     thread::spawn(move || {

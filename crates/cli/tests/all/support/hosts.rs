@@ -1,9 +1,9 @@
-//! Network namespaces as hosts: each has a network, a name and, where it is asked for, clocks of its own.
+//! Network namespaces as hosts: each has a network, a name and, on request, clocks of its own.
 //!
-//! The hosts are joined by a bridge in a namespace that is none of them, so nothing of the machine's own network
-//! changes. A namespace is there for as long as somebody is in it: a shell that waits for the end of its input, which
-//! only the test writes to. Once the test drops it, or has ended in whatever way, the shell kills everybody who is left
-//! in its namespace and ends, and with it go namespace and devices. Files, processes and accounts are the machine's.
+//! A bridge in a separate namespace joins the hosts, so nothing of the machine's own network changes. A namespace
+//! exists as long as a process is in it: a shell that waits for the end of its input, which only the test writes to.
+//! Once the test drops it, or has ended in any way, the shell kills all other processes in its namespace and ends. Then
+//! the namespace and its devices disappear. Files, processes and accounts are the machine's.
 
 use std::{
     ffi::CString,
@@ -38,9 +38,9 @@ while [ "$left" = 1 ]; do
   [ "$left" = 0 ] || sleep 0.02
 done"#;
 
-/// Some hosts in one network, which end with it.
+/// Some hosts in one network, which end when this is dropped.
 pub struct Hosts {
-    // Before the bridge that joins them.
+    // Dropped before the bridge that joins them.
     hosts: Vec<Host>,
     _switch: Namespaces,
 }
@@ -51,22 +51,22 @@ pub struct Host {
     address: Ipv4Addr,
 }
 
-/// Namespaces that go with the process that holds them.
+/// Namespaces that end with the process that holds them.
 struct Namespaces {
     holder: Child,
-    /// Each with its kind, as setns(2) wants it.
+    /// Each with its type for setns(2).
     files: Vec<(File, libc::c_int)>,
 }
 
 impl Hosts {
-    /// So many hosts with the machine's clocks. Where namespaces cannot be made the test says so and is skipped, and
-    /// fails where `CI` is set.
+    /// This number of hosts with the machine's clocks. If namespaces cannot be created, the test is skipped with a
+    /// notice, or fails if `CI` is set.
     pub fn new(count: usize) -> Option<Self> {
         Self::with_clock_offsets_ns(&vec![0; count])
     }
 
-    /// A host for each of `offsets_ns`, whose clocks since boot (CLOCK_MONOTONIC, CLOCK_BOOTTIME) are so far ahead of
-    /// the machine's. No clock can be made to say less than 0. As [`Hosts::new`] where that cannot be.
+    /// A host for each of `offsets_ns`, whose clocks since boot (CLOCK_MONOTONIC, CLOCK_BOOTTIME) are ahead of the
+    /// machine's by that offset. No clock can be made negative. If this is impossible, as [`Hosts::new`].
     #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
     pub fn with_clock_offsets_ns(offsets_ns: &[i64]) -> Option<Self> {
         match Self::make(offsets_ns) {
@@ -110,7 +110,7 @@ impl Host {
         self.address
     }
 
-    /// Has `command` run here.
+    /// Makes `command` run here.
     pub fn enter(&self, command: &mut Command) {
         enter(command, self.namespaces.files.iter().map(|(file, kind)| (file.as_raw_fd(), *kind)).collect());
     }
@@ -127,8 +127,8 @@ impl Host {
         command.output().expect("it runs in its host")
     }
 
-    /// Does `work` in a thread that is in this host's network, as are the threads and processes that it starts. Name
-    /// and clocks stay the machine's.
+    /// Does `work` in a thread in this host's network; threads and processes that it starts are there, too. Name and
+    /// clocks stay the machine's.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> T + Send) -> T {
         let here = || {
             let (network, kind) = &self.namespaces.files[0];
@@ -139,7 +139,7 @@ impl Host {
         thread::scope(|scope| scope.spawn(here).join()).unwrap_or_else(|panic| resume_unwind(panic))
     }
 
-    /// Ends everybody who is here at once, by kill -9, as when a host loses its power. It is there again afterwards.
+    /// Kills all processes here at once by kill -9, as when a host loses its power. It can be used again afterwards.
     pub fn lose_power(&self) {
         let holder = self.namespaces.holder.id();
         loop {
@@ -150,7 +150,7 @@ impl Host {
                 return;
             }
             for process in here {
-                // One that has ended meanwhile is what is wanted.
+                // A process that has ended meanwhile is fine.
                 let _ = signal(process.cast_signed(), Signal::KILL);
             }
             thread::sleep(Duration::from_millis(5));
@@ -182,18 +182,18 @@ impl Namespaces {
         command.args(["-c", HOLDER]).stdin(Stdio::piped()).process_group(0);
         let separate = move || {
             let clocks = if has_clocks { libc::CLONE_NEWTIME } else { 0 };
-            // SAFETY: the process has one thread, and nobody else's namespaces change.
+            // SAFETY: the process has one thread, and no other process's namespaces change.
             checked(unsafe { libc::unshare(libc::CLONE_NEWNET | libc::CLONE_NEWUTS | clocks) })?;
-            // SAFETY: the name is as long as is said.
+            // SAFETY: the length is that of the name.
             checked(unsafe { libc::sethostname(name.as_ptr(), name.as_bytes().len()) })?;
             if has_clocks { fs::write("/proc/self/timens_offsets", &offsets) } else { Ok(()) }
         };
-        // SAFETY: between fork and exec there are system calls alone, on memory that was allocated before.
+        // SAFETY: between fork and exec there are only system calls, on memory that was allocated before.
         unsafe { command.pre_exec(separate) };
         let holder = command.spawn().map_err(|error| format!("/bin/sh in namespaces of its own: {error}"))?;
         let folder = Path::new("/proc").join(holder.id().to_string()).join("ns");
         let mut namespaces = Self { holder, files: Vec::new() };
-        // Who unshares its clocks has them for its children.
+        // New clocks apply only to the children of the process that created them.
         let kinds =
             [("net", libc::CLONE_NEWNET), ("uts", libc::CLONE_NEWUTS), ("time_for_children", libc::CLONE_NEWTIME)];
         for (kind, flag) in kinds.into_iter().take(if has_clocks { 3 } else { 2 }) {
@@ -203,7 +203,7 @@ impl Namespaces {
         Ok(namespaces)
     }
 
-    /// Has `ip` carry out `lines` in the network.
+    /// Lets `ip` carry out `lines` in the network.
     fn ip(&self, lines: &str) -> Result<(), String> {
         let program = ["/usr/sbin/ip", "/sbin/ip", "/usr/bin/ip"].into_iter().find(|path| Path::new(path).exists());
         let mut command = Command::new(program.ok_or("there is no program ip (package iproute2)")?);
@@ -227,17 +227,17 @@ impl Drop for Namespaces {
     }
 }
 
-/// Has `command` run in `namespaces`, which are descriptors with their kinds.
+/// Makes `command` run in `namespaces`, which are descriptors with their types.
 fn enter(command: &mut Command, namespaces: Vec<(i32, libc::c_int)>) {
     let join = move || {
-        // SAFETY: descriptors that are not open any more are refused by the kernel; the process has one thread.
+        // SAFETY: the kernel refuses closed descriptors; the process has one thread.
         namespaces.iter().try_for_each(|(file, kind)| checked(unsafe { libc::setns(*file, *kind) }))
     };
-    // SAFETY: between fork and exec there are system calls alone.
+    // SAFETY: between fork and exec there are only system calls.
     unsafe { command.pre_exec(join) };
 }
 
-/// What a system call said.
+/// The result of a system call.
 fn checked(result: libc::c_int) -> io::Result<()> {
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }

@@ -59,7 +59,7 @@ impl Bench {
         path
     }
 
-    /// Writes the certificate of an authority, by which no server is known.
+    /// Writes the certificate of an authority that has signed no server's.
     pub fn certificate(&self, name: &str) {
         let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
         let authority = sandbox.credentials().expect("certificates").authority;
@@ -69,7 +69,7 @@ impl Bench {
     /// The program with `arguments`, in the folder, with the simulated database.
     pub fn command(&self, arguments: &[&str]) -> Command {
         let mut command = self.cautious_command(arguments);
-        // The files of tests are their own.
+        // The files of tests are written by the tests.
         if arguments.first().is_some_and(|first| ["run", "verify", "plan", "calibrate"].contains(first)) {
             let at = arguments.iter().position(|word| *word == "--").unwrap_or(arguments.len());
             let mut words = arguments.to_vec();
@@ -79,7 +79,7 @@ impl Bench {
         command
     }
 
-    /// The same where nothing that an experiment runs is allowed beforehand.
+    /// The same without allowing the commands of experiments in advance.
     pub fn cautious_command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tithe"));
         command.args(arguments).current_dir(&self.folder).env("TITHE_SIMULATED", "1").env("NO_COLOR", "1");
@@ -125,18 +125,18 @@ impl Bench {
         self.kept_json("report.json")["tithe_report"].take()
     }
 
-    /// What `tithe report` prints of the only run, in one line.
+    /// The output of `tithe report` for the only run, in one line.
     pub fn whole_report(&self) -> String {
         words(&out(&self.tithe(&["report", &self.run_folder().display().to_string()])))
     }
 
-    /// What there is so far of a file of all runs that have begun.
+    /// The current content of a file, of all runs that have begun.
     pub fn kept_so_far(&self, name: &str) -> String {
         let runs = std::fs::read_dir(self.path("tithe-runs")).into_iter().flatten().flatten();
         runs.filter_map(|run| std::fs::read_to_string(run.path().join(name)).ok()).collect()
     }
 
-    /// Frames that there are so far, of all runs that have begun.
+    /// Current number of frames, of all runs that have begun.
     pub fn frames_so_far(&self) -> usize {
         self.kept_so_far("frames.jsonl").lines().count()
     }
@@ -148,8 +148,8 @@ impl Drop for Bench {
     }
 }
 
-/// An experiment on the simulated database, whose costs are known; `settings` are the database's, and `arms` stand
-/// beside the plain one. Records have one field: on invented time a run takes as long as copying fields does.
+/// An experiment on the simulated database, whose costs are known; `settings` are the database's, and `arms` are
+/// compared with the plain one. Records have one field: on invented time a run takes as long as copying its fields.
 pub fn known_costs(settings: &str, arms: &str, budget: &str) -> String {
     format!(
         r#"title = "Known costs"
@@ -170,13 +170,13 @@ name = "plain"
     )
 }
 
-/// A run by its experiment, with what it said.
+/// A run by its experiment, with its output.
 type Runs = BTreeMap<String, Arc<OnceLock<(Bench, Output)>>>;
 
-/// Those of this program's tests so far.
+/// Runs of this program's tests so far.
 static RUNS: Mutex<Runs> = Mutex::new(BTreeMap::new());
 
-/// A bench with the run folder of `experiment` and what `tithe run` said of it, which is carried out once for all tests
+/// A bench with the run folder of `experiment` and the output of `tithe run`. The run is carried out once for all tests
 /// of this program: on invented time the same experiment gives the same run.
 pub fn measured(name: &str, experiment: &str) -> (Bench, Output) {
     let run = {
@@ -198,11 +198,11 @@ pub fn measured(name: &str, experiment: &str) -> (Bench, Output) {
     (bench, output.clone())
 }
 
-/// A setting for runs of which a test wants anything but many operations: a fifth of them, which on invented time are
-/// what a run costs.
+/// A setting for runs that do not need many operations: a fifth of them. On invented time a run's duration depends on
+/// them.
 pub const FEW_OPERATIONS: &str = "service_us = 100";
 
-/// An arm that is called by what it does, with a protection of the simulated database and its options.
+/// An arm that is named after its effect, with a protection of the simulated database and its options.
 pub fn arm(name: &str, protection: &str, options: &str) -> String {
     format!("[[arm]]\nname = \"{name}\"\nprotections = [{{ use = \"{protection}\", {options} }}]\n")
 }
@@ -212,7 +212,7 @@ pub fn sealed(cost: f64) -> String {
     arm("sealed", "seal", &format!("cost = {cost}"))
 }
 
-/// Has the program of `command` begin with this disposition of `signal`, which a program inherits.
+/// Makes the program of `command` begin with this disposition of `signal`, which programs inherit.
 pub fn begins_with(command: &mut Command, signal: i32, disposition: libc::sighandler_t) {
     // SAFETY: `signal` is async-signal-safe.
     unsafe {
@@ -223,8 +223,8 @@ pub fn begins_with(command: &mut Command, signal: i32, disposition: libc::sighan
     }
 }
 
-/// Has the program of `command` measure until there are so many `frames` in the folder of `bench`, and interrupts it
-/// then: its exit status is 130, unless it has ended by itself before.
+/// Lets the program of `command` measure until the folder of `bench` has this number of `frames`, and then interrupts
+/// it: its exit status is 130, unless it has ended by itself before.
 pub fn interrupted_after(frames: usize, bench: &Bench, command: &mut Command) -> Output {
     let mut run = Process::heard(command);
     while !run.has_ended() {
@@ -237,12 +237,13 @@ pub fn interrupted_after(frames: usize, bench: &Bench, command: &mut Command) ->
     run.output()
 }
 
-/// Waits until `holds` does. It gives up after minutes, which no machine is too busy for, and the caller looks again.
+/// Waits until `holds` returns true. It gives up after minutes, longer than any busy machine needs; then the caller
+/// checks again.
 pub fn wait_until(holds: impl Fn() -> bool) {
     wait_in_steps(Duration::from_millis(20), holds);
 }
 
-/// As [`wait_until`], with a `pause` between two looks.
+/// As [`wait_until`], with a `pause` between two checks.
 pub fn wait_in_steps(pause: Duration, holds: impl Fn() -> bool) {
     let begun = Instant::now();
     while !holds() && begun.elapsed() < Duration::from_secs(300) {
@@ -250,8 +251,8 @@ pub fn wait_in_steps(pause: Duration, holds: impl Fn() -> bool) {
     }
 }
 
-/// Fails where one of `frames` is invalid: a busy machine may let all slots of an arm pass, in at most half of them,
-/// and nothing else may invalidate any.
+/// Fails if one of `frames` is invalid. Exception: on a busy machine an arm may have no operation in its slots, in at
+/// most half of the frames.
 pub fn assert_valid(frames: &[Value]) {
     let invalid: Vec<&str> = frames.iter().filter_map(|frame| frame["invalid"].as_str()).collect();
     let is_passed = |why: &&str| matches!(Invalid::read(why), Invalid::OfArm(_, why) if *why == Invalid::NothingDone);
@@ -268,7 +269,7 @@ pub fn err(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// `text` with single blanks, so that what is in tables or goes over lines can be looked for.
+/// `text` with single blanks, so that words in tables or across line breaks can be searched for.
 pub fn words(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! A pooler before a PostgreSQL of the test's own.
+//! A pooler in front of a PostgreSQL of the test's own.
 
 use std::{
     fs,
@@ -17,10 +17,10 @@ use super::{
     wait_until,
 };
 
-/// The account that nothing belongs to: pgbouncer refuses to run as root.
+/// The account that owns nothing: pgbouncer refuses to run as root.
 const NOBODY: u32 = 65_534;
 
-/// A pgbouncer before a server, to which it speaks plaintext; it ends when it is dropped.
+/// A pgbouncer in front of a server, to which it connects without TLS; it ends when it is dropped.
 pub struct Pooler {
     _process: Process,
     pub port: u16,
@@ -28,8 +28,8 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one in this `mode`, behind which further settings may stand. It speaks TLS with clients that ask for it,
-    /// by the server's certificate. `None`, said loudly, where pgbouncer is not installed.
+    /// Starts one in this `mode`, which may be followed by further settings. It offers TLS to clients, with the
+    /// server's certificate. `None`, with a notice, if pgbouncer is not installed.
     #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
     pub fn start(server: &Server, mode: &str) -> Option<Self> {
         let programs = ["/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"];

@@ -1,24 +1,24 @@
-//! Programs that run beside a test.
+//! Programs that run during a test.
 
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
 
 use rustix::process::Signal;
 
-/// A process that is killed when it is dropped: a test that fails leaves nobody who measures beside those after it.
+/// A process that is killed when it is dropped: a failed test must leave no process that disturbs later tests.
 pub struct Process(Option<Child>);
 
 impl Process {
-    /// Starts `command`, with input and output as it says.
+    /// Starts `command`, with its own input and output.
     pub fn start(command: &mut Command) -> Self {
         Self(Some(command.spawn().expect("it starts")))
     }
 
-    /// Starts `command`, and keeps what it says for [`Process::output`].
+    /// Starts `command`, and keeps its output for [`Process::output`].
     pub fn heard(command: &mut Command) -> Self {
         Self::start(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
     }
 
-    /// Starts `command`, which is told nothing and to which nobody listens.
+    /// Starts `command`, without input and output.
     pub fn unheard(command: &mut Command) -> Self {
         Self::start(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()))
     }
@@ -30,7 +30,7 @@ impl Process {
 
     /// Sends it `signal`.
     pub fn signal(&self, signal: Signal) {
-        // Until the child's end was asked for nobody else has its number; after that no test sends a signal.
+        // The number belongs to the child until its end was waited for; after that no test sends a signal.
         assert_eq!(tithe_machine::proc::signal(self.id() as i32, signal), Ok(()));
     }
 
@@ -39,7 +39,7 @@ impl Process {
         self.child().try_wait().expect("a state").is_some()
     }
 
-    /// Kills it now, as kill -9 does; how it has ended.
+    /// Kills it now, as kill -9 does; returns how it has ended.
     pub fn kill(&mut self) -> ExitStatus {
         self.child().kill().expect("it may be killed");
         self.wait()
@@ -50,7 +50,7 @@ impl Process {
         self.child().wait().expect("it ends")
     }
 
-    /// Waits for its end; what it has said.
+    /// Waits for its end; returns its output.
     pub fn output(mut self) -> Output {
         self.0.take().expect("nobody has taken its output").wait_with_output().expect("it ends")
     }

@@ -27,12 +27,12 @@ use super::{
     small::{replace, small_logs, warm_up_soon},
 };
 
-/// The installed PostgreSQL; without one the test says so and is skipped, and fails where `CI` is set.
+/// The installed PostgreSQL; without one the test is skipped with a notice, or fails if `CI` is set.
 pub fn installed() -> Option<Install> {
     found(&Postgres)
 }
 
-/// The installed server of `database`; as [`installed`] without one.
+/// The installed server of `database`; as [`installed`] if there is none.
 #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
 pub fn found(database: &dyn Product) -> Option<Install> {
     match database.find(&Search::default()) {
@@ -45,19 +45,19 @@ pub fn found(database: &dyn Product) -> Option<Install> {
     }
 }
 
-/// A port of 127.0.0.1 for a server that is about to be started, nobody else's until it is dropped.
+/// A port of 127.0.0.1 for a server that is about to be started, reserved until it is dropped.
 pub fn free_port() -> Port {
     Port::draw(IpAddr::V4(Ipv4Addr::LOCALHOST)).expect("a port")
 }
 
-/// [`small_logs`] of `database` as experiments say it.
+/// [`small_logs`] of `database` as text of experiments.
 pub fn small_logs_text(database: &str) -> String {
     let line = |(name, value)| format!("[settings]\n{name} = \"{value}\"\n");
     small_logs(database).into_iter().map(line).collect()
 }
 
-/// Starts what `launch` makes of `place`, on a copy of a fresh data folder of its kind where that may be shared. When
-/// dropped it ends at once: what it has not written is not needed.
+/// Starts the `launch` for `place`, on a copy of a fresh data folder of its kind if that may be shared. When dropped it
+/// ends at once: data that it has not written are not needed.
 pub fn start_on_copy(
     database: &dyn Product,
     install: &Install,
@@ -70,7 +70,7 @@ pub fn start_on_copy(
     serve::serve(database, sandbox, place, &launch, setup).expect("the server starts")
 }
 
-/// A running PostgreSQL, which stops when it is dropped: before its folder goes.
+/// A running PostgreSQL, which stops when it is dropped, before its folder is removed.
 pub struct Server {
     programs: PathBuf,
     launched: Launched,
@@ -100,7 +100,7 @@ impl OtherServer {
         Self::without_tls(false)
     }
 
-    /// A Redis whose file of settings ends with `settings`, where CERTIFICATES stands for its own.
+    /// A Redis whose settings file ends with `settings`; CERTIFICATES there is replaced by its own.
     pub fn redis_with(settings: &str) -> Option<Self> {
         let plain = |_: &Credentials| Setup::bare();
         Self::start(&Redis, plain, |launch, place, credentials| {
@@ -110,7 +110,7 @@ impl OtherServer {
         })
     }
 
-    /// A Redis that lets in nobody but its accounts, and the one in `account`, a line of its file of accounts.
+    /// A Redis that only accepts its accounts, and the one in `account`, a line of its file of accounts.
     pub fn redis_of(account: &str) -> Option<Self> {
         let setup = |credentials: &Credentials| {
             let mut setup = Setup::plain(Default::default(), credentials.clone());
@@ -120,8 +120,8 @@ impl OtherServer {
         Self::start(&Redis, setup, |launch, place, _| append(launch, place, "users.acl", account))
     }
 
-    /// A MariaDB, or a MySQL where it is `mysql`, which speaks TLS with clients that ask, with further `settings` and
-    /// `accounts`, where FOLDER stands for its own.
+    /// A MariaDB, or a MySQL if `mysql`, which offers TLS to clients, with further `settings` and `accounts`; FOLDER
+    /// there is replaced by its own.
     pub fn mariadb_with(mysql: bool, settings: &str, accounts: &str) -> Option<Self> {
         let database: &'static dyn Product = if mysql { &MySql } else { &MariaDb };
         let plain = |_: &Credentials| Setup::bare();
@@ -134,7 +134,7 @@ impl OtherServer {
         })
     }
 
-    /// A plain MariaDB, or a plain MySQL where it is `mysql`.
+    /// A plain MariaDB, or a plain MySQL if `mysql`.
     pub fn without_tls(mysql: bool) -> Option<Self> {
         let database: &'static dyn Product = if mysql { &MySql } else { &MariaDb };
         Self::start(database, |_| Setup::bare(), |_, _, _| ())
@@ -145,8 +145,8 @@ impl OtherServer {
         Self::start(&Cassandra, |_| Setup::bare(), |_, _, _| ())
     }
 
-    /// A node of Cassandra with passwords, which speaks TLS with clients that ask, and which its own machine reaches by
-    /// `nodetool`; its administrator has said `statements`.
+    /// A node of Cassandra with passwords, which offers TLS to clients, and `nodetool` to its own machine; its
+    /// administrator has run `statements`.
     pub fn cassandra_with(statements: &[String]) -> Option<Self> {
         let setup = |credentials: &Credentials| {
             let mut setup = Setup::plain(Default::default(), credentials.clone());
@@ -163,7 +163,7 @@ impl OtherServer {
         })
     }
 
-    /// The command by which a shell tells `nodetool` something of a node that it reaches.
+    /// The shell command that runs `nodetool` for a node that it reaches.
     pub fn nodetool(&self) -> String {
         let options = fs::read_to_string(self.launched.folder.join("node1/java.options")).expect("the options");
         let port = options.lines().find_map(|line| line.strip_prefix(MANAGEMENT)).expect("a port");
@@ -199,7 +199,7 @@ impl OtherServer {
         Some(server)
     }
 
-    /// Has the administrator of a server with accounts say `statements`.
+    /// Runs `statements` as the administrator of a server with accounts.
     pub fn as_administrator(&self, statements: &[String]) {
         let setup = Setup { statements: statements.to_vec(), ..self.setup.clone() };
         let table = Table { name: "before".to_owned(), fields: 1, field_prefix: "field".to_owned() };
@@ -207,7 +207,7 @@ impl OtherServer {
         self.database.remove(&self.launched, &setup, &table).expect("nothing is left");
     }
 
-    /// What it answers to `question`, as its measured clients would hear it.
+    /// Its answer to `question`, as its measured clients would get it.
     pub fn asked(&self, question: &str) -> String {
         self.database.ask(&self.launched, &self.setup, question).expect("an answer").unwrap_or_default()
     }
@@ -237,7 +237,7 @@ impl OtherServer {
         self.launched.process.expect("it was started here")
     }
 
-    /// Has a Redis carry out `command`, whose parts stand between spaces.
+    /// Runs `command`, with its parts separated by spaces, on a Redis.
     pub fn tell_redis(&self, command: &str) {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port())).expect("connected");
         write!(stream, "{command}\r\n").expect("sent");
@@ -246,7 +246,7 @@ impl OtherServer {
         assert_eq!(&answer, b"+OK", "{command}");
     }
 
-    /// Has a MariaDB carry out `statement`.
+    /// Runs `statement` on a MariaDB.
     pub fn tell_mariadb(&self, statement: &str) {
         let output = Command::new("mariadb")
             .args(["--no-defaults", "-h127.0.0.1", "-utithe", &format!("-P{}", self.port()), "-e", statement])
@@ -259,7 +259,7 @@ impl OtherServer {
 /// The option of a node's virtual machine that names the port at which `nodetool` reaches it.
 const MANAGEMENT: &str = "-Dcassandra.jmx.local.port=";
 
-/// Adds `text` to the file `name` of the server, before whatever makes its data.
+/// Adds `text` to the file `name` of the server, before the steps that create its data.
 fn append(launch: &mut Launch, place: &Place, name: &str, text: &str) {
     let path = place.folder.join(name);
     let is_file = |step: &Step| matches!(step, Step::Write { path: written, .. } if *written == path);
@@ -268,7 +268,7 @@ fn append(launch: &mut Launch, place: &Place, name: &str, text: &str) {
 }
 
 impl Server {
-    /// Starts a server with pgaudit preloaded, so that sessions can switch it. It speaks TLS with clients that ask.
+    /// Starts a server with pgaudit preloaded, so that sessions can switch it. It offers TLS to clients.
     pub fn start() -> Option<Self> {
         Self::start_after(|_| Vec::new())
     }
@@ -346,12 +346,12 @@ impl Server {
         *port
     }
 
-    /// Where it listens, without a password.
+    /// Its URL, without a password.
     pub fn address(&self) -> String {
         self.url("").replace(":@", "@")
     }
 
-    /// Where it listens, as an experiment names it; `password` is given though the server asks for none.
+    /// Its URL in experiments; `password` is given although the server requires none.
     pub fn url(&self, password: &str) -> String {
         let Address::Tcp { host, port } = &self.launched.address else { panic!("a TCP server") };
         format!("postgres://tithe:{password}@{host}:{port}/postgres")
@@ -362,7 +362,7 @@ impl Server {
         &self.credentials
     }
 
-    /// Where it listens, with TLS or without, for an account that has no password.
+    /// Its URL, with TLS or without, for an account that has no password.
     pub fn url_of(&self, account: &str, tls: bool) -> String {
         let Address::Tcp { host, port } = &self.launched.address else { panic!("a TCP server") };
         let options = match tls {
@@ -372,7 +372,7 @@ impl Server {
         format!("postgres://{account}@{host}:{port}/postgres{options}")
     }
 
-    /// Puts `rules` before those by which it lets clients in.
+    /// Puts `rules` before its existing access rules.
     pub fn add_rules(&self, rules: &str) {
         let file = self.folder().join("data/pg_hba.conf");
         let others = fs::read_to_string(&file).expect("the rules");
@@ -391,7 +391,7 @@ impl Server {
         format!("{host}:{port}")
     }
 
-    /// What runs statements as its owner.
+    /// The command that runs statements as its owner.
     pub fn psql_command(&self, statements: &str) -> Command {
         let mut command = Command::new(self.programs.join("psql"));
         command.args(["-X", "-q", "-A", "-t", "-v", "ON_ERROR_STOP=1", "-d", &self.url("none"), "-c", statements]);
