@@ -1,4 +1,4 @@
-//! Compiles the C in Tithe: SQLite3 Multiple Ciphers, and the few lines that WiredTiger enters an encryptor by.
+//! Compiles the C in Tithe: SQLite3 Multiple Ciphers, and the few lines through which WiredTiger loads an encryptor.
 
 #![allow(clippy::disallowed_methods, reason = "what builds Tithe asks the compiler for its version")]
 
@@ -16,7 +16,7 @@ mod wiredtiger {
 
     const SOURCE: &str = "src/wiredtiger/extension.c";
 
-    /// Makes the shared object that the engine loads; it is compiled into the program as bytes.
+    /// Builds the shared object that the engine loads; it is compiled into the program as bytes.
     pub fn build() {
         println!("cargo:rerun-if-changed={SOURCE}");
         let object = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR")).join("extension.so");
@@ -30,15 +30,15 @@ mod wiredtiger {
 mod sqlite {
     use std::process::Command;
 
-    /// What differs from the library's own defaults. None of it changes how pages are read, written or encrypted.
+    /// Differences from the library's defaults. None of them changes how pages are read, written or encrypted.
     const DEFINES: &[(&str, &str)] = &[
         // A connection is used by one thread at a time, so it needs no mutex of its own.
         ("SQLITE_THREADSAFE", "2"),
-        // SQLite's documentation advises these for speed or strictness: no allocation statistics behind a mutex,
-        // and "x" is never a string.
+        // SQLite's documentation recommends these for speed or strictness: no allocation statistics behind a mutex, and
+        // "x" is never a string.
         ("SQLITE_DEFAULT_MEMSTATUS", "0"),
         ("SQLITE_DQS", "0"),
-        // What is not used costs compile time.
+        // Unused parts cost compile time.
         ("SQLITE_OMIT_DECLTYPE", "1"),
         ("SQLITE_OMIT_DEPRECATED", "1"),
         ("SQLITE_OMIT_JSON", "1"),
@@ -50,8 +50,8 @@ mod sqlite {
         ("HAVE_CIPHER_RC4", "0"),
     ];
 
-    /// Optimisation level whatever the profile: at 1 the library is up to a third slower and the share of encryption
-    /// another one, at 3 it takes half as long again to compile. So a figure does not depend on how Tithe was built.
+    /// Optimisation level in every profile, so that a figure does not depend on how Tithe was built. At 1 the library
+    /// is up to a third slower and the share of encryption changes; at 3 it takes 50 % longer to compile.
     const OPTIMISATION: u32 = 2;
 
     pub fn build() {
@@ -73,7 +73,7 @@ mod sqlite {
         println!("cargo:rustc-env=TITHE_SQLITE_COMPILER={}", compiler_version(&build.get_compiler()));
     }
 
-    /// The first line of what the compiler says about itself: speed and cipher intrinsics depend on it.
+    /// The first line of the compiler's version output: speed and cipher intrinsics depend on it.
     fn compiler_version(tool: &cc::Tool) -> String {
         let output = Command::new(tool.path()).arg("--version").output();
         let text = output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();

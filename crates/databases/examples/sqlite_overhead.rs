@@ -1,7 +1,8 @@
-//! What reading a record through YCSB's adapter and Tithe's session costs over a bare loop around `sqlite3_step`.
+//! The cost of reading a record through YCSB's adapter and Tithe's session, compared with a bare loop around
+//! `sqlite3_step`.
 //!
-//! `cargo run --release -p tithe-databases --example sqlite_overhead`: two contestants on the same file in turn, the
-//! processor time per read of each, and the median ratio over the rounds. Prints, and judges nothing.
+//! `cargo run --release -p tithe-databases --example sqlite_overhead`: the two read the same file in turn. Prints the
+//! processor time per read of each, and the median ratio over the rounds, without a judgement.
 
 #![allow(clippy::print_stdout, reason = "a program to be looked at")]
 
@@ -33,7 +34,7 @@ const FIELDS: usize = 10;
 fn main() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let table = Table { name: "usertable".to_owned(), fields: FIELDS, field_prefix: "field".to_owned() };
-    // A page cache that holds everything, so that the loops differ in what is above SQLite and not in the disk.
+    // A page cache that holds everything, so that the loops differ in the code above SQLite and not in the disk.
     let settings = BTreeMap::from([("cache_size".to_owned(), "-65536".to_owned())]);
     let setup = Setup { settings, ..Setup::bare() };
     let place = Place::on_loopback(folder.path().to_owned(), 0);
@@ -77,7 +78,7 @@ fn key(number: u64) -> Vec<u8> {
     format!("user{number:019}").into_bytes()
 }
 
-/// Reads keys in an order that has nothing to do with theirs; `read` returns the number of bytes it saw.
+/// Reads keys in an order unrelated to their own; `read` returns the number of bytes it read.
 fn nanoseconds_per_read(mut read: impl FnMut(&[u8]) -> usize) -> f64 {
     let mut key = key(0);
     let digits: Range<usize> = key.len() - 4..key.len();
@@ -109,7 +110,7 @@ impl Rows for Sum {
     }
 }
 
-/// The least that can be done: no checks, no copies, one statement. Never closed.
+/// The minimum: no checks, no copies, one statement. Never closed.
 struct Bare {
     statement: *mut c_void,
 }

@@ -1,12 +1,12 @@
-//! What Tithe does not see, from where it runs, of a server that it did not start.
+//! What Tithe cannot see, from where it runs, of a server that it did not start.
 
 use std::os::fd::BorrowedFd;
 
 use tithe_machine::{remote::Known, watch::peer};
 use tithe_plugin::database::{Lack, Remedy, Without};
 
-/// The server's process, where the connection `descriptor` does not lead to one of `programs` on this machine;
-/// `serving` is the process that the server names itself.
+/// The server's process, if the connection `descriptor` does not lead to one of `programs` on this machine; `serving`
+/// is the process that the server reports.
 pub fn unseen_process(descriptor: BorrowedFd<'_>, programs: &[&str], serving: Option<i32>) -> Option<Lack> {
     let why = peer::server_of(descriptor, Known { programs, serving }).err()?;
     Some(Lack {

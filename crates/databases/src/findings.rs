@@ -1,7 +1,7 @@
-//! Everything that an inspection finds, by stable names: one row each, a section for each product.
+//! Everything that an inspection finds, by stable names: one line each, a section for each product.
 //!
-//! A name says product, row and what it is. Once it was in a release it stays, because gates and tickets of others name
-//! it; JSON, SARIF and OSCAL carry it, and `tithe explain ID` shows its row.
+//! A name consists of product, row and finding. After a release it stays, because users' gates and tickets refer to it.
+//! JSON, SARIF and OSCAL contain it, and `tithe explain ID` shows its row.
 
 use tithe_plugin::matrix::FindingEntry;
 

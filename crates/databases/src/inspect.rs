@@ -1,8 +1,8 @@
-//! What the inspections of all servers share: trying doors that must be closed, and judging the whole server by its
+//! What the inspections of all servers share: connection attempts that must fail, and judging the whole server by its
 //! rules.
 //!
-//! A door that was tried tells about one account. What the server lets all others do stands in its rules and lists of
-//! accounts; each product reads them, and judges them without asking anything more.
+//! A connection attempt only shows how one account is treated. How all others are treated is in the server's rules and
+//! lists of accounts. Each product reads them, and judges them without further requests.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::matrix::{Feature, FeatureStatus, FindingEntry, Scope, State};
@@ -12,34 +12,34 @@ use crate::{
     target::{SOCKET_PEER, Target, Tls},
 };
 
-/// Opens and closes one connection with something read in between; returns the method of authentication.
+/// Opens and closes one connection with a read in between; returns the method of authentication.
 pub type Open = fn(&Target) -> Result<String, Fault>;
 
-/// What is said of one row of the matrix.
+/// The judgement of one row of the matrix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
-    /// How it stands.
+    /// Its state.
     pub state: State,
     /// Of how much that was seen.
     pub scope: Scope,
     /// What was seen or tried.
     pub seen: String,
-    /// What was found, by its stable name (`findings.rs`).
+    /// The findings, by their stable names (`findings.rs`).
     pub findings: Vec<&'static FindingEntry>,
 }
 
-/// What a server's rules and lists say about one feature.
+/// What a server's rules and lists show about one feature.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Rules {
     /// What was read, and how much of it.
     pub read: String,
-    /// Who or what gets round the feature, each by name.
+    /// What bypasses the feature, each by name.
     pub exceptions: Vec<String>,
-    /// What is to be done about the exceptions.
+    /// The remedy for the exceptions.
     pub remedy: &'static str,
-    /// What of it could not be judged, each with the reason.
+    /// The parts that could not be judged, each with the reason.
     pub doubts: Vec<String>,
-    /// What the exceptions are, by their stable names.
+    /// The findings of the exceptions, by their stable names.
     pub findings: Vec<&'static FindingEntry>,
 }
 
@@ -68,16 +68,16 @@ impl Judgement {
         self
     }
 
-    /// The same with something that was not judged, so that it is no answer about the whole server.
+    /// The same with a part that was not judged, so that it is not an answer about the whole server.
     #[must_use]
     pub fn doubted(self, doubt: &str) -> Self {
         let seen = format!("{}; not judged: {doubt}", self.seen);
         Self { scope: Scope::Account, seen, ..self }
     }
 
-    /// The same with what the server's rules say of everybody: an exception lowers what is enforced for this account,
-    /// and only rules without doubts make it an answer about the whole server. `right` is what an account needs to read
-    /// them.
+    /// The same, extended by the server's rules for all accounts. An exception lowers the state below what is enforced
+    /// for this account. Only rules without doubts make it an answer about the whole server. `right` is what an account
+    /// needs to read them.
     pub fn with_rules(self, rules: Result<Rules, Fault>, right: &str) -> Self {
         let rules = match rules {
             Ok(rules) => rules,
@@ -134,7 +134,7 @@ pub fn named(names: &[String]) -> String {
     }
 }
 
-/// Comes without a password, where the user's URL has one, or without the certificate that was enough.
+/// Tries to log in without a password, if the user's URL has one, or without the certificate if that was enough.
 pub fn authentication(target: &Target, method: &str, open: Open) -> Judgement {
     if method == SOCKET_PEER {
         return Judgement::account(State::Enforced, format!("by {method}: the kernel says whose process it is"));
@@ -163,7 +163,7 @@ pub fn authentication(target: &Target, method: &str, open: Open) -> Judgement {
     }
 }
 
-/// Comes in `plaintext`, where the user's URL asks for TLS; else asks whether the server `offers` it.
+/// Tries `plaintext`, if the user's URL requests TLS; otherwise checks whether the server `offers` TLS.
 pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, plaintext: Open) -> Judgement {
     if target.tls.is_some() {
         return match Attempt::in_plaintext(plaintext(target)) {
@@ -183,13 +183,13 @@ pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, plaint
     }
 }
 
-/// Both rows of the matrix that are about clients: they say the same for a product whose clients talk to one server.
+/// Both rows of the matrix about clients: they are the same for a product whose clients use one server.
 pub fn client_rows(transport: Judgement) -> [FeatureStatus; 2] {
     [Feature::Transport, Feature::ClientToNode].map(|feature| transport.clone().of(feature))
 }
 
-/// What the names of the accounts that may do everything say about authorisation, of so many accounts that may log in:
-/// one administrator is nobody's mistake.
+/// The judgement of authorisation, from the names of the accounts with all privileges, and of the number of accounts
+/// that may log in. One administrator is normal.
 pub fn limited(unlimited: &[String], all: usize, shown: &str) -> Judgement {
     let seen = format!("{} of {all} accounts may do everything ({shown})", unlimited.len());
     match unlimited.len() {
@@ -204,7 +204,7 @@ pub fn not_offered(features: &[(Feature, &str)]) -> Vec<FeatureStatus> {
     features.iter().map(|(feature, why)| Judgement::whole(State::NotOffered, *why).of(*feature)).collect()
 }
 
-/// A look that may fail: then the cell says why.
+/// A check that may fail: then the cell shows why.
 pub fn inspect_feature(feature: Feature, judge: impl FnOnce() -> Result<Judgement, Fault>) -> FeatureStatus {
     judge().unwrap_or_else(|fault| Judgement::unseen(fault.to_string())).of(feature)
 }
@@ -247,7 +247,7 @@ mod tests {
         .assert_eq(&text);
     }
 
-    /// How a server is judged that answers so to those who must be refused.
+    /// The judgement of a server that gives each of these answers to clients that must be refused.
     fn at_the_door(judge: impl Fn(Open) -> Judgement) -> String {
         let answers: [(&str, Open); 4] = [
             ("served", |_| Ok("x".to_owned())),
@@ -272,7 +272,7 @@ mod tests {
             tls: Some(Tls::of_url(crate::target::Authority::System, identity)),
             ..Target::default()
         };
-        // Nobody may be tried with what he must do without.
+        // No attempt may use the credential that it must do without.
         fn is_bare(target: &Target) -> bool {
             target.password.is_none() && !target.must_ask
         }

@@ -1,5 +1,5 @@
-//! The databases: one folder and one line in [`all`] each, with a cargo feature where one brings a crate or C code.
-//! They do not know each other.
+//! The databases: one folder and one line in [`all`] each, with a cargo feature if one needs a crate or C code. They do
+//! not depend on each other.
 
 use tithe_plugin::product::Product;
 
@@ -122,7 +122,7 @@ mod tests {
     fn what_databases_say_of_themselves_fits_together() {
         let mut names = BTreeSet::new();
         for entry in all().iter().map(|database| database.entry()) {
-            // Attaching finds a database by its schemes, as an experiment finds it by its id.
+            // Attaching finds a database by its URL schemes; an experiment finds it by its id.
             let schemes = entry.schemes.iter().chain(entry.scheme_aliases).filter(|it| **it != entry.id);
             // A product that is called as experiments call it has one name.
             let title = [&entry.title].into_iter().filter(|title| **title != entry.id);

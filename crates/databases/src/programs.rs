@@ -1,27 +1,27 @@
-//! Finds the server program of a product on this machine: in the user's folders, in `PATH`, where packages put it, and
-//! among downloads; the first that is new enough wins.
+//! Finds the server program of a product on this machine: in the user's folders, in `PATH`, in the folders of packages,
+//! and among downloads. The first that is new enough wins.
 
 use std::{collections::BTreeSet, path::Path, path::PathBuf};
 
 use tithe_machine::launch::{Install, Missing, Search};
 
-/// What is looked for, and where packages put it.
+/// The program to find, and where packages install it.
 pub struct Programs {
     /// Names of the program.
     pub names: &'static [&'static str],
-    /// Folders that are looked into beside those of `PATH`.
+    /// Folders that are searched in addition to those of `PATH`.
     pub folders: &'static [&'static str],
-    /// What is missing where none is found, as a noun.
+    /// What is missing if none is found, as a noun.
     pub what: &'static str,
-    /// What to do then, one line a system.
+    /// How to install it, one line per system.
     pub how_to_install: &'static [&'static str],
-    /// The installation of the program in a folder, which has it; else what is too old there. `None` if it is something
-    /// else.
+    /// The installation in a folder that has the program, or the version there that is too old. `None` if it is another
+    /// program.
     pub probe: fn(folder: &Path, name: &'static str) -> Option<Result<Install, String>>,
 }
 
 impl Programs {
-    /// Looks in the folders of `search` first and in those of the `downloaded` last.
+    /// Searches the folders of `search` first and those of the `downloaded` last.
     ///
     /// # Errors
     /// Every place that was checked, when none has a server.

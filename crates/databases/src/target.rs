@@ -1,8 +1,8 @@
-//! Where a connection goes, as whom, and how protected: what the wire clients of all servers share.
+//! Where a connection goes, as which account, and how it is protected: shared by the network clients of all servers.
 //!
-//! For a launched server everything follows from the set-up. For an attached one the user's URL says it; options that
-//! might fall back to plaintext are refused by every product, and nothing of a URL is ever quoted in an error, because
-//! it may hold a password. What a product calls its options is in its [`Product`].
+//! For a launched server everything follows from the set-up. For an attached one it comes from the user's URL. Every
+//! product refuses options that might fall back to plaintext. No part of a URL is ever quoted in an error, because it
+//! may hold a password. The names of a product's options are in its [`Product`].
 
 mod outside;
 mod parts;
@@ -30,41 +30,40 @@ use parts::PASSWORD_COMMAND;
 pub use parts::{Host, RefusedOption, UrlParts, refused};
 pub use tls::{Authority, Handshakes, Shown, Tls};
 
-/// Whether the server at a target is one that its URL asks for. Fails where it lets no client in.
+/// Whether the server at a target matches its URL. Fails if it lets no client in.
 pub type Takes = fn(&Target) -> Result<bool, Fault>;
 
-/// What differs from product to product.
+/// The differences between products.
 pub struct Product {
     /// Name in reports and errors.
     pub title: &'static str,
-    /// Port where a URL names none.
+    /// Port if a URL names none.
     pub port: u16,
     /// Account in servers that Tithe launches; empty if the product has a nameless one.
     pub user: &'static str,
     /// Database in servers that Tithe launches.
     pub database: &'static str,
-    /// Database where a URL names none; `None`: the one that is called like the user.
+    /// Database if a URL names none; `None`: the one with the user's name.
     pub url_database: Option<&'static str>,
     /// Environment variable with the password, used when the URL holds none.
     pub password_variable: &'static str,
     /// Options of a URL that are about TLS.
     pub tls_options: &'static [&'static str],
-    /// Other options of a URL that are used, but for those that all products have.
+    /// Other options of a URL that are used, in addition to those of all products.
     pub used: &'static [&'static str],
     /// Options that drivers know and that have no effect here.
     pub idle: &'static [&'static str],
-    /// Options that are refused with most values, wherever they are given.
+    /// Options that are refused with most values, wherever they are set.
     pub refused: &'static [RefusedOption],
-    /// Puts what the options, the environment and files of the user say of place and account where it belongs.
+    /// Moves what options, environment and files of the user set for host and account to its field.
     pub settle: fn(&mut UrlParts, &Outside) -> Result<(), Fault>,
-    /// Reads what the URL says about TLS; `None` means that nothing but plaintext is spoken.
+    /// Reads the URL's TLS options; `None` means plaintext only.
     pub tls: fn(&UrlParts) -> Result<Option<Tls>, Fault>,
     /// What a URL needs for TLS, and for a client certificate.
     pub tls_hints: [&'static str; 2],
-    /// Whether a server is one that the URL asks for, where the product lets a URL name several; the first one
-    /// is taken.
+    /// Whether a server matches the URL, if the product allows several in a URL; the first match is used.
     pub takes: Option<Takes>,
-    /// Options of a URL that the product's own login looks at.
+    /// Options of a URL that the product's own login uses.
     pub asked: &'static [&'static str],
 }
 
@@ -73,30 +72,30 @@ pub struct Product {
 pub struct Target {
     /// Name, address, or path of a Unix socket.
     pub host: String,
-    /// TCP port; of a socket the one that its name bears, if any.
+    /// TCP port; for a socket the port in its name, if any.
     pub port: u16,
     /// Account.
     pub user: String,
     /// Database.
     pub database: String,
-    /// Password, used when the server asks for one.
+    /// Password, used if the server asks for one.
     pub password: Option<Secret>,
-    /// Command that says it, for those that do not last.
+    /// Command that prints it, for passwords that expire.
     pub password_command: Option<String>,
     /// True when a server that does not ask for the password is an error.
     pub must_ask: bool,
     /// TLS; `None` means that nothing but plaintext is spoken.
     pub tls: Option<Tls>,
-    /// How the arm's clients prove who they are, by the product's name of it; `None`: not at all, or as it comes.
+    /// How the arm's clients authenticate, by the product's name for it; `None`: not at all, or by the default.
     pub mechanism: Option<String>,
-    /// What the URL asks of the session beside that, by the product's own names of options.
+    /// The URL's further options for the session, by the product's own names.
     pub asked: BTreeMap<&'static str, String>,
     /// Port on this machine of a relay to the server, through which a connection is to go.
     pub relay: Option<u16>,
 }
 
 impl Target {
-    /// Opens a connection, through the relay where there is one.
+    /// Opens a connection, through the relay if there is one.
     ///
     /// # Errors
     /// As [`Wire::connect`].
@@ -107,7 +106,7 @@ impl Target {
         }
     }
 
-    /// Has the password from its command, where it has one.
+    /// Gets the password from its command, if it has one.
     fn take_token(&mut self) -> Result<(), Fault> {
         if let Some(command) = &self.password_command {
             self.password = Some(token::of(command)?);
@@ -115,7 +114,7 @@ impl Target {
         Ok(())
     }
 
-    /// Connects as `open` does; again where that is refused and the password's command says another one by now.
+    /// Connects with `open`. If that is refused, tries again if the password's command now prints another one.
     ///
     /// # Errors
     /// As `open` and the command.
@@ -137,8 +136,8 @@ impl Target {
         }
     }
 
-    /// The same without TLS, and without the password: a URL that asks for TLS wants it sent in no other way, and a
-    /// server that asks for it has shown already that it serves plaintext.
+    /// The same without TLS, and without the password. A URL with TLS does not allow sending it in plaintext, and a
+    /// server that asks for it has already shown that it serves plaintext.
     #[must_use]
     pub fn in_plaintext(&self) -> Self {
         Self { tls: None, password: None, must_ask: false, ..self.clone() }
@@ -156,7 +155,7 @@ impl Target {
         self.tls.as_ref().map_or_else(Handshakes::default, |tls| tls.handshakes(&self.host, self.port))
     }
 
-    /// What the server has shown in the full handshakes so far, as this target has them done.
+    /// What the server has shown in the full handshakes with this target's settings so far.
     pub fn shown(&self) -> BTreeSet<Shown> {
         self.tls.as_ref().map_or_else(BTreeSet::new, |tls| tls.shown(&self.host, self.port))
     }
@@ -166,8 +165,8 @@ impl Target {
         is_socket(&self.host)
     }
 
-    /// True if nobody but the server can read what is sent: over TLS with a verified certificate, or a Unix socket. A
-    /// relay is this process's own, on this machine.
+    /// True if only the server can read what is sent: over TLS with a verified certificate, or a Unix socket. A relay
+    /// belongs to this process, on this machine.
     pub fn keeps_secrets(&self) -> bool {
         self.is_socket() || self.tls.as_ref().is_some_and(|tls| !tls.trusts_anyone())
     }
@@ -177,7 +176,7 @@ impl Product {
     /// How another program reaches a server that Tithe launched.
     ///
     /// # Errors
-    /// [`Fault::Refused`] for a server that Tithe did not launch: it is not another program's to use.
+    /// [`Fault::Refused`] for a server that Tithe did not launch: another program may not use it.
     pub fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {
         let Address::Tcp { host, port } = &server.address else {
             return Err(Fault::Refused("other programs are given servers that Tithe has launched".to_owned()));
@@ -219,11 +218,10 @@ impl Product {
         })
     }
 
-    /// Checks whether `url` can be used by clients with this set-up, and whether the certificates that it names are
-    /// there.
+    /// Checks whether clients with this set-up can use `url`, and whether its certificate files exist.
     ///
     /// # Errors
-    /// [`Fault::Refused`] with what is wrong; the text never quotes the URL.
+    /// [`Fault::Refused`] with the error; the text never quotes the URL.
     pub fn check_url(&self, url: &Url, setup: &Setup) -> Result<(), Fault> {
         for target in self.attached(url, setup, &Outside::of_process())? {
             if let Some(tls) = target.tls {
@@ -239,7 +237,7 @@ impl Product {
         targets.into_iter().nth(known_number(url).unwrap_or_default()).map(|target| (target.host, target.port))
     }
 
-    /// What there is to say of how `url` is used: what of it has no effect, and what is not checked.
+    /// Remarks on how `url` is used: options without effect, and what is not checked.
     pub fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {
         let Ok(parts) = UrlParts::read(url) else { return Vec::new() };
         let targets = self.attached(url, setup, &Outside::of_process()).unwrap_or_default();
@@ -257,8 +255,8 @@ impl Product {
         remarks
     }
 
-    /// The target among those of `url` that takes what it asks for. It is found once: measured clients connect without
-    /// reading files and trying servers again.
+    /// The target of `url` that matches it. It is determined once: measured clients connect without reading files and
+    /// trying servers again.
     fn chosen(&self, url: &Url, setup: &Setup) -> Result<Target, Fault> {
         let mechanism = mechanism(setup);
         let known = |it: &&Found| it.url == *url && it.transport == setup.transport && it.target.mechanism == mechanism;
@@ -276,7 +274,7 @@ impl Product {
         Ok(target)
     }
 
-    /// Which of the `targets` of `url` takes what it asks for.
+    /// Which of the `targets` of `url` matches it.
     fn number_of(&self, url: &Url, targets: &[Target]) -> Result<usize, Fault> {
         let chooses = targets.len() > 1 || targets[0].asked.contains_key(SESSION_ATTRIBUTES);
         let Some(takes) = self.takes.filter(|_| chooses) else { return Ok(0) };
@@ -295,7 +293,7 @@ impl Product {
         Err(Fault::Connection(format!("no server that the URL names can be taken: {}", refusals.join("; "))))
     }
 
-    /// The targets that `url` names, at least one; what it does not say is taken from `outside`.
+    /// The targets that `url` names, at least one; missing parts come from `outside`.
     ///
     /// # Errors
     /// As [`Product::target`].
@@ -359,7 +357,7 @@ impl Product {
     }
 }
 
-/// A target that was found, and for what.
+/// A target that was found, and for which URL.
 struct Found {
     url: Url,
     transport: Transport,
@@ -370,13 +368,13 @@ struct Found {
 
 static FOUND: Mutex<Vec<Found>> = Mutex::new(Vec::new());
 
-/// Which of the servers of `url` was taken before, for clients of any set-up.
+/// Which of the servers of `url` was chosen before, for clients of any set-up.
 fn known_number(url: &Url) -> Option<usize> {
     let found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
     found.iter().find(|it| it.url == *url).map(|it| it.number)
 }
 
-/// How clients of this set-up prove who they are.
+/// How clients of this set-up authenticate.
 fn mechanism(setup: &Setup) -> Option<String> {
     match &setup.authentication {
         Authentication::Password { mechanism } => Some(mechanism.clone()),
@@ -384,11 +382,11 @@ fn mechanism(setup: &Setup) -> Option<String> {
     }
 }
 
-/// How a server knows a client of a Unix socket by what the kernel says of its process: PostgreSQL's `peer`, MariaDB's
-/// `unix_socket`, MySQL's `auth_socket`.
+/// The method by which a server identifies a client of a Unix socket from the kernel's data about its process:
+/// PostgreSQL's `peer`, MariaDB's `unix_socket`, MySQL's `auth_socket`.
 pub const SOCKET_PEER: &str = "socket peer";
 
-/// Option by which one of several servers is chosen.
+/// Option that selects one of several servers.
 pub const SESSION_ATTRIBUTES: &str = "target_session_attrs";
 
 /// The target of clients of a server that Tithe launched: everything follows from the set-up.
@@ -422,7 +420,7 @@ pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup
     }
 }
 
-/// True for a server that Tithe launched: the processes that it names are on this machine.
+/// True for a server that Tithe launched: the process ids that it reports are of this machine.
 pub fn is_local(server: &Server) -> bool {
     matches!(server.address, Address::Tcp { .. })
 }

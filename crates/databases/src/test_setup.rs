@@ -1,4 +1,4 @@
-//! What tests of launches and protections share; none of it needs a server.
+//! Shared code for tests of launches and protections; none of it needs a server.
 
 use std::{
     collections::BTreeMap,
@@ -108,11 +108,11 @@ pub fn difference(before: &str, after: &str) -> String {
     missing(after, before, '-') + &missing(before, after, '+')
 }
 
-/// What every way to ask for each of `protections` changes of a plain arm: of its server, which `launched` shows, and
-/// of its clients.
+/// What each way to configure each of `protections` changes in a plain arm: in its server, which `launched` shows, and
+/// in its clients.
 pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> String) -> String {
     let shown = |setup: &Setup| {
-        // Every field, so that none is forgotten: those below `_` are the server's, or no protection's.
+        // Every field, so that none is forgotten: those below `_` belong to the server, or to no protection.
         let Setup {
             session_statements,
             transport,
@@ -155,8 +155,8 @@ pub fn every_way(protections: &[&dyn Protection], launched: impl Fn(&Setup) -> S
     told
 }
 
-/// How plaintext is judged of a server that says `said` to a client in `plaintext`, where the URL asks for TLS;
-/// and what it was sent.
+/// How plaintext is judged for a server that answers `said` to a client in `plaintext`, if the URL requests TLS; and
+/// what the server received.
 pub fn tried_in_plaintext(said: &[u8], plaintext: Open) -> (String, Vec<u8>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let target = Target {
@@ -184,7 +184,7 @@ pub fn tried_in_plaintext(said: &[u8], plaintext: Open) -> (String, Vec<u8>) {
     })
 }
 
-/// How plaintext is judged of a server that asks for a password there by saying `asks`, which it must not be sent.
+/// How plaintext is judged for a server that asks for a password with `asks`; it must not be sent the password.
 pub fn asked_in_plaintext(asks: &[u8], plaintext: Open) -> String {
     let (judged, sent) = tried_in_plaintext(asks, plaintext);
     assert!(!sent.is_empty() && !sent.windows(7).any(|part| part == b"correct"), "it was sent {sent:?}");

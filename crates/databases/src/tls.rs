@@ -1,5 +1,5 @@
-//! TLS as a protection of any server with a wire client: what the products share. How a server is told to speak it is
-//! with its launch, and how a client speaks it is in [`crate::target`].
+//! TLS as a protection of any server with a network client: the shared part. The server's side is in its launch, the
+//! client's side is in [`crate::target`].
 
 use tithe_machine::{
     credentials::KeyType,
@@ -25,26 +25,26 @@ use crate::evidence::{
     tls_resumed::TlsResumed,
 };
 
-/// The protection `tls` of one product. Begins as [`Tls::of`]; a product says what is different with it.
+/// The protection `tls` of one product. It starts as [`Tls::of`]; a product sets its differences.
 pub struct Tls {
     /// How its checks knock at the server's doors.
     pub probes: &'static ConnectionProbes,
-    /// What it is: [`ENTRY`], or what differs from it.
+    /// Its entry: [`ENTRY`], or a changed one.
     pub entry: &'static ProtectionEntry,
     /// What an installation lacks for it.
     pub needs: fn(&Install) -> Result<(), Missing>,
 }
 
-/// What the option `version` does, where both sides keep to it.
+/// What the option `version` does, if both sides follow it.
 pub const VERSION: &str = "The only protocol version that either side allows.";
 
 /// What the option `mutual` does.
 pub const MUTUAL: &str = "The server demands a client certificate.";
 
-/// What an option says that asks for nothing.
+/// The value of an option that requests nothing.
 const ANY: &str = "any";
 
-/// The options of any product, with what is said of `version` and `mutual`.
+/// The options of any product, with the texts for `version` and `mutual`.
 pub const fn options_of_any(version: &'static str, mutual: &'static str) -> [OptionEntry; 4] {
     [
         OptionEntry {
@@ -69,7 +69,7 @@ pub const fn options_of_any(version: &'static str, mutual: &'static str) -> [Opt
     ]
 }
 
-/// The options of a product whose clients are Tithe's own, with what is said of `version` and `mutual`.
+/// The options of a product with a client of Tithe's own, with the texts for `version` and `mutual`.
 pub const fn options(version: &'static str, mutual: &'static str) -> [OptionEntry; 6] {
     let [version, mutual, key, chain] = options_of_any(version, mutual);
     let suite = OptionEntry {
@@ -100,7 +100,7 @@ pub const ENTRY: ProtectionEntry = ProtectionEntry {
 };
 
 impl Tls {
-    /// TLS of a product that is checked through `doors`, with nothing particular about it.
+    /// TLS of a product that is checked through `doors`, without differences.
     pub const fn of(probes: &'static ConnectionProbes) -> Self {
         Self { probes, entry: &ENTRY, needs: |_| Ok(()) }
     }
@@ -155,7 +155,7 @@ impl Protection for Tls {
 
 fn transport(chosen: &experiment::Protection) -> Transport {
     let version = if chosen.text("version") == "1.2" { TlsVersion::V1_2 } else { TlsVersion::V1_3 };
-    // A product whose driver is unknown has no such option.
+    // A product with a foreign driver does not have this option.
     let resumption = chosen.options.get("resumption") == Some(&experiment::OptionValue::Flag(true));
     let named = |option: &str| match chosen.options.get(option) {
         Some(experiment::OptionValue::Text(name)) => name.as_str(),
@@ -174,7 +174,7 @@ fn transport(chosen: &experiment::Protection) -> Transport {
 /// The refusal of a key that `product` cannot have, `why`.
 ///
 /// # Errors
-/// Where `setup` asks for Ed25519.
+/// For a set-up that requests Ed25519.
 pub fn without_ed25519(setup: &Setup, product: &str, why: &str) -> Result<(), Fault> {
     match setup.transport {
         Transport::Tls { key: Some(KeyType::Ed25519), .. } => {

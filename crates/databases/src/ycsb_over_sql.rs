@@ -1,7 +1,7 @@
-//! YCSB's records by key over any [`SqlSession`]: one table, a key column, one column a field.
+//! YCSB's records by key over any [`SqlSession`]: one table, a key column, one column per field.
 //!
-//! Databases differ in how a table is qualified and quoted and in how a transaction begins and ends; that is
-//! the [`YcsbDialect`]. Creating the table is left to the database, because its column types are its own.
+//! Databases differ in how a table name is qualified and quoted and in how a transaction begins and ends; that is the
+//! [`YcsbDialect`]. The database itself creates the table, because column types differ.
 
 use std::os::fd::BorrowedFd;
 
@@ -13,10 +13,10 @@ use tithe_plugin::session::{
 /// Name of the key column, as in YCSB's own JDBC binding.
 pub const KEY_COLUMN: &str = "ycsb_key";
 
-/// How a database writes what the SQL standard leaves open.
+/// A database's syntax where the SQL standard leaves it open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct YcsbDialect {
-    /// True if a table stands in a schema.
+    /// True if a table is in a schema.
     pub schemas: bool,
     /// Sign around a name: `"` in the standard.
     pub quote: char,
@@ -29,13 +29,13 @@ pub struct YcsbDialect {
 }
 
 impl YcsbDialect {
-    /// `name` between quotes. Names are letters, digits and underscores, so nothing in them needs escaping.
+    /// `name` in quotes. Names are letters, digits and underscores, so nothing in them needs escaping.
     pub fn quoted(&self, name: &str) -> String {
         let quote = self.quote;
         format!("{quote}{name}{quote}")
     }
 
-    /// The table's quoted name, with the schema `space` where tables stand in one.
+    /// The table's quoted name, with the schema `space` if tables are in one.
     pub fn qualified(&self, space: &str, table: &Table) -> String {
         match self.schemas {
             true => format!("{}.{}", self.quoted(space), self.quoted(&table.name)),
@@ -51,8 +51,8 @@ impl YcsbDialect {
 
 /// A [`KeyValueSession`] that speaks SQL. Keys are passed as text, values as bytes.
 ///
-/// A statement is prepared when it is first used, as YCSB's JDBC binding does, so that opening a connection
-/// costs nothing that the measured operations do not need.
+/// A statement is prepared when it is first used, as in YCSB's JDBC binding, so that opening a connection costs nothing
+/// that the measured operations do not need.
 pub struct YcsbOverSql {
     sql: Box<dyn SqlSession>,
     texts: Texts,
@@ -104,8 +104,8 @@ impl YcsbOverSql {
         let mut list: Vec<Parameter<'a>> = std::mem::take(&mut self.parameters);
         list.extend(parameters);
         let outcome = self.sql.submit(statement, &list);
-        // An empty list holds no borrowed bytes, so its memory can serve the next request, which borrows
-        // others; collecting a mapped vector of the same element size reuses the allocation.
+        // An empty list holds no borrowed bytes, so the next request, which borrows others, can use its memory.
+        // Collecting a mapped vector of the same element size reuses the allocation.
         list.clear();
         self.parameters = list.into_iter().map(|_| Parameter::Null).collect();
         outcome
@@ -193,7 +193,7 @@ impl KeyValueSession for YcsbOverSql {
     }
 }
 
-/// What a statement does.
+/// The kind of a statement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum StatementKind {
     Read,
@@ -289,7 +289,7 @@ struct KeyFirst<'a> {
 }
 
 impl Rows for KeyFirst<'_> {
-    /// The row is begun by its first column, which holds the key.
+    /// A row starts with its first column, which holds the key.
     fn row(&mut self, _key: Option<&[u8]>) {}
 
     fn field(&mut self, column: usize, value: Option<&[u8]>) {
@@ -316,7 +316,7 @@ mod tests {
         Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() }
     }
 
-    /// Writes down what it is asked, and answers every execution with one row of the values `c0`, `c1`, ….
+    /// Records its requests, and answers every execution with one row of the values `c0`, `c1`, ….
     struct Transcript {
         lines: Arc<Mutex<Vec<String>>>,
         prepared: usize,

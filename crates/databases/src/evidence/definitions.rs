@@ -8,7 +8,7 @@ use tithe_plugin::{
 
 use super::marked::{Counts, Log, LogGrowth, describe, marker};
 
-/// Makes and removes a table, and looks for both in the log. Id `definitions-logged`.
+/// Creates and removes a table, and searches for both statements in the log. Id `definitions-logged`.
 pub struct DefinitionsLogged {
     /// The log.
     pub log: &'static Log,

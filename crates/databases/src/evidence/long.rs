@@ -1,14 +1,15 @@
-//! Values that are longer than logs like to keep, with a mark at either end: a log that cuts them has the first alone.
+//! Values that are longer than many logs keep, with a mark at either end: a log that truncates them only has the first
+//! mark.
 
 use tithe_machine::secret::hex;
 
-/// What fields hold that are not long.
+/// The content of fields that are not long.
 pub const SHORT: &str = "marked";
 
-/// Length of a long value in bytes: more than `server_audit_query_log_limit` has by itself, and more than a log that
-/// limits values is set to.
+/// Length of a long value in bytes: more than the default of `server_audit_query_log_limit`, and more than common
+/// limits of other logs.
 const LENGTH: usize = 4000;
-/// What loggers quote, escape, or may take for the end of something.
+/// Characters that loggers quote or escape, or may read as the end of something.
 const UNUSUAL: &str = "'\",;|%s \\ -- */ ";
 
 /// A long value marked by `marker`.
@@ -18,7 +19,7 @@ pub fn value(marker: &str) -> String {
     format!("{begin}{}{end}", filler.collect::<String>())
 }
 
-/// What its text begins and ends with.
+/// The first and the last characters of its text.
 fn ends(marker: &str) -> [String; 2] {
     [format!("begin-of-{marker}"), format!("end-of-value-{marker}")]
 }
@@ -28,8 +29,8 @@ pub fn begins(text: &str, marker: &str) -> bool {
     lines_with(text, &ends(marker)[0]) > 0
 }
 
-/// What became of `count` long values in a log that gained `text`, where it has values at all: `None` where all of them
-/// are whole.
+/// What happened to `count` long values in a log that gained `text`, if it has values at all; `None` if all of them are
+/// complete.
 pub fn lost(text: &str, marker: &str, count: usize) -> Option<String> {
     let [begun, whole] = ends(marker).map(|end| lines_with(text, &end));
     if whole >= count || begun == 0 && lines_with(text, SHORT) == 0 {
@@ -71,7 +72,7 @@ mod tests {
             lost(&["x = marked"]).as_deref(),
             Some("of 2 values of 4000 bytes 0 are whole in the log, 2 are left out")
         );
-        // A log without any values, or with those of another look.
+        // A log without any values, or with those of another check.
         assert_eq!(lost(&["INSERT INTO t VALUES (?)", &value("audit-2-g-0")]), None);
         assert!(begins(cut, "audit-1-g") && !begins(cut, "audit-2-g"));
     }

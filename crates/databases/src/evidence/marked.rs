@@ -1,4 +1,4 @@
-//! Statements that can be told from all others, and what the server's log says about them.
+//! Statements that can be distinguished from all others, and what the server's log holds about them.
 
 use std::{
     collections::BTreeMap,
@@ -19,10 +19,10 @@ use tithe_plugin::{
 
 use super::long;
 
-/// Reads what the log of an attached server has gained, through the server itself.
+/// Reads the text added to the log of an attached server, through the server itself.
 pub type Reader = Box<dyn Fn(&CheckContext<'_>) -> Result<Gained, Fault>>;
 
-/// What a log has gained.
+/// The text added to a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Gained {
     /// Its text.
@@ -31,7 +31,7 @@ pub struct Gained {
     pub doubt: Option<&'static str>,
 }
 
-/// The doubt about a log that went on in another file, maybe in several one after another, or was begun again.
+/// The doubt about a log that continued in another file, perhaps in several one after the other, or was started again.
 pub const ROTATED: &str = "the log was rotated or cut short while it was read, and records may be lost: check again while nothing \
                            rotates it";
 
@@ -39,11 +39,12 @@ pub const ROTATED: &str = "the log was rotated or cut short while it was read, a
 pub struct Log {
     /// Writes a token into it.
     pub plant: Plant,
-    /// Remembers how long an attached server's log is now; why it cannot be read, with what to change, where it cannot.
+    /// Records the current length of an attached server's log. If the log cannot be read, returns why, with what to
+    /// change.
     pub served: fn(&CheckContext<'_>) -> Result<Reader, String>,
 }
 
-/// Sessions that send at the same time, so that a log that loses records under concurrency is caught.
+/// Sessions that send at the same time, so that a log that loses records under concurrency is detected.
 pub const SESSIONS: usize = 4;
 /// Records that each session inserts, reads, updates and deletes.
 const RECORDS: usize = 25;
@@ -76,8 +77,8 @@ impl LogGrowth {
         if files.is_empty() { (log.served)(context).map(Self::Served) } else { Ok(Self::Files(files)) }
     }
 
-    /// What was added since, all of it: a token is planted last, and once it is there, so is everything before it.
-    /// `None` when the token does not come.
+    /// All text added since the start: a token is written last, and once it is there, so is everything before it.
+    /// `None` if the token does not appear.
     ///
     /// # Errors
     /// When the server refuses, or a log cannot be read.
@@ -86,7 +87,7 @@ impl LogGrowth {
         Ok(parts.map(Parts::joined))
     }
 
-    /// What was added until a `token` that is planted now came into it.
+    /// The text added until a `token`, which is written now, appeared in it.
     fn until_planted(&self, context: &CheckContext<'_>, log: &Log, token: &str) -> Result<Option<Parts>, Fault> {
         (log.plant)(context, token)?;
         let has_token = |parts: &Parts| parts.texts.iter().any(|text| text.contains(token));
@@ -94,8 +95,8 @@ impl LogGrowth {
         Ok(is_there.then_some(parts))
     }
 
-    /// What was added until `is_there` held of it, and true; what was added until one statement's time was over, and
-    /// false.
+    /// The text added until `is_there` was true for it, with true; or the text added until the time for one statement
+    /// was over, with false.
     ///
     /// # Errors
     /// When the log cannot be read.
@@ -121,7 +122,7 @@ impl LogGrowth {
         }
     }
 
-    /// What was added until it stopped growing.
+    /// The text added until the log stopped growing.
     ///
     /// # Errors
     /// When the log cannot be read.
@@ -140,7 +141,7 @@ impl LogGrowth {
         }
     }
 
-    /// What was added until now.
+    /// The text added until now.
     ///
     /// # Errors
     /// When the log cannot be read.
@@ -148,7 +149,7 @@ impl LogGrowth {
         self.parts(context).map(Parts::joined)
     }
 
-    /// What was added until now, file by file.
+    /// The text added until now, by file.
     fn parts(&self, context: &CheckContext<'_>) -> Result<Parts, Fault> {
         match self {
             Self::Files(files) => {
@@ -160,7 +161,7 @@ impl LogGrowth {
     }
 }
 
-/// What the files of a log have gained.
+/// The text added to the files of a log.
 struct Parts {
     texts: Vec<String>,
     doubt: Option<&'static str>,
@@ -173,7 +174,7 @@ impl Parts {
 }
 
 /// The lines of `text` after the last one with `since` and before the first one with `until`; from its beginning or to
-/// its end where it has no such line.
+/// its end if it has no such line.
 fn between<'text>(text: &'text str, since: &str, until: &str) -> &'text str {
     let from = text.rfind(since).map_or(0, |at| text[at..].find('\n').map_or(text.len(), |end| at + end + 1));
     let rest = &text[from..];
@@ -198,11 +199,11 @@ fn rest(mut file: &File, length: u64) -> std::io::Result<String> {
     Ok(String::from_utf8_lossy(&added).into_owned())
 }
 
-/// How many bytes before the end of a log tell whether it is still the same.
+/// How many bytes before the end of a log identify it as the same log.
 pub const BEFORE_BYTES: u64 = 64;
 
-/// The bytes of `file` that stand before `length`, [`BEFORE_BYTES`] at most: a file that was begun again, by any
-/// process rotates it, has others there, however long it is again.
+/// The bytes of `file` before `length`, at most [`BEFORE_BYTES`]. A file that was started again, by whatever process
+/// rotates it, has other bytes there, even if it is as long again.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -213,8 +214,8 @@ pub fn before(mut file: &File, length: u64) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads what the file at `path` of this machine gains from now on, also where another one takes its name meanwhile or
-/// it is begun again.
+/// Reads the text added to the file at `path` of this machine from now on, even if another file takes its name or it is
+/// started again.
 ///
 /// # Errors
 /// Why it cannot be read.
@@ -240,7 +241,8 @@ fn gains(path: PathBuf) -> std::io::Result<impl Fn() -> std::io::Result<Gained>>
     })
 }
 
-/// Stands in Tithe's own statements beside those of others, so that its records are told from theirs.
+/// A comment in Tithe's own statements when other clients run statements too, so that its records can be distinguished
+/// from theirs.
 pub const OWN: &str = "/* tithe */";
 
 /// How it is known that a log holds all that was sent before.
@@ -252,12 +254,12 @@ pub enum End {
     Rest,
 }
 
-/// Counts what comes into a server's log while other clients work.
+/// Counts the records added to a server's log while other clients work.
 pub struct LogWatch {
     log: &'static Log,
     growth: Result<LogGrowth, String>,
     end: End,
-    /// Counts the records of a text; those of Tithe's own are not in it.
+    /// Counts the records of a text, without Tithe's own.
     count: fn(&str) -> Counts,
 }
 
@@ -299,7 +301,7 @@ impl Watch for LogWatch {
     }
 }
 
-/// What was sent, and what of it is in the log.
+/// What was sent, and which of it is in the log.
 pub struct Tally {
     /// Statements by verb.
     pub sent: Counts,
@@ -310,9 +312,9 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// What it says of a log that must hold what is `expected`, no more and no less. Where records may have been lost
-    /// on the way to Tithe, that some are missing says nothing about the log. A plain arm, one that is not `protected`,
-    /// of which some statements are logged is no control: what the protection costs would be counted in part.
+    /// The judgement of a log that must hold what is `expected`, no more and no less. If records may have been lost on
+    /// the way to Tithe, missing ones show nothing about the log. A plain arm (not `protected`) that logs some of the
+    /// statements is not a control: part of the protection's cost would not be counted.
     pub fn against(&self, expected: &Counts, protected: bool) -> Observation {
         let quotation = format!("sent: {}; in the log: {}", describe(&self.sent), describe(&self.logged));
         let in_part = self.logged.keys().any(|verb| self.sent.contains_key(verb));
@@ -327,8 +329,8 @@ impl Tally {
     }
 }
 
-/// Sends marked statements and counts them with `count`, which gets the log; `Err` with the reason when the log cannot
-/// be read to its end.
+/// Sends marked statements and counts them with `count`, which gets the log; `Err` with the reason if the log cannot be
+/// read to its end.
 ///
 /// # Errors
 /// The first fault.
@@ -341,8 +343,8 @@ pub fn send_and_count(
         Ok(growth) => growth,
         Err(why) => return Ok(Err(why)),
     };
-    // A record comes into a file some time after its statement: one of an earlier statement, of reading the log's
-    // length among them, can still come after `begin`. Nothing that is sent comes before this token.
+    // A record reaches a file some time after its statement: one of an earlier statement, such as that for the log's
+    // length, can still arrive after `begin`. No sent statement comes before this token.
     let (since, until) = (format!("begin-of-{}", marker(context)), end_token(context));
     (log.plant)(context, &since)?;
     let sent = send(context)?;
@@ -353,8 +355,8 @@ pub fn send_and_count(
     Ok(Ok(Tally { sent, logged: count(&text), doubt }))
 }
 
-/// How many lines like `pattern` the log gains from marked statements; why that cannot be said, where the inner result
-/// is an error. Nothing is planted: a plain server may keep no log that it would come into.
+/// How many lines like `pattern` the log gains from marked statements. The inner result is an error with the reason if
+/// that cannot be determined. No token is written: a plain server may have no log for it.
 ///
 /// # Errors
 /// The first fault.
@@ -369,17 +371,17 @@ pub fn lines_like(context: &CheckContext<'_>, log: &Log, pattern: &str) -> Resul
     Ok(doubt.map_or(Ok(lines as u64), |why| Err(why.to_owned())))
 }
 
-/// What is planted last.
+/// The token that is written last.
 fn end_token(context: &CheckContext<'_>) -> String {
     format!("end-of-{}", marker(context))
 }
 
-/// Why nothing can be said without a log.
+/// The reason if there is no log to check.
 pub const NO_LOG: &str = "the server's log can be read neither on this machine nor through the server";
-/// Why nothing can be said with a log that ends early.
+/// The reason if a log ends early.
 pub const NO_END: &str = "a message that the server was made to log is not in its log";
 
-/// What every key of a look starts with.
+/// The prefix of every key of a check.
 pub fn marker(context: &CheckContext<'_>) -> String {
     format!("audit-{:016x}-{}", context.nonce, if context.protected { 'g' } else { 'p' })
 }
@@ -486,7 +488,7 @@ mod tests {
             Tally { sent: sent.clone(), logged, doubt: None }.against(&sent, false)
         };
         assert!(matches!(plain(&[]), Observation::Exposed(_)));
-        // Of who comes in, another filter decides.
+        // Logins are decided by another filter.
         assert!(matches!(plain(&[("CONNECT", 4)]), Observation::Exposed(_)));
         let Observation::Unknown(words) = plain(&[("INSERT", 3)]) else { panic!("it is no control") };
         assert_eq!(
@@ -514,7 +516,7 @@ mod tests {
         let gains = begin();
         append("one\n");
         assert_eq!(read(&gains), ("one\n".to_owned(), false));
-        // Renamed twice: what stood between is lost, and told to be.
+        // Renamed twice: the text between is lost, and reported.
         for name in ["log.1", "log.2"] {
             fs::rename(&log, folder.path().join(name)).expect("renamed");
             append(&format!("after {name}\n"));

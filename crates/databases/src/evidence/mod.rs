@@ -19,29 +19,29 @@ use crate::target::Target;
 pub struct ConnectionProbes {
     /// Where the measured clients go.
     pub target: fn(&CheckContext<'_>) -> Result<Target, Fault>,
-    /// Opens and closes one connection, with something read in between: with TLS 1.3 a server refuses a client
-    /// certificate only after the client's handshake. Returns the method of authentication.
+    /// Opens and closes one connection, with a read in between: with TLS 1.3 a server refuses a client certificate only
+    /// after the client's handshake. Returns the method of authentication.
     pub open: fn(&CheckContext<'_>, &Target) -> Result<String, Fault>,
-    /// True if `open` tells the mechanism by the name that
-    /// [`Authentication::Password`](tithe_plugin::setup::Authentication::Password) has: an account of such a product is
-    /// known by its own, whatever a client would like.
+    /// True if `open` returns the mechanism by the name in
+    /// [`Authentication::Password`](tithe_plugin::setup::Authentication::Password): with such a product the account
+    /// decides the mechanism, not the client.
     pub names_mechanism: bool,
     /// Tries plaintext at a target that speaks TLS: as `open`, [`Target::in_plaintext`].
     pub plaintext: fn(&Target) -> Result<String, Fault>,
-    /// What the server itself says about TLS on the measured connections; begins with the version, as in `TLSv1.3`.
+    /// What the server itself reports about TLS on the measured connections; begins with the version, as in `TLSv1.3`.
     pub tls_of_server: fn(&CheckContext<'_>, &Target) -> Result<String, Fault>,
-    /// Where it says so.
+    /// Where it reports that.
     pub tls_source: &'static str,
-    /// Whom else the server lets in without TLS. On a server that Tithe launched this can always be seen; else the
-    /// fault says why it cannot.
+    /// Which other clients the server lets in without TLS. For a server that Tithe launched this can always be
+    /// determined; otherwise the fault gives the reason if it cannot.
     pub others: fn(&CheckContext<'_>) -> Result<Whole, Fault>,
 }
 
-/// How a refusal begins by which a client without a password learns that the server asks for one: in Tithe's words, and
-/// in those of Redis.
+/// Prefixes of refusals from which a client without a password learns that the server asks for one: Tithe's text, and
+/// that of Redis.
 const ASKED: [&str; 2] = ["the server asks for ", "NOAUTH "];
 
-/// What an attempt that must be refused came to.
+/// The result of an attempt that must be refused.
 pub enum Attempt {
     /// It was served.
     Served,
@@ -53,7 +53,7 @@ impl Attempt {
     /// The outcome of opening a session.
     ///
     /// # Errors
-    /// A fault that is neither: nothing can be said then.
+    /// A fault that is neither: then there is no result.
     pub fn of<T>(outcome: Result<T, Fault>) -> Result<Self, Fault> {
         match outcome {
             Ok(_) => Ok(Self::Served),
@@ -62,7 +62,7 @@ impl Attempt {
         }
     }
 
-    /// Adds to `quotation` what became of `name`; true if it was served.
+    /// Adds the result of `name` to `quotation`; true if it was served.
     fn told(self, name: &str, quotation: &mut String) -> bool {
         let (words, served) = match self {
             Self::Served => ("served".to_owned(), true),
@@ -72,7 +72,7 @@ impl Attempt {
         served
     }
 
-    /// The outcome of opening a session in plaintext, without a password: a server that asks for one serves plaintext.
+    /// The result of opening a session in plaintext, without a password: a server that asks for one serves plaintext.
     ///
     /// # Errors
     /// As [`Attempt::of`].

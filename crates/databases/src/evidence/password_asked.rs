@@ -1,4 +1,4 @@
-//! Does the server let in those who know the password, and nobody else?
+//! Does the server only let in clients that know the password?
 
 use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 use tithe_plugin::{
@@ -9,8 +9,8 @@ use tithe_plugin::{
 use super::{Attempt, ConnectionProbes};
 use crate::target::Target;
 
-/// Connects without a password, with a wrong one, and after each with the right one: an account may be locked after two
-/// failures in a row. Id `password-asked`.
+/// Connects without a password, with a wrong one, and after each with the right one, because an account may be locked
+/// after two failures in a row. Id `password-asked`.
 pub struct PasswordAsked(pub &'static ConnectionProbes);
 
 impl Check for PasswordAsked {

@@ -1,4 +1,4 @@
-//! A log that is read until its records are what they should be, and stay so.
+//! A log that is read until its records are the expected ones, and stay so.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ pub struct Patience {
     pub most: Duration,
     /// After it was complete, for records that should not be there.
     pub afterwards: Duration,
-    /// While it has nothing at all, which comes only where nothing is logged.
+    /// While it is empty, which normally means that nothing is logged.
     pub nothing: Duration,
     /// From one look to the next.
     pub pause: Duration,
 }
 
-/// Looks at a log again and again until its records have been the `expected` ones, no more and no less, for a while;
-/// what the last look has shown.
+/// Reads a log repeatedly until its records have been the `expected` ones, no more and no less, for a while; returns
+/// the result of the last reading.
 ///
 /// # Errors
 /// That of a look.
@@ -52,8 +52,8 @@ mod tests {
     const MOMENT: Duration = Duration::from_millis(30);
     const FOREVER: Patience = Patience { most: HOUR, afterwards: HOUR, nothing: HOUR, pause: Duration::from_millis(1) };
 
-    /// What the last look shows at a log that has so many records at its looks, and the last of these from then on;
-    /// three records are expected.
+    /// The result of the last reading of a log that has these numbers of records, one per reading, and then keeps the
+    /// last number; three records are expected.
     fn last(patience: Patience, records: &[usize]) -> usize {
         let mut looks = 0;
         let counts = |number: usize| Counts::from_iter((number > 0).then(|| ("SELECT".to_owned(), number)));
@@ -70,11 +70,11 @@ mod tests {
         let patience = Patience { afterwards: MOMENT, ..FOREVER };
         assert_eq!(last(patience, &[3]), 3);
         assert_eq!(last(patience, &[0, 1, 2, 3]), 3);
-        // A record too many, before or after it was complete: only the end of all patience ends it.
+        // One record too many, before or after it was complete: the readings only end at the longest time.
         for records in [&[3, 3, 4][..], &[4]] {
             assert_eq!(last(Patience { most: 5 * MOMENT, ..patience }, records), 4);
         }
-        // It has to be complete for a while, and not to have been so once.
+        // It must be complete for a while, not only once.
         assert_eq!(last(patience, &[3, 2, 3]), 3);
     }
 
@@ -82,7 +82,7 @@ mod tests {
     fn a_log_that_stays_incomplete_or_empty_ends_by_patience() {
         assert_eq!(last(Patience { most: MOMENT, ..FOREVER }, &[1, 2]), 2);
         assert_eq!(last(Patience { nothing: MOMENT, ..FOREVER }, &[0]), 0);
-        // What has begun to come is waited for.
+        // Records that have started to arrive are waited for.
         assert_eq!(last(Patience { nothing: MOMENT, afterwards: MOMENT, ..FOREVER }, &[0, 1, 3]), 3);
         assert_eq!(last(Patience { most: 3 * MOMENT, nothing: MOMENT, ..FOREVER }, &[1]), 1);
     }

@@ -1,5 +1,5 @@
-//! A server that is nowhere: each of its doors is opened and broken in turn, and every check must say so of the doors
-//! that concern it, and of no other.
+//! A simulated server: each of its doors is opened and broken in turn. Every check must report this for the doors that
+//! concern it, and for no other.
 
 use std::cell::RefCell;
 
@@ -24,7 +24,7 @@ use crate::{
 };
 
 const RIGHT: &str = "right";
-/// What the server must refuse, and of what the client must.
+/// What the server must refuse, and what the client must refuse.
 const NO_PASSWORD: &str = "no password";
 const WRONG_PASSWORD: &str = "wrong password";
 const PLAINTEXT: &str = "plaintext";
@@ -107,8 +107,8 @@ const fn probes(names_mechanism: bool) -> ConnectionProbes {
 static NAMES: ConnectionProbes = probes(true);
 static NAMELESS: ConnectionProbes = probes(false);
 
-/// What `check` sees of a server with `doors` on an arm with `setup`, whether its claim is narrowed, and the doors that
-/// it has knocked at.
+/// The observation of `check` for a server with `doors` on an arm with `setup`, whether its claim is narrowed, and the
+/// doors that it tried.
 fn look(check: &dyn Check, setup: &Setup, doors: Doors) -> (Result<Observation, Fault>, bool, Vec<&'static str>) {
     SERVER.set(doors);
     KNOCKED.take();
@@ -119,8 +119,8 @@ fn look(check: &dyn Check, setup: &Setup, doors: Doors) -> (Result<Observation, 
     (seen, context.narrowed.is_some(), KNOCKED.take())
 }
 
-/// `check` must hold of a server that is shut, fail of one that opens one of `doors`, whatever else is open, and see
-/// nothing where one of them, or the right one where it is `tried`, does not answer.
+/// `check` must hold for a closed server, and fail for one that opens one of `doors`, whatever else is open. It must
+/// have no result if one of them does not answer, or the right one if it is `tried`.
 fn held_to(check: &dyn Check, setup: &Setup, doors: &[&'static str], tried: bool) {
     let protects = |seen: &Result<Observation, Fault>| matches!(seen, Ok(Observation::Protected(_)));
     let (seen, ..) = look(check, setup, shut());
@@ -155,11 +155,11 @@ fn every_door_that_concerns_passwords_counts() {
     for probes in [&NAMES, &NAMELESS] {
         held_to(&PasswordAsked(probes), &by_password(), &[NO_PASSWORD, WRONG_PASSWORD], true);
     }
-    // The right password between the others: an account may be locked after two failures in a row.
+    // The right password in between: an account may be locked after two failures in a row.
     let (seen, _, knocked) = look(&PasswordAsked(&NAMES), &by_password(), shut());
     assert_eq!(knocked, [NO_PASSWORD, RIGHT, WRONG_PASSWORD, RIGHT]);
     expect![[r#"Ok(Protected("without a password: refused (no password); with a wrong one: refused (wrong password); with the right one: served by scram"))"#]].assert_eq(&format!("{seen:?}"));
-    // Another mechanism than the arm's, told by a product that names it, and by one whose accounts have their own.
+    // Another mechanism than the arm's: from a product that names it, and from one whose accounts decide it.
     let other = || Doors { method: "md5", ..shut() };
     let [named, nameless] = [&NAMES, &NAMELESS].map(|probes| look(&PasswordAsked(probes), &by_password(), other()).0);
     assert!(matches!(named, Ok(Observation::Exposed(_))), "{named:?}");

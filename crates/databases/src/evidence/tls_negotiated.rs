@@ -1,5 +1,5 @@
-//! Is TLS spoken as asked for, and nothing else let in? Of an attached server the two are asked apart: its owner may
-//! have reasons to serve others in plaintext, and the arm speaks TLS all the same.
+//! Is TLS used as requested, and nothing else accepted? For an attached server these are two questions: its owner may
+//! have reasons to serve others in plaintext while the arm uses TLS.
 
 use tithe_machine::{
     credentials::{Credentials, KeyType},
@@ -18,11 +18,11 @@ use super::{
 };
 use crate::target::{Shown, Target, Tls};
 
-/// Asks the server what the measured connections speak, then tries what must be refused: plaintext, the
-/// other TLS version, a server whose authority the client does not know and, where asked for, a client without a
-/// certificate and one with a certificate of an authority that the server does not know, which TLS 1.3 lets through the
-/// handshake and only the first answer refuses. Whether others are served in plaintext is read off the server's own
-/// lists; where they cannot be read, the claim says so. Of a server that Tithe launched. Id `tls-negotiated`.
+/// Asks the server for the TLS parameters of the measured connections, then tries what must be refused: plaintext, the
+/// other TLS version, and a server whose authority the client does not know. If requested, also a client without a
+/// certificate, and one with a certificate of an authority that the server does not know; TLS 1.3 lets that through the
+/// handshake, and only the first answer refuses it. Whether others are served in plaintext is read from the server's
+/// own lists; if they cannot be read, the claim states it. For a server that Tithe launched. Id `tls-negotiated`.
 #[derive(Clone, Copy)]
 pub struct TlsNegotiated {
     probes: &'static ConnectionProbes,
@@ -37,7 +37,7 @@ impl TlsNegotiated {
     /// A check of `transport`, which is TLS.
     ///
     /// # Panics
-    /// When it is not: the protection `tls` always asks for TLS.
+    /// If it is plaintext: the protection `tls` always requests TLS.
     pub fn new(probes: &'static ConnectionProbes, transport: Transport) -> Self {
         match transport {
             Transport::Tls { version, mutual, suite, key, chain, .. } => {
@@ -54,7 +54,7 @@ impl TlsNegotiated {
         }
     }
 
-    /// What was asked for beside the version, for a claim: `TLSv1.3 with rsa-2048`.
+    /// What was requested besides the version, for a claim: `TLSv1.3 with rsa-2048`.
     fn asked(&self) -> String {
         let parts = [
             self.suite.map(|suite| suite.name().to_owned()),
@@ -66,15 +66,15 @@ impl TlsNegotiated {
         format!("{}{with}{}", self.version(), parts.join(", "))
     }
 
-    /// True for a handshake in which something else than was asked for was used.
+    /// True for a handshake that used something else than requested.
     fn differs(&self, shown: &Shown) -> bool {
         self.suite.is_some_and(|suite| !suite.is_in(&shown.suite))
             || self.key.is_some_and(|key| key.name() != shown.key)
             || self.chain.is_some_and(|chain| chain != shown.chain)
     }
 
-    /// What the client must refuse, and the server where it is to know its clients, each with its name. A server that
-    /// takes anybody's certificate refuses a client without one all the same.
+    /// What the client must refuse, and what the server must refuse if it checks its clients, each with its name. A
+    /// server that accepts any certificate still refuses a client without one.
     fn impostors(&self, target: &Target, credentials: &Credentials) -> Vec<(&'static str, Target)> {
         let authority = |tls: &mut Tls| tls.authority = tls.authority.replaced(&credentials.untrusted_authority);
         let mut impostors = vec![("a server of an unknown authority", with_tls(target, authority))];
@@ -87,8 +87,8 @@ impl TlsNegotiated {
         impostors
     }
 
-    /// Tries what the server must refuse so that nobody speaks anything else, and adds to `quotation` what became of
-    /// it; true if something was served.
+    /// Tries what the server must refuse so that all clients use TLS as requested, and adds the results to `quotation`;
+    /// true if something was served.
     fn other_ways(&self, context: &CheckContext<'_>, target: &Target, quotation: &mut String) -> Result<bool, Fault> {
         let other = match self.version {
             TlsVersion::V1_2 => TlsVersion::V1_3,
@@ -99,8 +99,8 @@ impl TlsNegotiated {
         Ok(self.served(context, vec![("the other TLS version", other)], quotation)? || plaintext)
     }
 
-    /// What the server reports that the measured connections speak, as far as it is what was asked for; else what is
-    /// wrong with it.
+    /// The server's report about the measured connections, if it is what was requested; otherwise what is wrong with
+    /// it.
     fn spoken(&self, context: &CheckContext<'_>, target: &Target) -> Result<Result<String, Observation>, Fault> {
         let seen = (self.probes.tls_of_server)(context, target)?;
         let quotation = format!("{}: {seen}", self.probes.tls_source);
@@ -121,7 +121,7 @@ impl TlsNegotiated {
         Ok(Ok(narrower.map_or(quotation.clone(), |words| format!("{quotation}; {words}"))))
     }
 
-    /// Tries each of `forbidden` and adds to `quotation` what became of it; true if one was served.
+    /// Tries each of `forbidden` and adds the results to `quotation`; true if one was served.
     fn served(
         &self,
         context: &CheckContext<'_>,
@@ -136,7 +136,7 @@ impl TlsNegotiated {
     }
 }
 
-/// `target`, where TLS is spoken with `change`.
+/// `target`, with `change` applied to its TLS.
 fn with_tls(target: &Target, change: impl FnMut(&mut Tls)) -> Target {
     let mut changed = target.clone();
     changed.tls.iter_mut().for_each(change);
@@ -176,8 +176,8 @@ impl Check for TlsNegotiated {
     }
 }
 
-/// The same of an attached server, as far as it is about the arm: what its connections speak, with whom. Whether the
-/// server asks it of everybody is [`TlsEnforced`]. Id `tls-spoken`.
+/// The same for an attached server, as far as it concerns the arm: the TLS of its connections, and the peers. Whether
+/// the server requires it of all clients is checked by [`TlsEnforced`]. Id `tls-spoken`.
 pub struct TlsSpoken(pub TlsNegotiated);
 
 impl Check for TlsSpoken {
@@ -209,9 +209,9 @@ impl Check for TlsSpoken {
     }
 }
 
-/// Tries on an attached server whether anything but the arm's TLS is served, and reads off the server's own lists
-/// whether it is to others. A disclosure: a server that serves others in plaintext speaks TLS with this arm no less.
-/// Id `tls-enforced`.
+/// Tries on an attached server whether anything but the arm's TLS is served, and reads from the server's own lists
+/// whether others get it. A disclosure: a server that serves others in plaintext still uses TLS with this arm. Id
+/// `tls-enforced`.
 pub struct TlsEnforced(pub TlsNegotiated);
 
 impl Check for TlsEnforced {
@@ -245,17 +245,17 @@ impl Check for TlsEnforced {
     }
 }
 
-/// What is said of those whose account was not tried.
+/// The result for clients whose account was not tried.
 struct Others {
     words: String,
     /// Some are let in without TLS.
     let_in: bool,
-    /// What the claim is narrowed to, where they could not be seen.
+    /// What the claim is narrowed to, if they could not be checked.
     narrowed: Option<&'static str>,
 }
 
 impl Others {
-    /// What `whole` comes to for clients that reach the server at `host`.
+    /// The result of `whole` for clients that reach the server at `host`.
     fn of(whole: Result<Whole, Fault>, host: &str) -> Self {
         match whole {
             Ok(whole) => Self::judged(whole, host),

@@ -1,4 +1,4 @@
-//! Are TLS sessions resumed where they were asked to be?
+//! Are TLS sessions resumed if that was requested?
 
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
@@ -9,8 +9,9 @@ use crate::target::Handshakes;
 /// Connections that the check opens. The first may find nothing yet to resume.
 const CONNECTIONS: u64 = 3;
 
-/// Opens connections as the measured clients do, and tells what their handshakes were, and those of all connections so
-/// far, the measured ones included. A disclosure: a server that resumes nothing protects no less. Id `tls-resumed`.
+/// Opens connections as the measured clients do, and reports the kinds of their handshakes, and of those of all
+/// connections so far, including the measured ones. A disclosure: a server that resumes nothing protects equally well.
+/// Id `tls-resumed`.
 pub struct TlsResumed {
     probes: &'static ConnectionProbes,
 }

@@ -1,35 +1,35 @@
-//! The whole server: whom it lets in beside the account that was tried.
+//! The whole server: which clients it lets in besides the account that was tried.
 
 use std::net::IpAddr;
 
 /// Somebody whom the server lets in although it should not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
-    /// Where it says so: `line 5: host all other all trust`.
+    /// The place and text of the rule: `line 5: host all other all trust`.
     pub text: String,
-    /// Only for those who come from the server's own machine by its loopback: nothing of theirs travels.
+    /// Only for clients on the server's own machine that use its loopback: their data does not cross a network.
     pub loopback: bool,
 }
 
-/// What the server's rules and lists say about everybody else.
+/// What the server's rules and lists show about all other clients.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Whole {
     /// Where all were checked.
     pub source: &'static str,
-    /// Who is let in all the same.
+    /// Clients that are let in nevertheless.
     pub exceptions: Vec<Exception>,
-    /// Why somebody else may be, too: then that there are no exceptions says nothing.
+    /// Why there may be more: with doubts, an empty list of exceptions proves nothing.
     pub doubts: Vec<String>,
 }
 
 impl Whole {
-    /// What `source` says beyond doubt.
+    /// What `source` shows without doubts.
     pub fn of(source: &'static str, exceptions: Vec<Exception>) -> Self {
         Self { source, exceptions, doubts: Vec::new() }
     }
 }
 
-/// The words that a claim about a whole server gets where only one account could be judged.
+/// The text that a claim about a whole server gets if only one account could be judged.
 pub const THIS_ACCOUNT: &str = "for this account: the others could not be seen";
 
 /// True when `host`, of a URL or a launched server, is this machine's loopback.
@@ -37,8 +37,8 @@ pub fn is_loopback(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Those of `exceptions` that matter to clients that reach the server at `host`: what is let in over the server's own
-/// loopback matters to those who come that way.
+/// The `exceptions` that matter to clients that reach the server at `host`: an exception for the server's own loopback
+/// only matters to clients that use it.
 pub fn that_matter(exceptions: Vec<Exception>, host: &str) -> Vec<Exception> {
     let near = is_loopback(host);
     exceptions.into_iter().filter(|exception| near || !exception.loopback).collect()

@@ -1,8 +1,8 @@
-//! What a client program finds outside of a URL: variables, the files of its user, who that is.
+//! What a client program finds outside of a URL: variables, the user's files, the user's name.
 
 use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt, path::PathBuf};
 
-/// Where values are taken from that a URL does not have. [`Outside::default`] knows nothing.
+/// Sources of values that a URL does not have. [`Outside::default`] is empty.
 #[derive(Debug, Clone, Default)]
 pub struct Outside {
     variables: BTreeMap<String, String>,
@@ -12,7 +12,7 @@ pub struct Outside {
 impl Outside {
     /// What this process finds.
     pub fn of_process() -> Self {
-        // Variables that are not text are nobody's here.
+        // Variables that are not text are ignored.
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.into_string().ok()?))
         };
@@ -26,7 +26,7 @@ impl Outside {
         Self { variables: variables.collect(), user: None }
     }
 
-    /// The environment variable `name`, where it says something.
+    /// The environment variable `name`, if it is not empty.
     pub fn variable(&self, name: &str) -> Option<&str> {
         self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }

@@ -1,4 +1,4 @@
-//! A URL taken apart, before a product says what its options mean.
+//! A URL taken apart, before a product interprets its options.
 
 use std::{collections::BTreeSet, path::PathBuf};
 
@@ -16,16 +16,16 @@ pub fn refused(why: &str) -> Fault {
 pub struct Host {
     /// Name, address or path; empty if the URL leaves it out.
     pub name: String,
-    /// Port, where the URL has one.
+    /// Port, if the URL has one.
     pub port: Option<u16>,
-    /// Password at this host alone, where a file has one.
+    /// Password for this host alone, if a file has one.
     pub password: Option<String>,
 }
 
 /// A URL taken apart and decoded.
 #[derive(Debug, Default)]
 pub struct UrlParts {
-    /// What stands before `://`, without the `jdbc:` of Java.
+    /// The part before `://`, without the `jdbc:` of Java.
     pub scheme: String,
     /// True if it is written for a driver of Java.
     pub is_java: bool,
@@ -35,7 +35,7 @@ pub struct UrlParts {
     pub password: Option<String>,
     /// One host or several.
     pub hosts: Vec<Host>,
-    /// Database, or what the product has in its place.
+    /// Database, or the product's equivalent.
     pub database: Option<String>,
     options: Vec<(String, String)>,
 }
@@ -44,7 +44,7 @@ impl UrlParts {
     /// Takes `url` apart.
     ///
     /// # Errors
-    /// [`Fault::Refused`] with what is malformed.
+    /// [`Fault::Refused`] with the malformed part.
     pub fn read(url: &Url) -> Result<Self, Fault> {
         let (_, rest) = url.expose().split_once("://").ok_or_else(|| refused("it has no ://"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
@@ -78,8 +78,8 @@ impl UrlParts {
         })
     }
 
-    /// The value of the option `wanted`; the last one counts. Case, `_` and `-` make no difference: what libpq calls
-    /// `sslmode` and MySQL `ssl-mode`, drivers call `sslMode` or `ssl_mode`.
+    /// The value of the option `wanted`; the last one counts. Case, `_` and `-` make no difference: libpq's `sslmode`
+    /// and MySQL's `ssl-mode` are `sslMode` or `ssl_mode` in drivers.
     pub fn option(&self, wanted: &str) -> Option<&str> {
         let wanted = bare(wanted);
         self.options.iter().rev().find(|(name, _)| bare(name) == wanted).map(|(_, value)| value.as_str())
@@ -90,14 +90,14 @@ impl UrlParts {
         names.iter().find_map(|name| self.option(name))
     }
 
-    /// Sets the option `name` where the URL has none.
+    /// Sets the option `name` if the URL has none.
     pub fn default_option(&mut self, name: &str, value: &str) {
         if self.option(name).is_none() {
             self.options.push((name.to_owned(), value.to_owned()));
         }
     }
 
-    /// Refuses options other than those that are `used` or known to have no effect here: those called `idle`.
+    /// Refuses options other than those that are `used` and those without effect here (`idle`).
     ///
     /// # Errors
     /// [`Fault::Refused`] with the first unknown name.
@@ -113,7 +113,7 @@ impl UrlParts {
         }
     }
 
-    /// Refuses those of `options` that are given with a value that would change something.
+    /// Refuses those of `options` that have a value that would change something.
     ///
     /// # Errors
     /// [`Fault::Refused`] with the option and why.
@@ -145,10 +145,10 @@ impl UrlParts {
         }
     }
 
-    /// Takes the place of a connection out of options: `hosts` and `ports` are lists with commas, as libpq has them.
+    /// Moves host and port of a connection out of options: `hosts` and `ports` are comma-separated lists, as in libpq.
     ///
     /// # Errors
-    /// [`Fault::Refused`] where their numbers do not fit, or a port is none.
+    /// [`Fault::Refused`] if their numbers differ, or a port is invalid.
     pub fn put_place(&mut self, hosts: Option<&str>, ports: Option<&str>) -> Result<(), Fault> {
         if let Some(hosts) = hosts {
             let ports: Vec<_> = self.hosts.iter().map(|host| host.port).collect();
@@ -175,16 +175,16 @@ impl UrlParts {
 /// Options that mean the same for every product.
 const COMMON: [&str; 2] = ["server_name", PASSWORD_COMMAND];
 
-/// An option that is refused: its name, the values that change nothing, and why not the others.
+/// An option that is refused: its name, the values without effect, and why others are refused.
 pub type RefusedOption = (&'static str, &'static [&'static str], &'static str);
 
-/// Option with a command that says the password.
+/// Option with a command that prints the password.
 pub const PASSWORD_COMMAND: &str = "password_command";
 
-/// Why an `@` stands behind a slash or a question mark.
+/// The refusal of an `@` after a slash or a question mark.
 const IN_PASSWORD: &str = "there is an @ after its first / or ?: a password with / ? # or @ in it is written with %2F %3F %23 %40 in their place";
 
-/// `name` without what spellings of an option differ in.
+/// `name` without the differences in spelling between drivers.
 fn bare(name: &str) -> String {
     name.chars().filter(|c| !['_', '-'].contains(c)).map(|c| c.to_ascii_lowercase()).collect()
 }

@@ -1,4 +1,4 @@
-//! How TLS is spoken with a server, and what all connections of this program to it share.
+//! How TLS is used with a server, and the state that all connections of this program to it share.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -18,23 +18,23 @@ use tithe_plugin::{
 /// How to speak TLS.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tls {
-    /// Whose certificates are accepted.
+    /// Which certificates are accepted.
     pub authority: Authority,
-    /// Name that the certificate must bear; `None`: the host's.
+    /// Name that the certificate must have; `None`: the host's.
     pub server_name: Option<String>,
     /// Versions allowed.
     pub versions: Vec<TlsVersion>,
     /// Certificate and key of the client, PEM.
     pub identity: Option<(PathBuf, PathBuf)>,
-    /// Sessions of earlier connections are resumed, as far as the server lets the client.
+    /// Sessions of earlier connections are resumed, if the server allows it.
     pub resumption: bool,
     /// The only cipher that is offered; `None`: all that are known.
     pub suite: Option<Suite>,
-    /// The protocol that the client says it speaks over TLS (ALPN).
+    /// The protocol that the client names in the TLS handshake (ALPN).
     pub protocol: Option<&'static str>,
 }
 
-/// Whose certificates a client accepts; files are PEM.
+/// Which certificates a client accepts; files are PEM.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Authority {
     /// Those that this authority signed for the server's name.
@@ -43,12 +43,12 @@ pub enum Authority {
     AnyNameOf(PathBuf),
     /// Those that one of the system's authorities signed for the server's name.
     System,
-    /// Anyone's.
+    /// Any certificate.
     Anyone,
 }
 
 impl Authority {
-    /// The authority in `file`, or the system's where that is called `system`, as libpq has it.
+    /// The authority in `file`, or the system's if it is `system`, as in libpq.
     pub fn named(file: &str) -> Self {
         if file == "system" { Self::System } else { Self::Of(file.into()) }
     }
@@ -72,8 +72,8 @@ impl Authority {
     }
 }
 
-/// What the connections of this program to one server share, as those of any client program do: certificates, which are
-/// read once, and what the server gave out for resuming sessions.
+/// The state that connections of this program to one server share, as in any client program: certificates, which are
+/// read once, and the server's tickets for resuming sessions.
 struct Shared {
     config: Arc<ClientConfig>,
     full: AtomicU64,
@@ -81,7 +81,7 @@ struct Shared {
     shown: Mutex<BTreeSet<Shown>>,
 }
 
-/// What came of a full handshake.
+/// The result of a full handshake.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Shown {
     /// The cipher suite, as its standard names it.
@@ -99,7 +99,7 @@ impl std::fmt::Display for Shown {
     }
 }
 
-/// By host, port and how TLS is spoken: a ticket is good for the server alone that gave it out, whatever its name.
+/// By host, port and TLS settings: a ticket is only valid for the server that issued it, whatever its name.
 static SHARED: Mutex<BTreeMap<(String, u16, Tls), Arc<Shared>>> = Mutex::new(BTreeMap::new());
 
 /// Handshakes of this program with one server so far, as the client saw them.
@@ -112,18 +112,18 @@ pub struct Handshakes {
 }
 
 impl Tls {
-    /// TLS of any version, as far as a URL says it.
+    /// TLS of any version, with what a URL sets.
     pub fn of_url(authority: Authority, identity: Option<(PathBuf, PathBuf)>) -> Self {
         let versions = vec![TlsVersion::V1_3, TlsVersion::V1_2];
         Self { authority, server_name: None, versions, identity, resumption: false, suite: None, protocol: None }
     }
 
-    /// True if anybody's certificate is accepted.
+    /// True if any certificate is accepted.
     pub fn trusts_anyone(&self) -> bool {
         self.authority == Authority::Anyone
     }
 
-    /// What there is to know of who the server can be, where it is not the one of its host's name.
+    /// A remark about the server's identity, if it is not verified by its host name.
     pub fn disclosure(&self) -> Option<String> {
         match (&self.authority, &self.server_name) {
             (Authority::Anyone, _) => None,
@@ -159,11 +159,11 @@ impl Tls {
         Ok(())
     }
 
-    /// The name that the certificate of a server at `host` is held to.
+    /// The name that the certificate of a server at `host` must have.
     fn name_at<'a>(&'a self, host: &'a str) -> &'a str {
         match &self.server_name {
             Some(name) => name,
-            // A server at a socket has no name: nobody else can be there.
+            // A server at a socket has no name: no other server can be there.
             None if tithe_plugin::wire::is_socket(host) => "localhost",
             // The zone of an address is this machine's own.
             None => host.split('%').next().unwrap_or_default(),
@@ -198,7 +198,7 @@ impl Tls {
         Ok(made)
     }
 
-    /// What the client is told, with the certificates that are read from their files.
+    /// The client's configuration, with the certificates read from their files.
     ///
     /// # Errors
     /// As [`client_config`].
@@ -212,7 +212,7 @@ impl Tls {
     }
 }
 
-/// What a refusal says of a certificate with another name.
+/// The text of a refusal for a certificate with another name.
 const OTHER_NAME: &str = "by which it is called here";
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! Passwords that a command says again from time to time, as tokens of a cloud are had.
+//! Passwords that a command prints again from time to time, such as cloud tokens.
 
 use std::{
     collections::BTreeMap,
@@ -9,33 +9,33 @@ use std::{
 
 use tithe_machine::{fault::Fault, sandbox::process, secret::Secret};
 
-/// How long a token is used for new connections: those of the shortest life, AWS's, are good for fifteen minutes.
+/// How long a token is used for new connections: the shortest-lived, AWS's, are valid for fifteen minutes.
 const RENEWED_AFTER: Duration = Duration::from_secs(300);
 
-/// How long a command may take: those of clouds ask over the network.
+/// How long a command may take: those of clouds use the network.
 const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// What a command has said.
+/// The result of a command.
 struct Said {
     begun: Instant,
     secret: Secret,
-    /// What it had said before, and a server has refused.
+    /// Its earlier output, which a server has refused.
     refused: Option<Secret>,
 }
 
-/// What commands have said, by the command.
+/// The results of commands, by command.
 static SAID: Mutex<BTreeMap<String, Said>> = Mutex::new(BTreeMap::new());
 
-/// What `command`, which a shell runs, says: one line.
+/// The output of `command`, which a shell runs: one line.
 ///
 /// # Errors
-/// [`Fault::Refused`] where it fails, does not end in time, or says anything but one line. What it says is not quoted.
+/// [`Fault::Refused`] if it fails, does not end in time, or prints anything but one line. Its output is not quoted.
 pub fn of(command: &str) -> Result<Secret, Fault> {
     within(command, TIMEOUT)
 }
 
-/// What `command` says now that a server has `refused` what it said earlier; `None` if it did not say that, or says
-/// nothing else.
+/// The output of `command` now that a server has `refused` its earlier output; `None` if that was not its output, or if
+/// the output is the same.
 ///
 /// # Errors
 /// As [`of`].
@@ -103,7 +103,7 @@ mod tests {
         .assert_eq(&refused.join("\n"));
         let late = within("sleep 600", Duration::from_secs(1)).expect_err("too late").to_string();
         expect!["refused: password_command did not end within 1 s and was killed"].assert_eq(&late);
-        // It is asked once for all connections of some minutes.
+        // The command runs once for all connections of some minutes.
         let folder = tempfile::tempdir().expect("a folder");
         let count = format!("echo x >> {0}/calls; wc -l < {0}/calls", folder.path().display());
         assert_eq!((said(&count), said(&count)), (Ok("1".to_owned()), Ok("1".to_owned())));
@@ -120,7 +120,7 @@ mod tests {
         assert_eq!(text(after_refusal(&count, &first)), Ok(Some("2".to_owned())));
         // A thread that had the first one also has the second.
         assert_eq!(text(after_refusal(&count, &first)), Ok(Some("2".to_owned())));
-        // A password that no command has said, as checks try one, stays refused.
+        // A password that is not from a command, such as that of a check, stays refused.
         assert_eq!(text(after_refusal(&count, &Secret::new("wrong"))), Ok(None));
         let same = "echo the same";
         let said = of(same).expect("said");

@@ -423,7 +423,7 @@ fn the_engine_tells_whether_the_cache_holds_the_data() {
     if !installed() {
         return;
     }
-    // The engine evicts unwritten pages when they are a twentieth of the cache: never in the first.
+    // The engine evicts unwritten pages when they are a twentieth of the cache: never with the larger cache.
     for (cache_mb, fits) in [("1024", true), ("4", false)] {
         let mut bench = Bench::new(None);
         bench.setup.settings.insert("cache_size_mb".to_owned(), cache_mb.to_owned());
@@ -436,7 +436,7 @@ fn the_engine_tells_whether_the_cache_holds_the_data() {
         }
         // Unwritten pages may only take a fifth of the cache.
         bench.quiesce();
-        // Far apart, so that no page is read for more than one of them.
+        // Consecutive reads are far apart, so that they do not share a page.
         for number in 0..60_000 {
             let key = key(number * 7919 % 10_000);
             assert_eq!(session.call(&Request::Read { key: &key, fields: Fields::All }, &mut Discard).unwrap(), 1);
