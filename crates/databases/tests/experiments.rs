@@ -65,7 +65,7 @@ fn every_experiment_makes_a_plan() {
     assert!(files.len() > 30 && planned > 25, "{planned} of {}", files.len());
 }
 
-/// An experiment with an arm that asks for `chosen`, and the setting `name`, in line 5.
+/// An experiment with an arm that has `chosen`, and the setting `name`, in line 5.
 fn with_setting(database: &dyn Product, chosen: &experiment::Protection, name: &str) -> String {
     let option = |(name, value): (&String, &OptionValue)| match value {
         OptionValue::Number(number) => format!(", {name} = {number}"),
@@ -81,12 +81,12 @@ fn with_setting(database: &dyn Product, chosen: &experiment::Protection, name: &
     )
 }
 
-/// What `text` is read as, which names no other file.
+/// The experiment in `text`, which names no other file.
 fn parsed(text: &str, catalogue: &Catalogue) -> Result<experiment::Experiment, Vec<Diagnostic>> {
     parse::parse(text, catalogue, &|_| Err(std::io::ErrorKind::NotFound.into()))
 }
 
-/// What is said of line 5; empty if nothing is, whatever is said of others.
+/// The message about line 5; empty if there is none, whatever messages there are about other lines.
 fn diagnostic_about(text: &str, catalogue: &Catalogue) -> String {
     let diagnostics = parsed(text, catalogue).err();
     let line = |at: usize| 1 + text[..at].matches('\n').count();
@@ -94,7 +94,7 @@ fn diagnostic_about(text: &str, catalogue: &Catalogue) -> String {
     about.map(|it| it.problem).collect()
 }
 
-/// What a protection sets, an experiment with it cannot: nothing that it asks for is lost without a word.
+/// An experiment cannot set what a protection sets: nothing that it asks for is lost silently.
 #[test]
 fn every_setting_of_a_protection_is_refused() {
     let catalogue = whole_catalogue();
@@ -119,7 +119,7 @@ fn every_setting_of_a_protection_is_refused() {
         }
     }
     assert!(refused > 30, "{refused}");
-    // What the experiment says stands beside what the protection says, or in its place.
+    // The experiment's value is in addition to the protection's, or replaces it.
     expect![[r#"
         mariadb innodb_encryption_threads
         mariadb plugin_load_add
@@ -127,7 +127,7 @@ fn every_setting_of_a_protection_is_refused() {
     .assert_eq(&Vec::from_iter(combined).join("\n"));
 }
 
-/// What changes keys while it is measured says so as data, by which it is planned with one start.
+/// A protection that changes keys during the measurement states that as data, and is then planned with one start.
 #[test]
 fn every_protection_that_changes_keys_is_known_to() {
     let catalogue = whole_catalogue();
@@ -147,7 +147,7 @@ fn every_protection_that_changes_keys_is_known_to() {
     assert!(rotating.contains(&"postgres volume-luks2".to_owned()), "{rotating:?}");
 }
 
-/// An experiment on `database` whose servers listen on an address of a network, with an arm of `protections`.
+/// An experiment on `database` whose servers listen on a network address, with an arm of `protections`.
 fn in_a_network(database: &dyn Product, protections: &str) -> String {
     format!(
         "title = \"t\"\ndatabase = \"{}\"\ndata.records = 1000\n[load]\nlisten = \"192.0.2.5\"\n[[workload]]\nycsb = \"c\"\n\
@@ -156,7 +156,7 @@ fn in_a_network(database: &dyn Product, protections: &str) -> String {
     )
 }
 
-/// How the clients of all arms of `text`, which are alike in that, log in.
+/// How the clients of all arms of `text`, which are the same in this respect, log in.
 fn login(database: &dyn Product, text: &str, catalogue: &Catalogue) -> String {
     let experiment = parsed(text, catalogue).expect("it is accepted");
     let plan = plan::plan(experiment, catalogue).expect("what was parsed can be planned");
@@ -204,8 +204,8 @@ fn in_a_network_all_arms_log_in_alike() {
     }
 }
 
-/// A protection by which clients log in says so, and nobody else does: it has no arm without a login beside it in a
-/// network.
+/// Every protection with which clients log in states it, and no other: in a network it cannot have an arm without a
+/// login.
 #[test]
 fn protections_by_which_clients_log_in_stay_off_networks() {
     let catalogue = whole_catalogue();
@@ -236,8 +236,8 @@ fn protections_by_which_clients_log_in_stay_off_networks() {
     "#]].assert_eq(&told);
 }
 
-/// Nor what the server's files say in the protection's stead, which is not in any list of settings that are Tithe's
-/// own.
+/// The same for settings that the server's files contain in place of the protection, and that are in no list of Tithe's
+/// own settings.
 #[test]
 fn settings_that_a_launch_writes_for_a_protection_are_refused() {
     let catalogue = whole_catalogue();
@@ -253,8 +253,8 @@ fn settings_that_a_launch_writes_for_a_protection_are_refused() {
     }
 }
 
-/// Nor what would undo a protection without touching what it sets: who else is taken for a client, and where else a
-/// server writes, which may be outside a protected volume.
+/// The same for settings that would undo a protection without changing what it sets: who else counts as a client, and
+/// where else a server writes, which may be outside a protected volume.
 #[test]
 fn settings_that_undo_a_protection_are_refused() {
     const OF_BOTH: [&str; 7] = [
@@ -284,7 +284,7 @@ fn settings_that_undo_a_protection_are_refused() {
     }
 }
 
-/// The binary log of a server is switched on and off by the experiment; where it lies is not its to say.
+/// The experiment switches the binary log of a server on and off; it may not set its location.
 #[test]
 fn a_binary_log_is_the_experiments_to_switch() {
     let catalogue = whole_catalogue();
@@ -294,8 +294,7 @@ fn a_binary_log_is_the_experiments_to_switch() {
     }
 }
 
-/// Settings that no protection of the experiment touches are the experiment's, also where another protection would set
-/// them.
+/// Settings that no protection of the experiment changes are free, even if another protection would set them.
 #[test]
 fn settings_of_other_protections_are_free() {
     let catalogue = whole_catalogue();
@@ -307,7 +306,7 @@ fn settings_of_other_protections_are_free() {
     }
 }
 
-/// Which program drives which database follows from the protocols that either speaks: what drives MariaDB drives MySQL.
+/// Which program drives which database follows from the protocols of both: what drives MariaDB drives MySQL.
 #[test]
 fn programs_drive_what_speaks_their_protocol() {
     let data = experiment::Data { records: 100_000, values: experiment::Values::Ycsb };

@@ -1,4 +1,5 @@
-//! Against real servers. What is not installed is skipped, loudly; with `CI` set it fails.
+//! Tests against real servers. If a server is not installed, its tests are skipped with a message; with `CI` set they
+//! fail.
 
 #![allow(clippy::print_stderr, reason = "a test says why it is skipped, and what a check saw")]
 #![allow(clippy::disallowed_methods, reason = "tests start what they watch")]
@@ -14,7 +15,7 @@ mod loading;
 mod made;
 mod own_columns;
 mod put_back;
-/// What needs something that is installed: `./check --quick` leaves out modules of this name, and nothing else.
+/// Tests that need an installed server: `./check --quick` leaves out modules of this name, and nothing else.
 mod installed {
     use super::*;
 
@@ -106,7 +107,7 @@ fn observe(sandbox: &Sandbox, protected: bool, check: &dyn Check) -> Observation
 
 /// As [`observe`], and the claim as a run would record it.
 fn observe_and_claim(sandbox: &Sandbox, protected: bool, check: &dyn Check) -> (Observation, String) {
-    // Canaries of one look must not be those of an earlier one: what that left on the server would be found again.
+    // Canaries of one check must differ from those of an earlier one: leftovers on the server would be found again.
     static NONCES: AtomicU64 = AtomicU64::new(0x7174_6865);
     let table = table();
     let mut context = CheckContext {
@@ -122,13 +123,13 @@ fn observe_and_claim(sandbox: &Sandbox, protected: bool, check: &dyn Check) -> (
     (observation, claimed(check, context.narrowed))
 }
 
-/// Looks at every check of `chosen` on both servers; what they prove together, one a line.
+/// Runs every check of `chosen` on both servers; returns what they prove together, one per line.
 fn verdicts(plain: &Sandbox, protected: &Sandbox, chosen: &Chosen) -> String {
     let on_protected = Looks::at_protected(protected, chosen);
     on_protected.beside(plain)
 }
 
-/// What every check of a protection saw on the server that has it.
+/// What every check of a protection observed on the server that has it.
 struct Looks<'a> {
     chosen: &'a Chosen,
     seen: Vec<(Box<dyn Check>, Observation)>,
@@ -145,7 +146,7 @@ impl<'a> Looks<'a> {
         Self { chosen, seen: seen.collect() }
     }
 
-    /// Looks at the `plain` server, too; what is proven, one line a check: `tls-negotiated Claim Holds`.
+    /// Checks the `plain` server, too; returns what is proven, one check per line: `tls-negotiated Claim Holds`.
     fn beside(&self, plain: &Sandbox) -> String {
         let line = |(check, on_protected): &(Box<dyn Check>, Observation)| {
             let on_plain = (check.entry().control == Control::PlainArm).then(|| observe(plain, false, &**check));
@@ -158,7 +159,7 @@ impl<'a> Looks<'a> {
     }
 }
 
-/// What the first check of `asked` sees on a server that was set up with less.
+/// The first check of `asked` must be exposed on a server that was set up with less.
 fn assert_exposed(sandbox: &Sandbox, asked: &Chosen) {
     let check = protection(sandbox.database, &asked.id).evidence(asked).remove(0);
     let observation = observe(sandbox, true, &*check);

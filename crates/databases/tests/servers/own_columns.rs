@@ -28,7 +28,7 @@ use tithe_plugin::{
 
 use crate::sandbox::{self, chosen, protection};
 
-/// Every form of a statement that encrypted columns allow, but those that all products do not have.
+/// Every form of a statement that encrypted columns allow, except those that not all products have.
 const SCRIPT: &str = "\\set id random(1, 40)
 SELECT iban AS i, name AS n FROM accounts WHERE id = :id \\gset
 SELECT id, name FROM accounts WHERE iban = :i;
@@ -53,7 +53,7 @@ fn how(workload: &dyn Workload) -> Connect {
     Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() }
 }
 
-/// What each statement answers: its number, a digest of its rows in any order, and whether it failed.
+/// The answer to each statement: its number, a digest of its rows in any order, and whether it failed.
 fn answers(database: &dyn Product, server: &Server, setup: &Setup, workload: &dyn Workload) -> Vec<(usize, u64, bool)> {
     let clients = workload.offered_by().clients().expect("clients of Tithe's");
     let mut session = data::connect(database, server, setup, &how(workload), workload).expect("a session");
@@ -64,7 +64,7 @@ fn answers(database: &dyn Product, server: &Server, setup: &Setup, workload: &dy
 /// A server and how it is set up.
 type At<'a> = (&'a Server, &'a Setup);
 
-/// Makes tables at `at`; `binary` is a collation by bytes, where that is not the usual one.
+/// Creates tables at `at`; `binary` is a collation by bytes, if that is not the default.
 fn fill(database: &dyn Product, (server, setup): At<'_>, workload: &dyn Workload, binary: &str) {
     data::create(database, server, setup, workload).expect("a place for data");
     let Ok(Session::Sql(mut session)) = data::connect(database, server, setup, &how(workload), workload) else {
@@ -210,7 +210,7 @@ fn of_sqlite(setup: &Setup, folder: &Path) -> Server {
     Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder: folder.to_owned() }
 }
 
-/// What stands in the way is said by file, line and column, before anything is started.
+/// Obstacles are reported by file, line and column, before anything is started.
 #[test]
 fn statements_that_cannot_be_run_are_refused_by_their_place() {
     let credentials = Credentials::without_files(Secret::random(16), Secret::random(32));

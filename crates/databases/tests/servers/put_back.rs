@@ -1,5 +1,5 @@
-//! What a stopped server leaves is all that another start needs: the rows that were there when it was kept are there
-//! again, whatever was written meanwhile, and however the server ended.
+//! What a stopped server leaves is enough for another start: the rows from when it was kept are there again, whatever
+//! was written since, and however the server ended.
 
 use std::{
     fs,
@@ -12,7 +12,7 @@ use tithe_plugin::session::{Discard, Fields, KeyValueSession, Request};
 
 use crate::{how, key_value, rows, sandbox::Sandbox, table, tested::Tested};
 
-/// A folder for what is kept, gone when the test ends.
+/// A folder for the kept data, removed when the test ends.
 struct Kept(PathBuf);
 
 impl Drop for Kept {
@@ -36,7 +36,7 @@ impl Kept {
     }
 }
 
-/// Keeps what `sandbox` holds, has it write, and puts back what was kept.
+/// Keeps the data of `sandbox`, has it write, and restores the kept data.
 pub fn data_are_put_back(mut sandbox: Sandbox) {
     let database = sandbox.database;
     database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");

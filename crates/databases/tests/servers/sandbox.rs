@@ -1,4 +1,4 @@
-//! One server with its protections, in a sandbox of its own, gone when the test ends.
+//! One server with its protections, in its own sandbox, removed when the test ends.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -32,7 +32,7 @@ pub struct Sandbox {
     folder: Folder,
 }
 
-/// What is missing fails the tests where `CI` is set; elsewhere they say loudly that they are skipped.
+/// If something is missing, the tests fail with `CI` set; otherwise they are skipped with a message.
 pub fn present<T>(found: Result<T, tithe_machine::launch::Missing>) -> Option<T> {
     match found {
         Ok(found) => Some(found),
@@ -59,12 +59,12 @@ pub fn chosen(database: &dyn Product, id: &str, options: &[(&str, OptionValue)])
 }
 
 impl Sandbox {
-    /// Starts a server of `database` with `protections`; `None`, said loudly, when something is not installed.
+    /// Starts a server of `database` with `protections`; `None`, with a message, if something is not installed.
     pub fn start(database: &'static dyn Product, protections: &[Chosen]) -> Option<Self> {
         Self::start_of(database, &Search::default(), protections, &[], &[])
     }
 
-    /// The same as one of several `arms`, on a volume where one of them has one.
+    /// The same as one of several `arms`, on a volume if one of them has one.
     pub fn start_beside(database: &'static dyn Product, protections: &[Chosen], arms: &[Arm]) -> Option<Self> {
         Self::start_of(database, &Search::default(), protections, arms, &[])
     }
@@ -80,7 +80,7 @@ impl Sandbox {
         Self::begin(database, search, protections, arms, further, &[])
     }
 
-    /// The same with mistakes in what the server is told: each text is replaced in the files that it is in.
+    /// The same with mistakes in the server's configuration: each text is replaced in the files that contain it.
     pub fn start_wrong(
         database: &'static dyn Product,
         protections: &[Chosen],
@@ -136,8 +136,8 @@ impl Sandbox {
         }
         let volume = setup.volume.as_ref().map(|asked| set_up(asked, &place.folder, &folder).expect("a volume"));
         let mut launch = database.launch(install, &setup, &place);
-        // What a mistake makes of a fresh data folder is part of what is tested. PostgreSQL's files are written
-        // afterwards; who must come by TLS is asked of each connection, and accounts are made at each start.
+        // The effect of a mistake on a fresh data folder is part of the test. PostgreSQL's files are written
+        // afterwards; TLS is required per connection, and accounts are created at each start.
         let of_connections =
             |(right, _): &(&str, &str)| ["require_secure_transport = ON", " REQUIRE SSL"].contains(right);
         let as_usual = database.id() == "postgres" || mistakes.iter().all(of_connections);
@@ -149,8 +149,8 @@ impl Sandbox {
         Self { database, setup, server, install: install.clone(), launch, running, _volume: volume, folder }
     }
 
-    /// Ends the server, cleanly or at once where it may `discard` what it has not written, and starts it again on
-    /// another port when `meanwhile` has worked in its folder.
+    /// Stops the server, cleanly or, if it may `discard` unwritten data, at once. Starts it again on another port after
+    /// `meanwhile` has worked in its folder.
     pub fn start_again(&mut self, discard: bool, meanwhile: impl FnOnce(&Path)) {
         let mut running = self.running.take().expect("a server that runs");
         if discard {
@@ -171,7 +171,7 @@ impl Sandbox {
     }
 
     /// Starts what `launch` makes of a folder, the credentials in it and a place, as a server of `database`: for a
-    /// server that stands in for it.
+    /// stand-in.
     #[cfg(feature = "mongodb")]
     pub fn stand_in(
         database: &'static dyn Product,
@@ -194,7 +194,7 @@ impl Sandbox {
         &self.install.version
     }
 
-    /// What the server has logged.
+    /// The server's log.
     pub fn log(&self) -> String {
         fs::read_to_string(self.server.folder.join(serve::LOG)).expect("a log")
     }
@@ -202,7 +202,7 @@ impl Sandbox {
 
 impl Drop for Sandbox {
     fn drop(&mut self) {
-        // Nobody needs what the server has not written.
+        // Data that the server has not written is not needed.
         if let Some(running) = &mut self.running {
             running.discard(self.launch.discard_signal);
         }

@@ -1,7 +1,7 @@
-//! One plain server a product, which proofs look at beside the servers of their own.
+//! One plain server per product, with which proofs compare their own servers.
 //!
-//! It runs for as long as this program, and one test at a time has it. A test that changes more than Tithe's own table
-//! starts a server of its own.
+//! It runs as long as this program, and is used by one test at a time. A test that changes more than Tithe's own table
+//! starts its own server.
 
 use std::{
     collections::BTreeMap,
@@ -15,10 +15,10 @@ use crate::{
     tested::Tested,
 };
 
-/// How long a test waits for what must come.
+/// How long a test waits for an expected event.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until `is_so`, and fails where it does not become so.
+/// Waits until `is_so` is true, and fails if it does not become true.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -31,8 +31,8 @@ type Servers = BTreeMap<&'static str, Arc<Mutex<Option<Sandbox>>>>;
 
 static PLAIN: Mutex<Servers> = Mutex::new(BTreeMap::new());
 
-/// What `with` makes of the plain server of `tested`, which nobody else has meanwhile; `None`, said loudly, when
-/// something is not installed.
+/// The result of `with` on the plain server of `tested`, which no other test uses at the same time; `None`, with a
+/// message, if something is not installed.
 pub fn with_plain<T>(tested: &'static Tested, with: impl FnOnce(&Sandbox) -> T) -> Option<T> {
     let server = of(tested.database.id());
     let mut server = locked(&server);
@@ -50,11 +50,11 @@ fn of(product: &'static str) -> Arc<Mutex<Option<Sandbox>>> {
     servers.entry(product).or_default().clone()
 }
 
-/// A server dies with the thread that has started it, so that one has to outlive all tests.
+/// A server dies with the thread that started it, so that thread has to outlive all tests.
 fn start(tested: &'static Tested) -> Option<Sandbox> {
     let (tell, told) = mpsc::channel();
     std::thread::spawn(move || {
-        // Nobody listens any more when the test has failed.
+        // If the test has failed, there is no receiver.
         let _ = tell.send((tested.start)(&[]));
         loop {
             std::thread::park();

@@ -1,4 +1,4 @@
-//! What is tested of every product alike, and where products differ in it.
+//! What is tested for every product alike, and the differences between products.
 
 use tithe_machine::{
     fault::Fault,
@@ -24,18 +24,18 @@ use crate::{
 /// A product as tests know it.
 pub struct Tested {
     pub database: &'static dyn Product,
-    /// Starts a server with some protections; `None`, said loudly, when something is not installed.
+    /// Starts a server with some protections; `None`, with a message, if something is not installed.
     pub start: fn(&[Chosen]) -> Option<Sandbox>,
     pub again: Again,
 }
 
-/// What inserting a record that is there comes to.
+/// The result of inserting an existing record.
 pub enum Again {
     /// The server refuses it with words that hold this.
     Refused(&'static str),
-    /// The record is written, and was no new one; so is that of an update of a record that is not there.
+    /// The record is written, and does not count as new; an update of a missing record is written too.
     Written,
-    /// Nothing is written, and nothing is by an update of a record that is not there.
+    /// Nothing is written; nor is an update of a missing record.
     Left,
 }
 
@@ -62,7 +62,7 @@ impl Given for f64 {
     }
 }
 
-/// A protection of a product as an experiment names it, with the options that are not left as they are.
+/// A protection of a product as an experiment names it, with the options that differ from their defaults.
 macro_rules! chosen {
     ($tested:expr, $id:tt { $($option:ident = $value:expr),* }) => {
         $crate::sandbox::chosen($tested.database, $id, &[
@@ -71,7 +71,7 @@ macro_rules! chosen {
     };
 }
 
-/// A test for each line: a server with a protection is proven to have it, beside a plain one, by these verdicts. It is
+/// One test per line: a server with a protection is proven to have it, next to a plain one, with these verdicts. It is
 /// no proof of what follows `not`.
 macro_rules! proven {
     ($tested:expr; $($name:ident: $id:tt $options:tt => $verdicts:expr
@@ -87,7 +87,7 @@ macro_rules! proven {
     };
 }
 
-/// A test for each line: a server with a protection is no proof of what else was asked for.
+/// One test per line: a server with a protection is no proof of other requested options.
 macro_rules! no_proof {
     ($tested:expr; $($name:ident: $given:tt $less:tt => $($asked:tt $options:tt),+;)*) => {
         $(
@@ -103,7 +103,7 @@ macro_rules! no_proof {
 pub(crate) use {chosen, no_proof, proven};
 
 impl Tested {
-    /// Every kind of request, and what comes back.
+    /// Every kind of request, with its result.
     pub fn exercise(&self, session: &mut dyn KeyValueSession) {
         fn call(session: &mut dyn KeyValueSession, request: Request<'_>) -> u64 {
             session.call(&request, &mut Discard).expect("an answer")
@@ -115,7 +115,7 @@ impl Tested {
         }
         let read = Request::Read { key: b"user1", fields: Fields::All };
         assert_eq!(rows(session, &read), "1\n-: 0=a 1=\\x00\\xff\\'\\\\\\r\\n\\n 2=");
-        // The same value again changes nothing, and the record was there all the same.
+        // Writing the same value changes nothing, and the record exists all the same.
         for _ in 0..2 {
             assert_eq!(call(session, Request::Update { key: b"user1", values: &[(2, &long)] }), 1);
         }
@@ -153,8 +153,8 @@ impl Tested {
         key_value(session)
     }
 
-    /// Makes a table on `sandbox` and serves every request, blocking and not; `right` is a statement of the
-    /// administrator's, `wrong` one that the server refuses, and `task` looks at what serves the session.
+    /// Creates a table on `sandbox` and serves every request, blocking and not. `right` is a statement that the
+    /// administrator may run, `wrong` one that the server refuses, and `task` checks the server task of the session.
     pub fn serve(&self, sandbox: &Sandbox, right: &str, wrong: &str, task: fn(ServerTask)) {
         self.database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
         for blocking in [true, false] {
@@ -171,13 +171,13 @@ impl Tested {
         }
     }
 
-    /// Removes the table of `sandbox`, and again what is not there.
+    /// Removes the table of `sandbox`, and then again when it no longer exists.
     pub fn remove(&self, sandbox: &Sandbox) {
         self.database.remove(&sandbox.server, &sandbox.setup, &table()).expect("removed");
         self.database.remove(&sandbox.server, &sandbox.setup, &table()).expect("nothing left to remove");
     }
 
-    /// What refuses a client that comes as `setup` says; panics when nothing does.
+    /// The refusal of a client that connects with `setup`; panics if it is not refused.
     pub fn refusal(&self, server: &Server, setup: &Setup) -> String {
         match self.database.connect(server, setup, &how(true)).map(drop) {
             Err(Fault::Refused(words)) => words,
@@ -186,8 +186,8 @@ impl Tested {
     }
 }
 
-/// Starts a server with `chosen`, serves every request on it, and looks at every check on it and on the plain one.
-/// Compares the verdicts; checks for each of `not` must fail on it.
+/// Starts a server with `chosen`, serves every request on it, and runs every check on it and on the plain one. Compares
+/// the verdicts; checks for each of `not` must fail on it.
 pub fn prove(tested: &'static Tested, chosen: &Chosen, verdicts: &[&str], not: &[Chosen]) {
     let Some(protected) = (tested.start)(std::slice::from_ref(chosen)) else { return };
     let looks = at_protected(tested, &protected, chosen);
@@ -222,14 +222,14 @@ fn beside(looks: &Looks<'_>, plain: &Sandbox) -> String {
     looks.beside(plain)
 }
 
-/// Checks for each of `asked` on a server that was set up as `given` must fail.
+/// Checks for each of `asked` must fail on a server that was set up with `given`.
 pub fn disprove(tested: &Tested, given: &Chosen, asked: &[Chosen]) {
     let Some(sandbox) = (tested.start)(std::slice::from_ref(given)) else { return };
     sandbox.database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     asked.iter().for_each(|asked| assert_exposed(&sandbox, asked));
 }
 
-/// On a server with `recorder` the checks of each protection of `protected` name it by these words.
+/// On a server with `recorder` the checks of each protection of `protected` report it with these words.
 pub fn names_recorders(tested: &Tested, recorder: &Chosen, protected: &[(Chosen, &str)]) {
     let Some(sandbox) = (tested.start)(std::slice::from_ref(recorder)) else { return };
     for (chosen, words) in protected {
@@ -240,9 +240,10 @@ pub fn names_recorders(tested: &Tested, recorder: &Chosen, protected: &[(Chosen,
     }
 }
 
-/// What refuses clients that ask for more or less than there is: the words, or how they begin with `…` behind that.
+/// The refusals of clients that ask for more or less than the server has: the text, or its beginning with `…` at the
+/// end.
 pub struct Refusals {
-    /// TLS, of a plain server; empty if what it says is not known.
+    /// TLS, by a plain server; empty if its text is not known.
     pub tls: &'static str,
     /// Plaintext, of a server with TLS.
     pub plaintext: &'static str,
@@ -254,8 +255,8 @@ pub struct Refusals {
     pub none: &'static str,
 }
 
-/// No client is served with less than it asked for, nor with less than the server asks for; `password` is the
-/// protection with a password.
+/// No client is served with less than it requests, nor with less than the server requires; `password` is the protection
+/// with a password.
 pub fn nothing_falls_back(tested: &'static Tested, password: Chosen, refusals: &Refusals) {
     let tls = sandbox::chosen(tested.database, "tls", &[]);
     let (Some(tls), Some(password)) = ((tested.start)(&[tls]), (tested.start)(&[password])) else { return };
@@ -289,14 +290,14 @@ pub struct Attached {
     pub password: Chosen,
     /// The URL around the password, the port and the file of the authority.
     pub url: [&'static str; 3],
-    /// What the server is seen to ask clients for.
+    /// The authentication that the server was found to require.
     pub authentication: &'static str,
     /// Makes a schema of our name.
     pub schema: &'static str,
 }
 
-/// Tithe's table is made on a server that it is attached to, made again, and removed; what others made under its name
-/// is refused and left.
+/// Tithe's table is created on an attached server, created again, and removed. Objects that others created under its
+/// name are refused and left.
 pub fn an_attached_server_keeps_what_is_not_ours(tested: &Tested, attached: &Attached) {
     let tls = sandbox::chosen(tested.database, "tls", &[]);
     let Some(sandbox) = (tested.start)(&[tls, attached.password.clone()]) else { return };
@@ -315,7 +316,7 @@ pub fn an_attached_server_keeps_what_is_not_ours(tested: &Tested, attached: &Att
     };
     let facts = tested.database.facts(&server, &setup).expect("facts");
     assert_eq!(facts.facts["authentication"], attached.authentication);
-    // A run that was killed leaves its table and records behind; the next one makes them again.
+    // A run that was killed leaves its table and records; the next one creates them again.
     for _ in 0..2 {
         create().expect("a table");
         let session = tested.database.connect(&server, &setup, &how(true)).expect("a session");
@@ -337,7 +338,7 @@ pub fn an_attached_server_keeps_what_is_not_ours(tested: &Tested, attached: &Att
     run(tested, &sandbox, &["SELECT a FROM tithe.usertable"]);
 }
 
-/// Runs statements as the administrator of a launched server, before a table is made there, which may be refused.
+/// Runs statements as the administrator of a launched server, before a table is created there, which may be refused.
 pub fn run(tested: &Tested, sandbox: &Sandbox, statements: &[&str]) {
     let mut setup = sandbox.setup.clone();
     setup.statements = statements.iter().map(|statement| (*statement).to_owned()).collect();

@@ -1,11 +1,11 @@
-//! What all tests of this program share is undone when it ends, whatever they said.
+//! State that all tests of this program share is undone when it ends, whatever their result.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 static CALLS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
 
-/// Has `undo` called when this program ends by itself. One that is killed leaves it to the sandbox: servers die with
-/// the program, and folders go with the next sandbox.
+/// Has `undo` called when this program ends by itself. If it is killed, the sandbox cleans up: servers die with the
+/// program, and folders are removed with the next sandbox.
 pub fn call(undo: fn()) {
     let mut calls = locked(&CALLS);
     if calls.is_empty() {
@@ -15,7 +15,7 @@ pub fn call(undo: fn()) {
     calls.push(undo);
 }
 
-/// What `shared` holds. A test that failed while it held this does not poison it for the others.
+/// The value in `shared`. A test that failed while it held this does not poison it for the others.
 pub fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
     shared.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -23,7 +23,7 @@ pub fn locked<T>(shared: &Mutex<T>) -> MutexGuard<'_, T> {
 extern "C" fn end() {
     let calls = std::mem::take(&mut *locked(&CALLS));
     for undo in calls {
-        // Nobody is left to be told.
+        // A panic here can no longer be reported.
         let _ = std::panic::catch_unwind(undo);
     }
 }

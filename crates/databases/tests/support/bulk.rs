@@ -1,4 +1,4 @@
-//! Bulk loads and scans on any database: made, run and checked, in one arm.
+//! Bulk loads and scans on any database: loaded, run and checked, in one arm.
 
 use std::{collections::BTreeMap, sync::atomic::AtomicU64};
 
@@ -42,8 +42,8 @@ impl Arm<'_> {
         data::connect(self.database, self.server, self.setup, &how, workload).expect("a session")
     }
 
-    /// Makes the data of `workload` and has two clients offer `requests` each in turn, each request in a slot of its
-    /// own; what is said of the data then.
+    /// Creates the data of `workload` and has two clients offer `requests` each in turn, each request in its own slot;
+    /// returns the check of the data.
     pub fn run(&self, workload: &dyn Workload, requests: u64) -> Result<String, Fault> {
         if let Some(why) = workload.refuses(self.database.entry(), false) {
             return Err(Fault::Refused(why));
@@ -74,7 +74,7 @@ impl Arm<'_> {
         Ok(holds.unwrap_or_default())
     }
 
-    /// As [`Arm::run`], told as a line for each of `kinds` of table: what holds, or what is refused.
+    /// As [`Arm::run`], with one line for each of `kinds` of table: what holds, or what is refused.
     pub fn loads(&self, way: &str, kinds: &[&str]) -> String {
         let line = |kind: &&str| {
             // 12 batches of 50 rows, of which those before the last emptying are gone.
@@ -86,7 +86,7 @@ impl Arm<'_> {
         kinds.iter().map(line).collect()
     }
 
-    /// Which rows are there, where they are in a table.
+    /// Which rows exist, if they are in a table.
     fn kept(&self, workload: &dyn Workload) -> String {
         let Session::Sql(mut session) = self.session(workload, true) else { return String::new() };
         let rows = session.run("SELECT count(*), min(b_id), max(b_id) FROM bulk").expect("a row");
@@ -94,14 +94,14 @@ impl Arm<'_> {
         format!(" [{}]", values.join(" "))
     }
 
-    /// Removes the tables where making them again does not.
+    /// Removes the tables if creating them again does not.
     fn make_room(&self, workload: &dyn Workload) {
         if self.database.entry().embedded {
             let _ = data::remove(self.database, self.server, self.setup, workload);
         }
     }
 
-    /// Every kind of scan, twice by each of two clients, told as a line each.
+    /// Every kind of scan, twice by each of two clients, one per line.
     pub fn scans(&self) -> String {
         let line = |query| {
             let scan = workload("scan", 5000, &[("query", query), ("range", "700")]);

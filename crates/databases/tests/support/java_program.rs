@@ -1,12 +1,13 @@
-//! A program in Java for tests: what it needs is fetched from Maven Central once, and it is compiled for each run.
+//! A program in Java for tests: its dependencies are downloaded from Maven Central once, and it is compiled for each
+//! run.
 
 use std::{path::Path, process::Command};
 
-/// Options of `javac`: what its second compiler makes of a program that runs for seconds does not pay.
+/// Options of `javac`: the second compiler does not pay off for a program that runs for seconds.
 const SOON: [&str; 3] = ["-J-XX:TieredStopAtLevel=1", "-J-XX:+UseSerialGC", "-proc:none"];
 
-/// Compiles the file `name` of the folder `source`, and others there that it names, with what its `pom.xml` asks for,
-/// of which `jar` is one file, in `folder`; returns the class path.
+/// Compiles the file `name` of the folder `source`, and others there that it uses, with the dependencies of its
+/// `pom.xml`, of which `jar` is one file, in `folder`; returns the class path.
 ///
 /// # Errors
 /// Words of Maven's or of the compiler's, or why they cannot be started.

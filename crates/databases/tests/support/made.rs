@@ -1,8 +1,8 @@
-//! Data folders as a product's own command makes them, made once for all servers of this program that would get the
-//! same one; each server starts on a copy of its own.
+//! Data folders as a product's own command creates them, created once for all servers of this program that would get
+//! the same one; each server starts on its own copy.
 //!
-//! Only what holds no secret is shared: no key, no password. What must be unique to a server is taken out of the copy,
-//! and made again by the server at its start.
+//! Only data without secrets is shared: no key, no password. Data that must be unique to a server is removed from the
+//! copy, and created again by the server at its start.
 
 use std::{
     collections::BTreeMap,
@@ -22,13 +22,13 @@ use tithe_plugin::{
 
 use super::at_end::{self, locked};
 
-/// The folder with all data below [`Place::folder`], of every product that makes one by a command.
+/// The folder with all data below [`Place::folder`], for every product that creates one by a command.
 const DATA: &str = "data";
 
 /// Where MySQL keeps the keys that it makes, below the same folder.
 const KEYS: &str = "keyring";
 
-/// Where MySQL keeps the number by which it is told from all other servers; it makes a new one where there is none.
+/// Where MySQL keeps the number that identifies a server; it creates a new one if there is none.
 const NUMBER: &str = "auto.cnf";
 
 /// What is known of one kind of data folder.
@@ -39,7 +39,7 @@ enum Made {
     NotYet,
     /// Holds a fresh one.
     Here(PathBuf),
-    /// Each server has to make its own: keys lie beside it.
+    /// Each server has to create its own: it holds keys.
     Alone,
 }
 
@@ -50,9 +50,9 @@ static KINDS: Mutex<Kinds> = Mutex::new(BTreeMap::new());
 /// Holds the fresh data folders, and vanishes with the program.
 static FOLDER: Mutex<Option<Folder>> = Mutex::new(None);
 
-/// Everything that decides what a fresh data folder holds; `None` if it holds a secret.
+/// Everything that decides the content of a fresh data folder; `None` if it holds a secret.
 pub fn kind(database: &dyn Product, install: &Install, setup: &Setup) -> Option<String> {
-    // The account and its password are in a fresh folder of PostgreSQL's; the others make theirs at each start.
+    // For PostgreSQL the account and its password are in a fresh folder; the others create theirs at each start.
     let password = database.id() == "postgres" && setup.authentication != Authentication::None;
     if password || setup.at_rest.is_some() || setup.key_server.is_some() {
         return None;
@@ -64,8 +64,7 @@ pub fn kind(database: &dyn Product, install: &Install, setup: &Setup) -> Option<
     Some(lines.join("\n"))
 }
 
-/// Carries out what precedes the server's start, on a copy of a fresh data folder of its `kind` where there is
-/// one.
+/// Runs the steps before the server's start, on a copy of a fresh data folder of its `kind` if there is one.
 pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<String>) {
     let carry_out = |steps: Vec<Step>| {
         folder.prepare(&Launch { steps, ..launch.clone() }).expect("everything is prepared");
@@ -94,7 +93,7 @@ pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<Str
     carry_out(afterwards.to_vec());
 }
 
-/// Keeps a copy of the fresh folder `data`; where.
+/// Keeps a copy of the fresh folder `data`; returns its path.
 fn keep(data: &Path) -> PathBuf {
     let mut folder = locked(&FOLDER);
     let folder = folder.get_or_insert_with(|| {

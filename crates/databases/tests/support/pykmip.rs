@@ -103,7 +103,7 @@ impl TestServer {
 
 impl Drop for TestServer {
     fn drop(&mut self) {
-        // The group is the server's own, and lasts until its leader is waited for.
+        // The group is the server's own, and exists until its leader is waited for.
         let _ = kill_process_group(Pid::from_child(&self.process), Signal::KILL);
         let _ = self.process.wait();
     }

@@ -1,4 +1,4 @@
-//! Servers as tests have them: with small logs, and sooner warm than those that are measured.
+//! Servers for tests: with small logs, and with less warm-up than measured ones.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use tithe_machine::{
     secret::Secret,
 };
 
-/// Settings by which the logs of a server of `database` are small: they go with the data where these are copied and
-/// searched, and half a gigabyte takes longer than all else of a test.
+/// Settings for small logs of a server of `database`. Logs are copied and searched with the data, and half a gigabyte
+/// takes longer than everything else in a test.
 pub fn small_logs(database: &str) -> BTreeMap<String, String> {
     let setting = match database {
         "mariadb" => "innodb_log_file_size",
@@ -18,8 +18,8 @@ pub fn small_logs(database: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(setting.to_owned(), "32M".to_owned())])
 }
 
-/// What the second compiler of Cassandra's virtual machine makes pays after minutes, as do the threads of its
-/// collector, and no test takes that long. Nor has any to verify the classes of a release.
+/// The second compiler of Cassandra's virtual machine and the threads of its collector pay off after minutes, and no
+/// test takes that long. Nor does a test need to verify the classes of a release.
 pub fn warm_up_soon(database: &str, launch: &mut Launch) {
     if database == "cassandra" {
         let soon = "-XX:+UseSerialGC\n-XX:TieredStopAtLevel=1\n-XX:+UnlockDiagnosticVMOptions\n-XX:-BytecodeVerificationRemote";

@@ -52,7 +52,7 @@ impl Arm<'_> {
         data::connect(self.database, self.server, self.setup, &how, self.workload).expect("a session")
     }
 
-    /// Makes and loads the data, in two parts; returns the rows that were told.
+    /// Loads the data, in two parts; returns the reported number of rows.
     pub fn load(&self) -> u64 {
         data::create(self.database, self.server, self.setup, self.workload).expect("tables");
         let done = AtomicU64::new(0);
@@ -108,7 +108,7 @@ impl Arm<'_> {
     }
 }
 
-/// What every check of `protection` says of `protected` with `plain` as control, one line each.
+/// The result of every check of `protection` for `protected` with `plain` as control, one per line.
 pub fn evidence(protection: &dyn Protection, chosen: &Chosen, protected: Arm<'_>, plain: Arm<'_>) -> Vec<String> {
     let table = protected.workload.table();
     let context = |arm: Arm<'_>,
@@ -126,7 +126,7 @@ pub fn evidence(protection: &dyn Protection, chosen: &Chosen, protected: Arm<'_>
         })
     };
     let checks = protection.evidence_in(chosen, protected.workload);
-    // Canaries of one look must not be those of an earlier one: what that left in the journal would be found again.
+    // Canaries of one check must differ from those of an earlier one: leftovers in the journal would be found again.
     static NONCES: AtomicU64 = AtomicU64::new(0);
     let lines = checks.into_iter().map(|check| {
         let nonce = NONCES.fetch_add(1, Ordering::SeqCst);

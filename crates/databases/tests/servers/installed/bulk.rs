@@ -1,4 +1,4 @@
-//! Bulk loads and scans on real servers: every way and every kind of table, what comes of it, and what is refused.
+//! Bulk loads and scans on real servers: every way and every kind of table, the result, and what is refused.
 
 use expect_test::expect;
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
@@ -53,7 +53,7 @@ fn postgres_loads_and_scans() {
     let plan =
         session.run("EXPLAIN (ANALYZE) SELECT s_id FROM scan ORDER BY s_text LIMIT 1 OFFSET 19999").expect("a plan");
     assert!(format!("{plan:?}").contains("external merge"), "{plan:?}");
-    // What was loaded and is changed behind the workload's back is not as it was made.
+    // Data that was loaded and then changed outside the workload is not as it was made.
     let copy = workload("bulk", 1, &[("way", "copy"), ("batch", "50")]);
     arm.run(copy.as_ref(), 1).expect("loaded");
     session.run("UPDATE bulk SET b_number = b_number + 1 WHERE b_id = 7").expect("changed");

@@ -1,5 +1,4 @@
-//! Apache Cassandra. A virtual machine takes its time to start, so these tests start few servers and ask each of them
-//! much.
+//! Apache Cassandra. A virtual machine takes time to start, so these tests start few servers and check much on each.
 
 use std::sync::atomic::AtomicBool;
 
@@ -39,7 +38,7 @@ fn text(value: &str) -> OptionValue {
     OptionValue::Text(value.to_owned())
 }
 
-/// Every kind of request, and what comes back.
+/// Every kind of request, with its result.
 fn exercise(session: &mut dyn KeyValueSession) {
     fn call(session: &mut dyn KeyValueSession, request: Request<'_>) -> u64 {
         session.call(&request, &mut Discard).expect("an answer")
@@ -56,7 +55,7 @@ fn exercise(session: &mut dyn KeyValueSession) {
     assert_eq!(rows(session, &one), format!("1\n-: 2={}", "x".repeat(300_000)));
     assert_eq!(call(session, Request::Update { key: b"user1", values: &[(0, b"b"), (1, b"c"), (2, b"d")] }), 1);
     assert_eq!(rows(session, &read), "1\n-: 0=b 1=c 2=d");
-    // Rows lie by the hash of their keys: a scan begins with the asked one, and goes on with others.
+    // Rows are ordered by the hash of their keys: a scan begins with the requested key, and continues with others.
     let mut met = std::collections::BTreeSet::new();
     for key in ["user1", "user2", "user3"] {
         let scan = Request::Scan { start: key.as_bytes(), count: 5, fields: Fields::One(0) };
@@ -203,7 +202,7 @@ fn a_plain_server_and_every_protection() {
         client-to-node: enforced
     "#]]
     .assert_eq(&inspected(&protected.server, &protected.setup));
-    // An administrator may look at what the measured account may not.
+    // An administrator may read what the measured account may not.
     let credentials = &protected.setup.credentials;
     let user = format!("tithe_administrator:{}@", credentials.password.expose_text());
     let file = |path: &std::path::Path| path.display().to_string();
@@ -223,7 +222,7 @@ fn a_plain_server_and_every_protection() {
     "#]]
     .assert_eq(&inspected(&attached(&protected, &user, &options), &Setup::bare()));
     nothing_falls_back(&plain, &protected);
-    // The commit log holds nothing that a stopped node has not written to its files, whatever encrypts it.
+    // The commit log holds nothing that a stopped node has not written to its files, whichever key encrypts it.
     crate::put_back::data_are_put_back(protected);
 
     let lax = [
@@ -260,7 +259,7 @@ fn a_plain_server_and_every_protection() {
     for (chosen, expect) in lax.iter().zip(expected) {
         prove(&plain, &protected, chosen, expect);
     }
-    // Less than was asked for is no proof.
+    // Less than was requested is no proof.
     assert_exposed(&protected, &chosen("audit-bin", &[]));
     assert_exposed(&protected, &chosen("tls", &[]));
     assert_exposed(&protected, &chosen("tls", &[("version", text("1.2")), ("mutual", OptionValue::Flag(true))]));
@@ -268,7 +267,7 @@ fn a_plain_server_and_every_protection() {
     assert_exposed(&protected, &chosen("commitlog-encryption", &[]));
     assert_exposed(&plain, &chosen("password", &[]));
     assert_exposed(&plain, &chosen("audit-file", &[]));
-    // An audit log of some categories is told for what it is.
+    // An audit log of some categories is reported as such.
     let password = protected.setup.credentials.password.expose_text();
     let (user, options) = (
         format!("tithe_administrator:{password}@"),
@@ -279,7 +278,7 @@ fn a_plain_server_and_every_protection() {
         .assert_eq(seen.lines().find(|line| line.starts_with("audit: ")).expect("a line"));
 }
 
-/// TLS is there and plaintext is served beside it; the same node is warmed up.
+/// TLS is on and plaintext is also served; the same node is warmed up.
 #[test]
 fn a_node_with_optional_tls_is_caught_and_its_warm_up_ends_by_itself() {
     let asked = chosen("tls", &[]);
@@ -328,7 +327,7 @@ fn keeps_what_is_not_ours(plain: &Sandbox) {
     let other = Table { name: "precious".to_owned(), ..table() };
     refused(Cassandra.create(&server, &setup, &other));
     refused(Cassandra.remove(&server, &setup, &other));
-    // In a keyspace of the user's a table of Tithe's own is made, and made again after a run that was killed.
+    // In a keyspace of the user a table of Tithe's own is created, and created again after a run that was killed.
     for _ in 0..2 {
         Cassandra.create(&server, &setup, &table()).expect("a table");
         let mut session = key_value(Cassandra.connect(&server, &setup, &how_for(table(), true)).expect("a session"));
@@ -337,7 +336,7 @@ fn keeps_what_is_not_ours(plain: &Sandbox) {
     }
     Cassandra.remove(&server, &setup, &table()).expect("removed");
     run("SELECT y_id FROM shop.precious");
-    // A keyspace of Tithe's own goes with its last table, but only one with Tithe's mark.
+    // A keyspace of Tithe's own is removed with its last table, but only if it has Tithe's mark.
     let server = attached(plain, "", "");
     Cassandra.remove(&server, &setup, &table()).expect("removed");
     run("CREATE KEYSPACE tithe WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}");
@@ -346,7 +345,7 @@ fn keeps_what_is_not_ours(plain: &Sandbox) {
     Cassandra.create(&plain.server, &plain.setup, &table()).expect("a table");
 }
 
-/// The older version, where it was downloaded beside the newer one.
+/// The older version, if it was downloaded in addition to the newer one.
 #[test]
 fn the_older_version_is_served_too() {
     let Some(newer) = sandbox::present(Cassandra.find(&Search::default())) else { return };
@@ -427,7 +426,7 @@ fn several_nodes_speak_tls_among_themselves() {
     Cassandra.quiesce(&protected.server, &protected.setup, &table()).expect("both nodes write their files");
 }
 
-/// A warm-up ends by itself when the node is steady, or at its cap, and says which.
+/// A warm-up ends by itself when the node is steady, or at its limit, and reports which.
 fn warm_up_ends_by_itself_and_is_told(sandbox: &Sandbox) {
     let workload = ycsb(1000, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
     load(sandbox, workload.as_ref());

@@ -1,5 +1,5 @@
-//! What holds of every product alike, a test for each line: a protection is proven beside a plain server, less than was
-//! asked for is no proof, no client falls back to less, and what others made on a server is left alone. What only one
+//! What is true of every product alike, one test per line: a protection is proven next to a plain server, less than was
+//! requested is no proof, no client falls back to less, and objects of others on a server are left alone. What only one
 //! product has is in a file of its own.
 
 use super::{mariadb::MARIADB, mysql::MYSQL, postgres::POSTGRES, redis::REDIS};
@@ -8,7 +8,7 @@ use crate::tested::{self, Attached, Refusals, chosen, no_proof, proven};
 
 const TLS: [&str; 2] = ["tls-negotiated Claim Holds", "wire-canary Claim Holds"];
 
-/// Of columns, with what is seen of `recorders`.
+/// For columns, with the results for `recorders`.
 const fn columns(recorders: &'static str) -> [&'static str; 5] {
     [
         "ciphertext-seen Claim Holds",
@@ -25,14 +25,13 @@ const RECORDERS: &str = "recorders Disclosure Fails";
 
 const PASSWORD: [&str; 2] = ["password-asked Claim Holds", NO_RECORDERS];
 
-/// What becomes of values in an audit log.
+/// What happens to values in an audit log.
 const AUDITED: [&str; 2] = ["audit-complete Claim Holds", "logs-free Disclosure Fails"];
 
 const AUDITED_WITHOUT_VALUES: [&str; 2] = ["audit-complete Claim Holds", "logs-free Disclosure Holds"];
 
-/// What every product proves of TLS and of columns; `recorders`: what is seen of them on a plain server; `resumed`:
-/// whether sessions that are taken up again are new ones to who looks at the wire; what follows `tls is not` is
-/// asked of a server with TLS alone.
+/// What every product proves of TLS and of columns. `recorders`: their results on a plain server. `resumed`: whether
+/// resumed sessions look like new ones on the wire. What follows `tls is not` is checked on a server with TLS alone.
 macro_rules! alike {
     ($tested:expr, recorders: $recorders:expr, resumed: $resumed:tt, tls is not $($asked:tt $options:tt),+) => {
         proven! { $tested;
@@ -128,7 +127,7 @@ mod postgres {
 const DENIED_WITHOUT: &str = "1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: NO)";
 const DENIED_WITH: &str = "1045 (28000): Access denied for user 'tithe'@'127.0.0.1' (using password: YES)";
 
-/// What servers of both products say; `mechanism` is that of the password.
+/// The messages of servers of both products; `mechanism` is that of the password.
 fn refusals_of_mysql_family(mechanism: &'static str) -> Refusals {
     Refusals {
         tls: "TLS was asked for, and the server offers none",
@@ -293,7 +292,7 @@ mod redis {
     }
 }
 
-/// A server that speaks MongoDB's protocol and is not MongoDB: it does not count its connections by version, as that
+/// A server that uses MongoDB's protocol and is not MongoDB: it does not count its connections by version, as MongoDB
 /// does.
 #[cfg(feature = "mongodb")]
 mod mongodb {

@@ -1,10 +1,10 @@
 //! Servers that look protected and are not, or look open and are protected: what `tithe inspect` and the evidence must
-//! say of each.
+//! report for each.
 //!
-//! The entries are data, a file for each product in `tests/deceptions`. A product adds its file, a [`Stage`] that
-//! brings its server into the state of an entry and back, and one line here. Entries share a server where they name the
-//! same one, and each undoes what it did. All entries that fail are reported together. The variable `DECEPTION` runs
-//! those alone whose name begins with it.
+//! The entries are data, one file per product in `tests/deceptions`. A product adds its file, a [`Stage`] that brings
+//! its server into the state of an entry and back, and one line here. Entries that name the same server share it, and
+//! each undoes its changes. All failing entries are reported together. The variable `DECEPTION` selects the entries
+//! whose name begins with it.
 
 mod cassandra;
 mod etcd;
@@ -46,7 +46,7 @@ use super::{
     table,
 };
 
-/// A test for each product: its name, its data file, how many entries it has at least, and how its server is brought
+/// A test for each product: its name, its data file, the least number of its entries, and how its server is brought
 /// into the state of one.
 macro_rules! deceptions {
     ($($name:ident: $database:expr, $least:literal, $stage:expr;)*) => {
@@ -60,7 +60,7 @@ macro_rules! deceptions {
     };
 }
 
-/// Waits until what `is_so` tests is so; `otherwise` where it is not within 20 s.
+/// Waits until `is_so` is true; `otherwise` if it is not within 20 s.
 pub fn until(otherwise: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
     for _ in 0..1000 {
         if is_so()? {
@@ -90,7 +90,7 @@ struct Deceptions {
     deception: Vec<Deception>,
 }
 
-/// How a server that entries share is started: as Tithe launches it, but for what is said here.
+/// How a server that entries share is started: as Tithe launches it, with the changes given here.
 #[derive(Deserialize, Default)]
 #[serde(deny_unknown_fields, default)]
 struct Start {
@@ -117,7 +117,7 @@ pub struct Deception {
     /// True if the server looks open or silent and is not.
     #[serde(default)]
     pub looks_off: bool,
-    /// Where it is the good or the bad server of the product's page in `docs/inspect`: `good` or `bad`.
+    /// If it is the good or the bad server of the product's page in `docs/inspect`: `good` or `bad`.
     #[serde(default)]
     pub sample: String,
     /// The server that it is tried on.
@@ -128,22 +128,22 @@ pub struct Deception {
     /// Files of the server by name, whole, and put back afterwards.
     #[serde(default)]
     pub files: BTreeMap<String, String>,
-    /// What an administrator says before the look.
+    /// Statements of an administrator before the check.
     #[serde(default)]
     pub statements: Vec<String>,
-    /// What he says after it, where the stage does not undo it by itself.
+    /// Statements after it, if the stage does not undo the change by itself.
     #[serde(default)]
     pub undo: Vec<String>,
-    /// Who asks and how he comes, in words of the product's stage; empty for its administrator.
+    /// Which account asks and how it connects, in words of the product's stage; empty for the administrator.
     #[serde(default)]
     pub asks: String,
     /// True if the look writes a canary.
     #[serde(default)]
     canary: bool,
-    /// What rows must say.
+    /// The required content of rows.
     #[serde(default)]
     rows: Vec<Row>,
-    /// What checks of protections must see.
+    /// The required results of checks.
     #[serde(default)]
     claims: Vec<Claim>,
 }
@@ -155,7 +155,7 @@ struct Row {
     row: String,
     /// The state that must come.
     word: String,
-    /// `whole server` or `this account`, where it matters.
+    /// `whole server` or `this account`, if it matters.
     scope: Option<String>,
     /// Texts that the row must hold.
     #[serde(default)]
@@ -173,7 +173,7 @@ struct Claim {
     /// The protection of an attached arm.
     #[serde(rename = "use")]
     protection: String,
-    /// What the arm says of it.
+    /// The arm's options of it.
     #[serde(default)]
     options: BTreeMap<String, String>,
     /// The check under test.
@@ -189,7 +189,7 @@ struct Claim {
 
 /// A running server on which entries are tried one after the other.
 pub trait Stage {
-    /// Brings the server into the state of `entry`; returns the URL of the account that asks.
+    /// Brings the server into the state of `entry`; returns the URL of the asking account.
     fn arrange(&mut self, sandbox: &Sandbox, entry: &Deception) -> Result<String, String>;
 
     /// Undoes it.
@@ -284,7 +284,7 @@ pub fn attached(sandbox: &Sandbox, url: &str) -> Server {
     }
 }
 
-/// What rows and claims come to that is not as `entry` says; empty if all is.
+/// The differences of rows and claims from `entry`; empty if there are none.
 fn looked(
     sandbox: &Sandbox,
     entry: &Deception,
@@ -313,7 +313,7 @@ fn looked(
 }
 
 impl Row {
-    /// Adds to `wrong` what of `cells` is not as it must be.
+    /// Adds to `wrong` the differences in `cells`.
     fn against(&self, cells: &[FeatureStatus], wrong: &mut String) {
         let Some(cell) = cells.iter().find(|cell| cell.feature.id() == self.row) else {
             let _ = writeln!(wrong, "  no row {}", self.row);
@@ -340,7 +340,7 @@ impl Row {
 }
 
 impl Claim {
-    /// Adds to `wrong` what the check sees that it must not.
+    /// Adds to `wrong` the difference in the check's result.
     fn against(&self, sandbox: &Sandbox, server: &Server, wrong: &mut String) -> Result<(), Fault> {
         let text = |value: &String| OptionValue::Text(value.clone());
         let options: Vec<_> = self.options.iter().map(|(name, value)| (name.as_str(), text(value))).collect();
@@ -350,7 +350,7 @@ impl Claim {
         protection.apply(&chosen, &mut setup);
         setup.session_statements = self.on.clone();
         let table = table();
-        // Who cannot even connect has seen nothing.
+        // A client that cannot connect has no result.
         let observation = match sandbox.database.create(server, &setup, &table) {
             Err(fault) => Observation::Unknown(fault.to_string()),
             Ok(()) => self.seen(sandbox, server, &setup, &chosen)?,
@@ -371,7 +371,7 @@ impl Claim {
         Ok(())
     }
 
-    /// What the check sees on loaded tables, which are removed again.
+    /// The check's observation on loaded tables, which are removed again.
     fn seen(
         &self,
         sandbox: &Sandbox,

@@ -1,4 +1,4 @@
-//! etcd: what it alone has.
+//! etcd: what only etcd has.
 
 use tithe_databases::etcd::Etcd;
 use tithe_machine::{
@@ -78,7 +78,7 @@ fn a_plain_server_serves_every_request() {
         assert_eq!(state(feature), Some(expected), "{feature:?}");
     }
 
-    // Groups are sent in several transactions, and a record is its own whatever its name begins with.
+    // Groups are sent in several transactions, and records are not confused if one name is a prefix of another.
     let mut session = ETCD.connect(&sandbox, true);
     session.begin_bulk().expect("a group");
     let value = vec![b'x'; 1000];
@@ -122,7 +122,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
             }
         }
     }
-    // A run that was killed leaves its records behind; the next one makes the table again.
+    // A run that was killed leaves its records; the next one creates the table again.
     for _ in 0..2 {
         Etcd.create(&server, &setup, &table()).expect("a table");
         let mut session = key_value(Etcd.connect(&server, &setup, &how(true)).expect("a session"));
@@ -139,7 +139,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
         assert!(matches!(&outcome, Err(Fault::Refused(words)) if words.contains("did not make it")), "{outcome:?}");
     }
 
-    // An account that may do nothing of it is told what it lacks.
+    // An account without rights gets a list of what it lacks.
     let mut elsewhere = setup.clone();
     elsewhere.space = "others".to_owned();
     let lacks = Etcd.lacks(&server, &elsewhere).expect("an answer");

@@ -1,16 +1,16 @@
-//! Servers keep what they write in their own folders, so that it goes with the folder, also when they are killed.
+//! Servers write only in their own folders, so that everything is removed with the folder, also when they are killed.
 
 use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use super::{mariadb::MARIADB, mysql::MYSQL, postgres::POSTGRES, redis::REDIS};
 use crate::{sandbox::Sandbox, shared::with_plain, table, tested::Tested};
 
-/// Folders where programs leave what is nobody's.
+/// Folders where programs leave files that belong to no one.
 const COMMON: [&str; 5] = ["/tmp/", "/var/tmp/", "/dev/shm/", "/run/", "/var/run/"];
 
-/// What the processes of the server have open or mapped in [`COMMON`], outside its own folder.
+/// The files in [`COMMON`], outside its own folder, that the server's processes have open or mapped.
 pub fn outside(sandbox: &Sandbox) -> BTreeSet<PathBuf> {
-    // The tests' own folder may be in a common one, and has the certificates of the run beside the server's.
+    // The tests' own folder may be in a common one, and holds the certificates of the run next to the server's folder.
     let own = sandbox.server.folder.parent().expect("a sandbox").to_owned();
     let mut paths = BTreeSet::new();
     for process in family(sandbox.server.process.expect("a process")) {
@@ -32,7 +32,7 @@ fn family(process: i32) -> Vec<i32> {
 
 fn check(tested: &'static Tested) {
     with_plain(tested, |plain| {
-        // With a client, whose process may open what the others do not.
+        // With a client, whose server process may open files that the others do not.
         plain.database.create(&plain.server, &plain.setup, &table()).expect("a table");
         let mut session = tested.connect(plain, true);
         tested.exercise(&mut *session);

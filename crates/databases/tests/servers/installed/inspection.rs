@@ -1,5 +1,5 @@
-//! `tithe inspect --write-canary`: what becomes of records that are written into servers of which the settings promise
-//! something.
+//! `tithe inspect --write-canary`: what happens to records that are written into servers whose settings promise
+//! protection.
 
 use expect_test::{Expect, expect};
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres};
@@ -14,7 +14,7 @@ use super::{
     table,
 };
 
-/// What the canaries add to the two rows that they are about, without numbers.
+/// What the canaries add to the two rows that they concern, without numbers.
 fn canaries(database: &dyn Product, server: &Server, setup: &Setup) -> String {
     let mut cells = database.inspect(server, setup).expect("a matrix");
     inspect::with_canary(database, server, setup, &mut cells).expect("looked");
@@ -233,19 +233,19 @@ fn postgres_with_logs_of_all_formats_and_with_none_to_look_at() {
     .assert_eq(&text);
 }
 
-/// Loads the settings again, and waits until new sessions have them and the collector writes to `destination`.
+/// Reloads the settings, and waits until new sessions have them and the collector writes to `destination`.
 fn reload(sandbox: &Sandbox, session: &mut dyn SqlSession, (name, value): (&str, &str), destination: &str) {
     session.run("SELECT pg_reload_conf()").expect("reloaded");
     await_answer(sandbox, &format!("SHOW {name}"), value);
     let collected = match destination {
-        // It writes nothing any more, and says so.
+        // It no longer writes, and reports that.
         "syslog" => "SELECT pg_current_logfile() IS NULL".to_owned(),
         destination => format!("SELECT pg_current_logfile('{destination}') IS NOT NULL"),
     };
     await_answer(sandbox, &collected, "t");
 }
 
-/// Waits until a new session is answered with `value`; gives up after minutes, which no machine is too busy for.
+/// Waits until a new session gets `value`; gives up after minutes, which is enough even on a busy machine.
 fn await_answer(sandbox: &Sandbox, question: &str, value: &str) {
     let asked = || administrator(sandbox).run(question).expect("a value");
     let waited = (0..6000).find(|_| {
@@ -258,7 +258,8 @@ fn await_answer(sandbox: &Sandbox, question: &str, value: &str) {
     assert!(waited.is_some(), "{question}: {:?}", asked());
 }
 
-/// On a server that Tithe did not launch, pages stay in memory until somebody has them written: that needs a right.
+/// On a server that Tithe did not launch, pages stay in memory until a client has them written, which needs a
+/// privilege.
 #[test]
 fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
     let asked = ["encryption", "password"].map(|id| chosen(&MariaDb, id, &[]));
@@ -280,7 +281,7 @@ fn mariadb_that_is_made_to_write_its_table_or_may_not_be() {
     };
     let text = observe("GRANT SELECT ON *.* TO least@'127.0.0.1'")
         + &observe("GRANT RELOAD ON *.* TO least@'127.0.0.1'")
-        // That the canary is found in a table in the clear shows that the table was written.
+        // If the canary is found in an unencrypted table, the table was written.
         + &observe("SET GLOBAL innodb_encrypt_tables = OFF");
     expect![[r#"
         GRANT SELECT ON *.* TO least@'127.0.0.1'

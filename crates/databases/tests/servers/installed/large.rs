@@ -35,7 +35,7 @@ fn check(sandbox: &Sandbox, url: String, rows: &[&str], expected: Expect) {
     expected.assert_eq(&text);
 }
 
-/// The URL of `account`, with what is behind host and port.
+/// The URL of `account`, with the `rest` after host and port.
 fn url(sandbox: &Sandbox, account: &str, rest: &str) -> String {
     let Address::Tcp { host, port } = &sandbox.server.address else { panic!("a TCP server") };
     let credentials = &sandbox.setup.credentials;
@@ -64,7 +64,7 @@ fn postgres_with_thousands_of_roles_rules_and_tablespaces_and_with_revoked_views
     let text = format!("{here}{rules}host db7 r7 10.0.0.0/9 trust\nhost db8 r7 10.0.0.0/9 trust\n");
     // Written into the file that is there, which keeps its owner.
     std::fs::write(&path, text).expect("rules");
-    // The view takes a file for newer than what was loaded that changed in the same moment.
+    // If the file changed at the moment of loading, the view regards it as newer than what was loaded.
     let before = run("SELECT pg_conf_load_time()");
     run("SELECT pg_reload_conf()");
     until("the server does not load its rules", || Ok(run("SELECT pg_conf_load_time()") != before)).expect("rules");
@@ -83,7 +83,7 @@ fn postgres_with_thousands_of_roles_rules_and_tablespaces_and_with_revoked_views
         "#]],
     );
 
-    // What everybody may read by default, and this account may not.
+    // What every account may read by default, and this one may not.
     let password = sandbox.setup.credentials.password.expose_text().to_owned();
     run(&format!("ALTER ROLE r5 PASSWORD '{password}'"));
     run("REVOKE SELECT ON pg_roles, pg_settings, pg_db_role_setting, pg_parameter_acl, pg_auth_members, pg_database, \
@@ -117,7 +117,7 @@ fn cassandra_with_thousands_of_roles() {
     let mut session = key_value(Cassandra.connect(&server, &Setup::bare(), &how(true)).expect("a session"));
     let mut run = |statement: &str| session.run_statement(statement).expect("done");
     for number in 1..2_000 {
-        // A role that is made by its statement has a hash that takes long.
+        // A role created by its statement has a hash that takes long to compute.
         let group = number / 10;
         run(&format!(
             "INSERT INTO system_auth.roles (role, can_login, is_superuser, member_of, salted_hash) VALUES \

@@ -1,5 +1,5 @@
-//! The load loop on real servers: several connections a lane, closed and open, requests larger than a socket takes, and
-//! connections that are opened again while measuring.
+//! The load loop on real servers: several connections per lane, closed and open, requests larger than a socket buffer,
+//! and connections that are reopened during the measurement.
 
 use std::sync::atomic::{AtomicBool, AtomicU64};
 
@@ -39,8 +39,8 @@ pub fn load(sandbox: &Sandbox, workload: &dyn Workload) {
     clients.load(&mut session, 0, 1, &AtomicU64::new(0)).expect("loaded");
 }
 
-/// One frame of four slots of 50 ms; nothing may invalidate it, and what the slots, the counters and the histograms say
-/// of the number of operations must agree.
+/// One frame of four slots of 50 ms. Nothing may invalidate it, and slots, counters and histograms must agree on the
+/// number of operations.
 pub fn frame(sandbox: &Sandbox, workload: &dyn Workload, clients: u32, arrivals: Arrivals) -> ArmFrame {
     frame_of(sandbox, workload, clients, arrivals, None).0
 }
@@ -112,8 +112,8 @@ fn frame_of(
     (arm, slots)
 }
 
-/// Connections end after `every` operations, and none of these is lost; the server's processor time is seen, wherever
-/// it is spent.
+/// Connections end after `every` operations, and none of these is lost; the server's processor time is measured,
+/// wherever it is spent.
 fn reconnects(sandbox: &Sandbox) {
     let workload = ycsb(100, &[("readproportion", "0.5"), ("updateproportion", "0.5")]);
     load(sandbox, workload.as_ref());
@@ -130,7 +130,7 @@ fn reconnects(sandbox: &Sandbox) {
             server_cpu_ns / 1000 / arm.operations,
             arm.counters.server_cpu_ns.map(|all| all / arm.operations),
         );
-        // What was begun in the warm-up goes on; each client may be within its operations at both ends.
+        // Work that started in the warm-up continues; each client may be within its operations at both ends.
         let expected = arm.operations as f64 / f64::from(every);
         assert!(
             (connects as f64 - expected).abs() <= f64::from(clients),
@@ -147,7 +147,8 @@ fn reconnects(sandbox: &Sandbox) {
     }
 }
 
-/// Connections are opened again while a plain server of `database` is measured, and one with TLS and a `password`.
+/// Connections are reopened during the measurement of a plain server of `database`, and of one with TLS and a
+/// `password`.
 fn opened_anew(database: &'static dyn Product, password: &str) {
     let resumed = chosen(database, "tls", &[("resumption", OptionValue::Flag(true))]);
     for protections in [vec![], vec![resumed, chosen(database, password, &[])]] {
@@ -209,8 +210,9 @@ fn updates_larger_than_a_socket_takes_at_once_are_sent_whole() {
     }
 }
 
-/// Bytes of log that the first updates of a server that has just been checkpointed took beyond what as many take later,
-/// and bytes per update later. Told by the sum and not per update: how many updates a frame has is the machine's.
+/// Bytes of log by which the first updates directly after a checkpoint exceed the same number of later ones, and bytes
+/// per later update. The sum is compared, not the value per update: how many updates a frame has depends on the
+/// machine.
 fn log_at_first(precondition: bool) -> Option<(f64, f64)> {
     let sandbox = Sandbox::start(&Postgres, &[])?;
     let workload = ycsb(5000, &[("readproportion", "0"), ("updateproportion", "1")]);
@@ -244,7 +246,7 @@ fn log_at_first(precondition: bool) -> Option<(f64, f64)> {
 #[test]
 fn a_server_that_is_run_in_logs_as_much_at_first_as_later() {
     let Some((preconditioned, _)) = log_at_first(true) else { return };
-    // The control: right after a checkpoint the first update of each of some 700 pages logs the page whole.
+    // The control: directly after a checkpoint, the first update of each of about 700 pages logs the whole page.
     let (after_checkpoint, update) = log_at_first(false).expect("installed");
     assert!(after_checkpoint > 2000.0 * update, "{after_checkpoint} bytes more, of {update} an update");
     assert!(

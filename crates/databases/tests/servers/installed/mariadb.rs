@@ -1,4 +1,4 @@
-//! MariaDB: what it alone has.
+//! MariaDB: what only MariaDB has.
 
 use expect_test::expect;
 use tithe_databases::mariadb::MariaDb;
@@ -81,7 +81,7 @@ fn a_key_that_cannot_be_changed_is_found_out() {
     assert!(matches!(rotator.rotate(), Err(Fault::Wrong(_))));
 }
 
-/// A password that the client itself cannot prove would be refused by nobody else.
+/// If the client could not compute the proof, the refusal would be its own and not the server's.
 #[test]
 fn a_wrong_password_is_refused_by_the_server_whatever_proves_it() {
     let ed25519 = chosen!(MARIADB, "password" { plugin = "ed25519" });
@@ -93,7 +93,7 @@ fn a_wrong_password_is_refused_by_the_server_whatever_proves_it() {
     assert!(matches!(observation, Observation::Protected(_)), "{observation:?}");
 }
 
-/// In a pool every statement may be served by another thread.
+/// In a thread pool every statement may be served by another thread.
 #[test]
 fn in_a_pool_no_thread_serves_one_client() {
     let pool = [("thread_handling", "pool-of-threads")];
@@ -108,8 +108,8 @@ fn a_database_of_tithes_is_marked_or_not_left() {
     marks_its_database("SET GLOBAL innodb_force_primary_key = ON", &MARIADB);
 }
 
-/// Where the mark cannot be made, no database is left that Tithe would not know for its own; and where `wanted` has
-/// every table have a primary key, the mark is made all the same.
+/// If the mark cannot be created, no database is left that Tithe would not recognise as its own. If `wanted` requires a
+/// primary key in every table, the mark is still created.
 pub fn marks_its_database(wanted: &str, tested: &'static Tested) {
     let Some(sandbox) = (tested.start)(&[]) else { return };
     let create = |statement: &str| {

@@ -1,4 +1,4 @@
-//! memcached: what it alone has.
+//! memcached: what only memcached has.
 
 use tithe_databases::memcached::Memcached;
 use tithe_machine::{
@@ -64,7 +64,7 @@ fn a_plain_server_serves_every_request() {
     assert_eq!(state(Feature::Transport), Some(State::Off));
     assert_eq!(state(Feature::Authentication), Some(State::Off));
 
-    // More than it has memory for: it removes what it was given first.
+    // More data than it has memory for: it removes the oldest.
     let mut session = MEMCACHED.connect(&sandbox, true);
     let value = vec![b'x'; 1 << 19];
     for number in 0..200 {
@@ -95,7 +95,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
         let cell = seen.iter().find(|cell| cell.feature == feature).expect("a row");
         assert_eq!(cell.state, State::Enforced, "{}", cell.seen);
     }
-    // A run that was killed leaves its records behind; the next one makes the table again.
+    // A run that was killed leaves its records; the next one creates the table again.
     for _ in 0..2 {
         Memcached.create(&server, &setup, &table()).expect("a table");
         let mut session = key_value(Memcached.connect(&server, &setup, &how(true)).expect("a session"));

@@ -1,4 +1,4 @@
-//! Servers that were set up wrongly, as administrators do it: `tithe inspect` and the evidence say so.
+//! Servers with mistakes that administrators make: `tithe inspect` and the evidence report them.
 //!
 //! Each server is launched as Tithe launches it, with a mistake in its files or after its start.
 
@@ -31,7 +31,7 @@ fn text(value: &str) -> OptionValue {
     OptionValue::Text(value.to_owned())
 }
 
-/// The first check of `asked`, which a server with this mistake must not pass; what it says.
+/// The first check of `asked`, which a server with this mistake must not pass; returns its text.
 pub fn caught(sandbox: &Sandbox, asked: &Chosen) -> String {
     let check = protection(sandbox.database, &asked.id).evidence(asked).remove(0);
     caught_by(sandbox, &*check)
@@ -59,7 +59,7 @@ fn judged(database: &dyn Product, server: &Server, setup: &Setup, feature: Featu
     format!("{}: {}, {}\n", feature.id(), cell.state.words(), cell.scope.words())
 }
 
-/// The server of `sandbox` as `user` of it sees it, with the password of all accounts and TLS as `options` ask for it.
+/// The server of `sandbox` as its `user` sees it, with the password of all accounts and TLS by `options`.
 fn attached(sandbox: &Sandbox, scheme: &str, user: &str, options: &str) -> Server {
     let Address::Tcp { host, port } = &sandbox.server.address else { panic!("a TCP server") };
     let password = sandbox.setup.credentials.password.expose_text();
@@ -73,7 +73,7 @@ fn administrator(sandbox: &Sandbox) -> Box<dyn SqlSession> {
     sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session")
 }
 
-/// Makes each mistake, which the look at its feature must show, and undoes it.
+/// Makes each mistake, which the check of its feature must show, and undoes it.
 fn mistakes(sandbox: &Sandbox, mistakes: &[(Feature, &str, &str)]) -> String {
     let mut session = administrator(sandbox);
     let mut text = String::new();
@@ -99,7 +99,8 @@ fn audit_skips_reads(database: &'static dyn Product, asked: &Chosen, given: &Cho
     expected.assert_eq(&shown(&sandbox, &[Feature::Auditing]));
 }
 
-/// The log holds everything but the parameters that the arm asks for: by them alone its records are told from others'.
+/// The log holds everything except the parameters that the arm requests: without them its records cannot be
+/// distinguished from others.
 #[test]
 fn postgres_with_an_audit_log_without_parameters() {
     let given = chosen(&Postgres, "pgaudit", &[("parameter", OptionValue::Flag(false))]);
@@ -137,7 +138,7 @@ fn mariadb_with_an_audit_log_of_writes_alone() {
     );
 }
 
-/// Encryption was switched on when there were tables already, and nobody encrypts these.
+/// Encryption was switched on after tables existed, and no thread encrypts them.
 #[test]
 fn mariadb_with_encryption_of_new_tables_only() {
     let asked = chosen(&MariaDb, "encryption", &[]);
@@ -155,7 +156,7 @@ fn mariadb_with_encryption_of_new_tables_only() {
     // Nothing is waited for that will not come.
     let fault = MariaDb.quiesce(&sandbox.server, &sandbox.setup, &later).expect_err("nobody encrypts the old tables");
     assert!(fault.to_string().contains("innodb_encryption_threads = 0: nothing will ever encrypt"), "{fault}");
-    // Every switch stands as it should; the old tables give it away.
+    // Every switch is set correctly; the old tables show the mistake.
     assert!(!words.contains("not encrypted: none") && words.contains("switches that are off: none"), "{words}");
     expect![[r#"
         at-rest: available but not enforced
@@ -163,8 +164,8 @@ fn mariadb_with_encryption_of_new_tables_only() {
     .assert_eq(&shown(&sandbox, &[Feature::AtRest]));
 }
 
-/// Encryption was switched on when there were tables already, and nobody encrypts these; nor the new ones in a database
-/// that was there.
+/// Encryption was switched on after tables existed, and they are not encrypted; nor are new ones in an existing
+/// database.
 #[test]
 fn mysql_with_encryption_of_new_tables_only() {
     let asked = chosen(&MySql, "encryption", &[]);
@@ -185,7 +186,7 @@ fn mysql_with_encryption_of_new_tables_only() {
     .assert_eq(&shown(&sandbox, &[Feature::AtRest]));
 }
 
-/// Nothing of Redis encrypts or audits; what an administrator gets wrong there is who may do what, and when a write is
+/// Redis neither encrypts nor audits; possible mistakes of its administrator are who may do what, and when a write is
 /// safe.
 #[test]
 fn redis_with_an_account_that_may_do_everything() {

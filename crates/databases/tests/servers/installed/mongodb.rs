@@ -1,6 +1,6 @@
-//! MongoDB's protocol, against a server that speaks it and is not MongoDB: mongo-java-server, which is fetched from
-//! Maven Central once. It has no accounts, no audit log and no storage engine of MongoDB's; what those need is held by
-//! golden configurations only.
+//! MongoDB's protocol, against a server that uses it and is not MongoDB: mongo-java-server, which is downloaded from
+//! Maven Central once. It has no accounts, no audit log and none of MongoDB's storage engines; protections that need
+//! those are only covered by golden configurations.
 
 use std::{
     collections::BTreeMap,
@@ -37,7 +37,7 @@ use crate::{
 
 const VERSION: &str = "1.46.0";
 
-/// The compiled stand-in, as a class path; without it the tests say so and pass, unless `CI` is set.
+/// The compiled stand-in, as a class path; without it the tests report that and pass, unless `CI` is set.
 fn class_path() -> Option<&'static str> {
     static PREPARED: OnceLock<Option<String>> = OnceLock::new();
     let prepared = PREPARED.get_or_init(|| match prepare() {
@@ -93,7 +93,7 @@ fn start(protections: &[Chosen]) -> Option<Sandbox> {
     started(protections, false)
 }
 
-/// The stand-in, which also serves plaintext at a port of TLS where that is `optional`.
+/// The stand-in, which also serves plaintext at a TLS port if that is `optional`.
 pub fn started(protections: &[Chosen], optional: bool) -> Option<Sandbox> {
     let class_path = class_path()?;
     Some(Sandbox::stand_in(&MongoDb, protections, |setup, place| launch(setup, place, class_path, optional)))
@@ -133,7 +133,7 @@ fn nothing_falls_back() {
     with_plain(&MONGODB, |plain| refused_beside(plain, &tls));
 }
 
-/// What each of both servers is asked for and does not do.
+/// What is requested of each of the two servers and not provided.
 fn refused_beside(plain: &Sandbox, tls: &Sandbox) {
     let mut asks_plain = tls.setup.clone();
     asks_plain.transport = Transport::Plain;
@@ -143,7 +143,7 @@ fn refused_beside(plain: &Sandbox, tls: &Sandbox) {
     asks_password.authentication = Authentication::Password { mechanism: "SCRAM-SHA-256".to_owned() };
     let mut mistrusts = tls.setup.clone();
     mistrusts.credentials.authority.clone_from(&tls.setup.credentials.untrusted_authority);
-    // Of a server that speaks something else the driver says no more, after seconds.
+    // For a server with another protocol the driver only reports this, after seconds.
     let no_server = "Server selection timeout: No available servers";
     for (server, setup, words) in [
         (tls, &asks_plain, no_server),
@@ -189,7 +189,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
     let server = Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() };
     let setup = Setup::plain(BTreeMap::new(), credentials.clone());
     MongoDb.create(&server, &setup, &table()).expect("a table");
-    // A run that was killed leaves its records behind; the next one makes the table again.
+    // A run that was killed leaves its records; the next one creates the table again.
     for _ in 0..2 {
         let mut session = key_value(MongoDb.connect(&server, &setup, &how(true)).expect("a session"));
         MONGODB.exercise(&mut *session);

@@ -1,4 +1,4 @@
-//! MySQL: what it alone has.
+//! MySQL: what only MySQL has.
 
 use tithe_databases::mysql::MySql;
 use tithe_machine::launch::{Address, Search, Server};
@@ -49,13 +49,13 @@ fn encryption_is_proven_without_a_binary_log() {
     prove_with(("log_bin", "OFF"));
 }
 
-/// Such a server says neither whether its keyring is active nor where that keeps its keys.
+/// Such a server reports neither whether its keyring is active nor where it keeps its keys.
 #[test]
 fn encryption_is_proven_without_the_performance_schema() {
     prove_with(("performance_schema", "OFF"));
 }
 
-/// Encryption on a server with another setting than usual, which the plain one has, too.
+/// Encryption on a server with an unusual setting, which the plain server has too.
 fn prove_with(setting: (&str, &str)) {
     let asked = [chosen!(MYSQL, "encryption" {})];
     let search = Search::default();
@@ -64,7 +64,7 @@ fn prove_with(setting: (&str, &str)) {
     prove_between(&MYSQL, &plain, &protected, &asked[0], &ENCRYPTED);
 }
 
-/// The server remembers a proof once it has seen the password, which it does over TLS, or under its own key.
+/// The server caches a proof after it has received the password, over TLS or encrypted with its own key.
 #[test]
 fn passwords_are_sent_under_the_servers_key_once_and_then_proven() {
     let Some(sandbox) = (MYSQL.start)(&[chosen!(MYSQL, "password" {})]) else { return };

@@ -1,4 +1,4 @@
-//! PostgreSQL: what it alone has.
+//! PostgreSQL: what only PostgreSQL has.
 
 use tithe_databases::postgres::Postgres;
 use tithe_machine::{observation::Observation, proc::ServerTask};
@@ -35,7 +35,7 @@ fn a_plain_server_serves_every_request() {
     assert!(!sandbox.log().contains("unexpected EOF"), "{}", sandbox.log());
 }
 
-/// A schema that Tithe would not know for its own later is not left.
+/// A schema that Tithe would not recognise as its own later is not left behind.
 #[test]
 fn a_schema_that_cannot_be_marked_is_not_made() {
     let Some(sandbox) = (POSTGRES.start)(&[]) else { return };
@@ -55,8 +55,8 @@ fn a_schema_that_cannot_be_marked_is_not_made() {
     POSTGRES.remove(&sandbox);
 }
 
-/// Row-level security that looks on in one list of the server or another and is not: what an administrator says, what
-/// undoes it, and what the check says of it.
+/// Row-level security that one of the server's lists shows as on, although it is not: an administrator's statements,
+/// those that undo them, and the text of the check.
 const NOT_HELD: [(&[&str], &[&str], &str); 6] = [
     // Its policies are still listed.
     (
@@ -64,13 +64,13 @@ const NOT_HELD: [(&[&str], &[&str], &str); 6] = [
         &["ALTER TABLE tithe.usertable ENABLE ROW LEVEL SECURITY"],
         "no policy holds the account, another tenant sees 1 of 1 rows, another tenant changes a row, a row can be put in",
     ),
-    // The table says that it is on, and forced.
+    // The table shows it as on, and forced.
     (
         &["ALTER ROLE tithe_client BYPASSRLS"],
         &["ALTER ROLE tithe_client NOBYPASSRLS"],
         "as tithe_client, which has BYPASSRLS: usertable: no policy holds the account",
     ),
-    // Policies hold the owner only where they are forced.
+    // Policies apply to the owner only if they are forced.
     (
         &[
             "GRANT CREATE ON SCHEMA tithe TO tithe_client",
@@ -96,7 +96,7 @@ const NOT_HELD: [(&[&str], &[&str], &str); 6] = [
         &["DROP POLICY additions ON tithe.usertable"],
         "usertable: a row can be put in as another tenant's",
     ),
-    // A setting that nobody reads: the policy names the tenant itself.
+    // A setting that no policy reads: the policy names the tenant itself.
     (
         &["ALTER POLICY of_tenant ON tithe.usertable USING (tithe_tenant = 'one')"],
         &["ALTER POLICY of_tenant ON tithe.usertable USING (tithe_tenant = current_setting('tithe.tenant'))"],

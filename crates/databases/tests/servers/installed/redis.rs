@@ -1,4 +1,4 @@
-//! Redis, or Valkey: what it alone has.
+//! Redis, or Valkey: what only they have.
 
 use tithe_databases::redis::Redis;
 use tithe_machine::{
@@ -51,7 +51,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
     let facts = Redis.facts(&server, &setup).expect("facts");
     assert_eq!(facts.facts["authentication"], "password");
     Redis.create(&server, &setup, &table()).expect("a table");
-    // A run that was killed leaves its records behind; the next one makes the table again.
+    // A run that was killed leaves its records; the next one creates the table again.
     for _ in 0..2 {
         let mut session = key_value(Redis.connect(&server, &setup, &how(true)).expect("a session"));
         REDIS.exercise(&mut *session);

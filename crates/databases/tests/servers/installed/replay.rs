@@ -1,5 +1,5 @@
-//! Logs that real servers write are replayed on them: what was logged happens again, and nothing of it where each
-//! transaction is undone.
+//! Logs that real servers write are replayed on them: what was logged happens again, and none of it if each transaction
+//! is undone.
 
 use std::{
     fs,
@@ -22,10 +22,10 @@ use super::{
 };
 use crate::shared::eventually;
 
-/// A text with what readers of logs may lose.
+/// A text with characters that log readers may lose.
 const TEXT: &str = "it''s \"one\",\n\ttwo\\\\lines; é";
 
-/// The marks in a log before and after what the test reads.
+/// The marks in a log before and after the part that the test reads.
 const BEGINNING: &str = "the beginning";
 const END: &str = "the end";
 
@@ -66,7 +66,7 @@ fn says(session: &mut dyn SqlSession, text: &str) -> Result<(), Fault> {
     answered(session)
 }
 
-/// What a client of the user's does: a transaction, a prepared statement, one that fails, and what no replay can do.
+/// The work of a user's client: a transaction, a prepared statement, one that fails, and some that cannot be replayed.
 fn work(sandbox: &Sandbox) {
     let mut session = session(sandbox);
     let session = session.as_mut();
@@ -80,7 +80,7 @@ fn work(sandbox: &Sandbox) {
         session.submit(prepared.statement, &[Parameter::Text(b"2")]).expect("sent");
         answered(session).expect("updated");
     }
-    // General and slow logs do not say what failed, so it would fail again.
+    // General and slow logs do not record failures, so it would fail again.
     if sandbox.database.id() == "postgres" {
         assert!(says(session, "SELECT nothing FROM nowhere").is_err());
     }
@@ -156,7 +156,7 @@ fn of(sandbox: &Sandbox, logs: &[&str], expected: &Expect) {
     assert!(seen.iter().all(|it| *it == seen[0]), "{seen:#?}");
 }
 
-/// Makes tables, and has the server log as `settings` say from then on, in new sessions.
+/// Creates tables, and has the server log by `settings` from then on, in new sessions.
 fn start(sandbox: &Sandbox, settings: &[&str]) {
     sandbox.database.create(&sandbox.server, &sandbox.setup, &super::table()).expect("a schema");
     let mut session = session(sandbox);
@@ -215,7 +215,7 @@ fn every_log_of_postgres_is_replayed() {
     );
 }
 
-/// Tables that are not there are named all at once, before anything is measured.
+/// All missing tables are reported at once, before anything is measured.
 fn missing(sandbox: &Sandbox) -> String {
     let log = tempfile::NamedTempFile::new().expect("a file");
     let line =
@@ -227,7 +227,7 @@ fn missing(sandbox: &Sandbox) -> String {
     clients.check(&mut Session::Sql(session(sandbox)), true).expect_err("missing tables").to_string()
 }
 
-/// What has MariaDB and MySQL log everything.
+/// Settings with which MariaDB and MySQL log everything.
 const LOGS: [&str; 5] = [
     "SET GLOBAL general_log_file = 'general.log'",
     "SET GLOBAL general_log = ON",

@@ -1,5 +1,5 @@
-//! Data of the user's own in launched servers: dumps that the product's own programs write are restored, with TLS too,
-//! and hold what was dumped.
+//! The user's own data in launched servers: dumps by the product's own programs are restored, with TLS too, and the
+//! data are complete.
 
 use std::{
     fs,
@@ -19,7 +19,8 @@ use super::{
     table,
 };
 
-/// A schema with what a copy of rows alone would lose: a foreign key, a view, text with quotes and signs, NULL.
+/// A schema with what a copy of rows alone would lose: a foreign key, a view, text with quotes and special characters,
+/// NULL.
 const SCHEMA: [&str; 5] = [
     "CREATE TABLE shop_customer (id int PRIMARY KEY, name varchar(80))",
     "CREATE TABLE shop_orders (id int PRIMARY KEY, customer int, total decimal(10,2), FOREIGN KEY (customer) REFERENCES \
@@ -38,7 +39,7 @@ fn ask(sandbox: &Sandbox, question: &str) -> String {
     answer.expect("an answer").unwrap_or_default()
 }
 
-/// Runs `statements` where the product's own programs come in.
+/// Runs `statements` in the database that the product's own programs use.
 fn run(sandbox: &Sandbox, statements: &[&str]) {
     let sql = sandbox.database.sql().expect("SQL");
     let mut session = sql.connect(&sandbox.server, &sandbox.setup, &how_for(table(), true)).expect("a session");
@@ -109,7 +110,7 @@ fn csv(folder: &Path) -> PathBuf {
 fn what_mysqldump_writes_is_restored() {
     let Some(sandbox) = Sandbox::start(&MariaDb, &[]) else { return };
     let folder = tempfile::tempdir().expect("a folder");
-    // Where the tables are is said by the dump.
+    // The dump sets where the tables are.
     sandbox.database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     let mut all = vec!["CREATE DATABASE shop", "USE shop"];
     all.extend(SCHEMA);

@@ -76,7 +76,7 @@ fn built_in_scripts_run_by_every_protocol(database: &'static dyn Product, protoc
             assert_eq!(parts.0.len(), workload.operations().len() - 2, "{protocol} {script}");
         }
     }
-    // What the accounts have and what the history says is the same: all was committed, once.
+    // The balances and the history agree: everything was committed, once.
     let Session::Sql(mut session) = connect(&sandbox, tables.as_ref(), true) else { panic!("SQL") };
     let rows = session
         .run("SELECT (SELECT sum(abalance) FROM pgbench_accounts) - (SELECT sum(delta) FROM pgbench_history), (SELECT count(*) FROM pgbench_history)")
@@ -178,7 +178,7 @@ fn mysql_takes_rows_as_variables() {
     rows_become_variables_and_no_transaction_is_left_open(&MySql, OF_MYSQL);
 }
 
-/// What `pg_stat_statements` has seen on the tables of built-in scripts, and of transactions: texts with calls.
+/// What `pg_stat_statements` has recorded on the tables of built-in scripts, and about transactions: texts with calls.
 fn statements_seen(session: &mut dyn SqlSession) -> Vec<(String, String)> {
     let seen = "SELECT replace(query, 'END', 'COMMIT'), calls::text FROM public.pg_stat_statements WHERE (query LIKE \
                 '%pgbench_%' AND query NOT ILIKE '%count(*)%' AND query NOT LIKE '%pg_catalog%') OR query IN ('BEGIN', 'END', \
@@ -233,7 +233,7 @@ fn built_in_scripts_are_the_statements_of_pgbench() {
             assert!(pgbench.status.success(), "{}", String::from_utf8_lossy(&pgbench.stderr));
             let of_pgbench = statements_seen(asking.as_mut());
             assert_eq!(of_tithe, of_pgbench, "{name}, {protocol}");
-            // The server counts what begins and ends prepared transactions once.
+            // The server counts the BEGIN and COMMIT of prepared transactions once.
             let mut on_tables = of_tithe.iter().filter(|(text, _)| text.contains("pgbench_"));
             assert!(on_tables.all(|(_, calls)| *calls == TRANSACTIONS.to_string()), "{of_tithe:?}");
             assert_eq!(of_tithe.len(), workload.operations().len() - 2, "{of_tithe:?}");
@@ -263,17 +263,17 @@ fn with_rows(database: &'static dyn Product) -> Option<Sandbox> {
     Some(sandbox)
 }
 
-/// A transaction that the server ends in favour of another one begins again where it may, and is counted.
+/// If the server aborts a transaction in favour of another one, it is repeated if possible, and counted.
 fn a_deadlock_is_tried_again(database: &'static dyn Product) {
     let Some(sandbox) = with_rows(database) else { return };
     let script = "BEGIN;\nUPDATE t SET a = a + 1 WHERE id = 1;\nUPDATE t SET a = a + 1 WHERE id = 2;\nCOMMIT;";
     let workload = workload(script, &[("max_tries", "1000")]);
-    // The client may have its first row again before the other transaction wakes, and is then ended again: so many
-    // tries that it cannot use them up.
+    // The client may lock its first row again before the other transaction wakes, and is then aborted again: it gets
+    // more tries than it can use up.
     for tries in ["1", "1000"] {
         let (mut client, mut session) = opened(&sandbox, script, &[("max_tries", tries)]);
         let Session::Sql(mut other) = connect(&sandbox, workload.as_ref(), true) else { panic!("SQL") };
-        // It has changed more, and does not look for deadlocks: the other one is ended.
+        // It has changed more and does not check for deadlocks, so the other transaction is aborted.
         if database.id() == "postgres" {
             other.run("SET deadlock_timeout = '60s'").expect("an administrator");
         }
@@ -282,8 +282,7 @@ fn a_deadlock_is_tried_again(database: &'static dyn Product) {
         other.run("INSERT INTO t SELECT 10 + a.id + 10 * b.id, 0 FROM t a, t b").expect("rows");
         let waiting = match database.id() {
             "postgres" => "SELECT 1 FROM pg_locks WHERE NOT granted",
-            // The table of transactions is kept for a tenth of a second after each look: who looks often sees an old
-            // one.
+            // The table of transactions is cached for a tenth of a second after each read: frequent reads see old data.
             _ => {
                 "SELECT 1 FROM information_schema.GLOBAL_STATUS WHERE VARIABLE_NAME = 'INNODB_ROW_LOCK_CURRENT_WAITS' AND \
                  VARIABLE_VALUE > 0"
@@ -337,7 +336,7 @@ fn an_answer_that_is_too_large_ends_its_connection() {
     }
 }
 
-/// What transactions answer is seen outside of the load, and they leave nothing behind.
+/// The answers of transactions are read outside of the load, and they leave nothing behind.
 #[test]
 fn answers_are_seen_and_rolled_back() {
     for database in [&Postgres as &'static dyn Product, &MariaDb] {

@@ -1,4 +1,4 @@
-//! Versions of servers beside those that packages bring: what `tithe get` downloads.
+//! Versions of servers in addition to those of packages: what `tithe get` downloads.
 
 use expect_test::expect;
 use tithe_databases::{postgres::Postgres, redis::Redis};
@@ -21,7 +21,7 @@ use super::{
 };
 use crate::tested::{Tested, chosen, prove_between};
 
-/// The installation whose version has these words; `None`, said loudly, when there is none.
+/// The installation whose version contains these words; `None`, with a message, if there is none.
 fn installed(tested: &Tested, words: &str, get: &str) -> Option<Install> {
     let found = tested.database.find_all(&Search::default()).into_iter().find(|it| it.version.contains(words));
     if found.is_none() {
@@ -36,13 +36,13 @@ fn start(tested: &Tested, install: &Install, protections: &[Chosen]) -> Sandbox 
     Sandbox::start_of(tested.database, &search, protections, &[], &[]).expect("a server")
 }
 
-/// What an inspection sees of the server with these protections: the states, a line each.
+/// What an inspection sees of the server with these protections: the states, one per line.
 fn states(sandbox: &Sandbox) -> String {
     let seen = sandbox.database.inspect(&sandbox.server, &sandbox.setup).expect("an inspection");
     seen.iter().map(|row| format!("{}: {}\n", row.feature.id(), row.state.words())).collect()
 }
 
-/// A setting is about passwords that are set from now on. This one was set with another.
+/// A setting applies to passwords that are set from now on. This one was set with another value.
 fn keeps_less_than_it_is_set_to(sandbox: &Sandbox, scram: &Chosen) {
     let sql = Postgres.sql().expect("SQL");
     let mut session = sql.connect(&sandbox.server, &sandbox.setup, &how(true)).expect("the administrator");
@@ -139,8 +139,8 @@ fn postgres_18_is_proven() {
     postgres("18");
 }
 
-/// Valkey is reported as Valkey, and its build without TLS is refused where TLS is asked for, though it knows the
-/// settings of TLS.
+/// Valkey is reported as Valkey. Its build without TLS is refused if TLS is requested, although it knows the settings
+/// of TLS.
 #[test]
 fn valkey_is_proven() {
     let Some(install) = installed(&REDIS, "Valkey server v=9.", "valkey") else { return };

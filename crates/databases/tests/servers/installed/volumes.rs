@@ -1,4 +1,4 @@
-//! Servers on volumes: what a claim needs of a real server, which writes as another account and keeps its files open.
+//! Servers on volumes: what a claim needs from a real server, which writes as another account and keeps its files open.
 
 use tithe_databases::all;
 use tithe_model::experiment::{Arm, OptionValue};
@@ -6,7 +6,7 @@ use tithe_plugin::product::Product;
 
 use super::{Sandbox, sandbox::chosen, table, verdicts};
 
-/// Starts a server on a plain volume and one on the volume `id`, and looks at every check on both.
+/// Starts a server on a plain volume and one on the volume `id`, and runs every check on both.
 fn prove(database: &str, id: &str) {
     let database: &'static dyn Product =
         *all().iter().find(|found| found.id() == database).expect("a database of this build");
@@ -30,7 +30,7 @@ fn prove(database: &str, id: &str) {
         database.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
     }
     let seen = verdicts(&plain, &protected, &volume);
-    // Which driver of the kernel encrypts is told, and no claim.
+    // Which kernel driver encrypts is reported, and is not a claim.
     let claims: Vec<&str> = seen.lines().filter(|line| line.contains(" Claim ")).collect();
     let proven =
         ["raw-image Claim Holds", "volume-header Claim Holds", "volume-key Claim Holds", "key-apart Claim Holds"];

@@ -1,4 +1,4 @@
-//! Cassandra on stage: roles and keyspaces that are removed again. What is in its files is a server's own.
+//! Cassandra on stage: roles and keyspaces that are removed again. What is set in files needs a server of its own.
 
 use tithe_databases::cassandra::Cassandra;
 use tithe_machine::launch::{Address, Server};
@@ -18,7 +18,8 @@ pub struct OnStage {
 
 impl OnStage {
     pub fn new(sandbox: &Sandbox) -> Self {
-        // The accounts come with a table; a server without rights takes all of it but the last word, a GRANT.
+        // The accounts come with a table. A server without access control accepts all of it except the last statement,
+        // a GRANT.
         if let Err(fault) = Cassandra.create(&sandbox.server, &sandbox.setup, &table()) {
             assert!(fault.to_string().contains("AllowAllAuthorizer"), "{fault}");
         }

@@ -1,4 +1,4 @@
-//! etcd on stage: what is set while it runs is set by its own client.
+//! etcd on stage: run-time changes are made by its own client.
 
 use std::process::Command;
 

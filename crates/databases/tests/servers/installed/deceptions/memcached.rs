@@ -1,4 +1,4 @@
-//! Memcached on stage: every entry has a server of its own, because nothing can be set while it runs.
+//! Memcached on stage: every entry has its own server, because nothing can be set while it runs.
 
 use tithe_machine::launch::Address;
 use tithe_plugin::setup::{Authentication, Transport};

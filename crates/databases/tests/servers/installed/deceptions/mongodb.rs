@@ -1,5 +1,5 @@
-//! MongoDB's wire on stage: the stand-in, which each entry tells what it is to pretend (`Pretence.java`). A real server
-//! is not available from package registries.
+//! MongoDB's protocol on stage: the stand-in, which each entry configures (`Pretence.java`). A real server is not
+//! available from package registries.
 
 use std::{fs, path::Path};
 
@@ -16,7 +16,7 @@ fn mongodb() {
     all_hold(&MongoDb, text, 25, stand_in, |sandbox| Box::new(OnStage::new(sandbox)));
 }
 
-/// The stand-in, which takes plaintext beside TLS where a setting says so.
+/// The stand-in, which also accepts plaintext if a setting allows it.
 fn stand_in(database: &'static dyn Product, start: &Start) -> Option<Sandbox> {
     let protections: Vec<_> = start.protections.iter().map(|id| chosen(database, id, &[])).collect();
     let mode = start.settings.get("net.tls.mode");
@@ -56,8 +56,8 @@ impl Stage for OnStage {
     }
 }
 
-/// The URL of `asks`: an account, whose password has `-pw` behind its name, or `certificate`, or nobody where it is
-/// empty; `plaintext` behind it where TLS is not spoken to a server that has it.
+/// The URL of `asks`: an account, whose password is its name with `-pw`, or `certificate`, or no login if it is empty;
+/// followed by `plaintext` if TLS is not used with a server that has it.
 fn url(sandbox: &Sandbox, asks: &str, identity: &Path) -> Result<String, String> {
     let Address::Tcp { host, port } = &sandbox.server.address else { return Err("no TCP server".to_owned()) };
     let mut words = asks.split_whitespace().peekable();

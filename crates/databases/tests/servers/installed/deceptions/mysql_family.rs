@@ -1,4 +1,5 @@
-//! MariaDB and MySQL on stage: what an entry says is said by the server's administrator, and undone by its own words.
+//! MariaDB and MySQL on stage: the server's administrator runs the statements of an entry, and its own statements undo
+//! them.
 
 use tithe_machine::launch::Address;
 use tithe_plugin::{
@@ -9,7 +10,7 @@ use tithe_plugin::{
 use super::{Deception, Sandbox, Stage};
 use crate::{how, table};
 
-/// What every server has beside its administrator: a database, and two accounts that may do nothing.
+/// What every server has in addition to its administrator: a database, and two accounts without privileges.
 const BASE: [&str; 3] = [
     "CREATE DATABASE shop",
     "CREATE USER app@'%' IDENTIFIED BY 'app-pw' REQUIRE SSL",

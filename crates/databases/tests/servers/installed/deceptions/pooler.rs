@@ -1,4 +1,4 @@
-//! A PgBouncer in session mode before a server, which speaks TLS on one side alone.
+//! A PgBouncer in session mode in front of a server, with TLS on one side only.
 
 use std::{
     fs,
@@ -26,7 +26,7 @@ pub struct Pooler {
 }
 
 impl Pooler {
-    /// Starts one before the server of `sandbox`; `tls` says whether clients speak it, or else the pooler to the
+    /// Starts one in front of the server of `sandbox`; `tls`: clients use TLS with it, otherwise it uses TLS with the
     /// server.
     pub fn start(sandbox: &Sandbox, tls: bool) -> Result<Self, String> {
         let words = |error: std::io::Error| format!("pgbouncer: {error}");
@@ -78,7 +78,7 @@ impl Pooler {
 
 impl Drop for Pooler {
     fn drop(&mut self) {
-        // It has ended by itself where it cannot be killed.
+        // If it cannot be killed, it has already ended.
         let _ = self.process.kill();
         let _ = self.process.wait();
     }

@@ -1,5 +1,4 @@
-//! PostgreSQL on stage: settings by `ALTER SYSTEM`, rules and maps by their files, and everything that was made
-//! removed.
+//! PostgreSQL on stage: settings by `ALTER SYSTEM`, rules and maps by their files; all created objects are removed.
 
 use std::{
     fs,
@@ -12,17 +11,18 @@ use tithe_plugin::session::SqlSession;
 use super::{Deception, Sandbox, Stage, pooler::Pooler, standby::Standby, until};
 use crate::how;
 
-/// What an entry may have made is told by its number (documentation, "System Catalog Initial Data").
+/// Objects that an entry may have created are recognised by their number (documentation, "System Catalog Initial
+/// Data").
 const FIRST_OWN: u32 = 16_384;
 
 pub struct OnStage {
-    /// Opened before any entry changes who is let in.
+    /// Opened before any entry changes the login rules.
     session: Box<dyn SqlSession>,
     /// The data folder, which has the files of rules and maps.
     folder: PathBuf,
-    /// What an entry asks through.
+    /// The pooler through which an entry asks.
     pooler: Option<Pooler>,
-    /// What an entry asks, or what receives from the server meanwhile.
+    /// The standby that an entry asks, or that receives from the server during the check.
     standby: Option<Standby>,
 }
 
@@ -44,7 +44,7 @@ impl OnStage {
     /// Loads files and settings again, and waits until the server has.
     fn reload(&mut self) -> Result<(), String> {
         const LOADED: &str = "SELECT pg_conf_load_time()";
-        // The view of the rules takes a file for newer than what was loaded that changed in the same moment.
+        // If the file changed at the moment of loading, the view regards it as newer than what was loaded.
         let before = self.names(LOADED)?;
         self.run("SELECT pg_reload_conf()")?;
         until("the server does not load its settings", || Ok(self.names(LOADED)? != before))
@@ -128,7 +128,7 @@ fn overwrite(path: &Path, text: &str) -> std::io::Result<()> {
     fs::write(path, text)
 }
 
-/// `text` with the places of this server: `@PASSWORD@` for its password, `@CREDENTIALS@` for the folder of
+/// `text` with the values of this server: `@PASSWORD@` for its password, `@CREDENTIALS@` for the folder of
 /// certificates.
 fn placed(text: &str, sandbox: &Sandbox) -> String {
     let credentials = &sandbox.setup.credentials;
@@ -137,10 +137,10 @@ fn placed(text: &str, sandbox: &Sandbox) -> String {
     text.replace("@CREDENTIALS@", &folder.display().to_string())
 }
 
-/// The URL of `asks`: an account, `tithe` where it is left out, and `plaintext`, `tls` or `certificate`, or through a
-/// pooler with the first or the second; at the port of the server itself or at `other`. (`tithe standby of MODE` asks a
-/// standby that receives in this mode, `tithe lost of MODE` one whose primary is gone, and `tithe primary of MODE` the
-/// server itself meanwhile.)
+/// The URL of `asks`: an account, `tithe` by default, and `plaintext`, `tls` or `certificate`, or through a pooler with
+/// the first or the second; at the port of the server itself or at `other`. `tithe standby of MODE` asks a standby that
+/// receives in this mode, `tithe lost of MODE` one whose primary is gone, and `tithe primary of MODE` the server itself
+/// while the standby receives.
 fn url(sandbox: &Sandbox, asks: &str, other: Option<u16>) -> Result<String, String> {
     let Address::Tcp { host, port } = &sandbox.server.address else { return Err("no TCP server".to_owned()) };
     let credentials = &sandbox.setup.credentials;

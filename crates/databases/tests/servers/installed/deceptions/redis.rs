@@ -1,4 +1,4 @@
-//! Redis on stage: settings by `CONFIG SET`, accounts that are removed again, and a replica where an entry has one.
+//! Redis on stage: settings by `CONFIG SET`, accounts that are removed again, and a replica if an entry has one.
 
 use std::net::TcpListener;
 
@@ -14,11 +14,11 @@ use super::{Deception, Sandbox, Stage, until};
 use crate::{how, key_value, sandbox::chosen};
 
 pub struct OnStage {
-    /// Opened before any entry changes who is let in.
+    /// Opened before any entry changes the login rules.
     session: Box<dyn KeyValueSession>,
     /// Settings as they were, of the entry that is on stage.
     before: Vec<(String, String)>,
-    /// A second server, once one was asked for.
+    /// A second server, once an entry needs one.
     replica: Option<Sandbox>,
     free_port: u16,
 }
@@ -56,7 +56,7 @@ fn said(session: &mut dyn KeyValueSession, statement: &str) -> Result<(), String
     session.run_statement(statement).map_err(|fault| format!("`{statement}`: {fault}"))
 }
 
-/// Waits until `sandbox` says `wanted` in its section on replication.
+/// Waits until the replication section of `sandbox` contains `wanted`.
 fn await_replication(sandbox: &Sandbox, wanted: &str) -> Result<(), String> {
     until(&format!("no {wanted}"), || {
         let told = Redis.ask(&sandbox.server, &sandbox.setup, "INFO replication").map_err(|fault| fault.to_string())?;
@@ -69,7 +69,7 @@ impl Stage for OnStage {
         let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
         self.free_port = listener.local_addr().map_err(|error| error.to_string())?.port();
         drop(listener);
-        // In one order, in which a file of certificates comes before what needs it.
+        // In a fixed order, in which a certificate file comes before the settings that need it.
         for name in entry.settings.keys() {
             let question = format!("CONFIG GET {name}");
             let before = Redis.ask(&sandbox.server, &sandbox.setup, &question).map_err(|fault| fault.to_string())?;
@@ -111,7 +111,7 @@ impl Stage for OnStage {
     }
 }
 
-/// The URL of the administrator, who brings the run's certificate where he `asks` by it.
+/// The URL of the administrator, with the run's certificate if `asks` names it.
 fn url(sandbox: &Sandbox, asks: &str) -> Result<String, String> {
     let Address::Tcp { host, port } = &sandbox.server.address else { return Err("no TCP server".to_owned()) };
     let credentials = &sandbox.setup.credentials;

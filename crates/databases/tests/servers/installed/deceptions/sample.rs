@@ -1,5 +1,5 @@
-//! The pages of `docs/inspect`: what `tithe inspect` said of one good and one bad server of each product, in the run of
-//! these tests that wrote the page (`UPDATE_EXPECT=1`).
+//! The pages of `docs/inspect`: the output of `tithe inspect` for one good and one bad server of each product, from the
+//! run of these tests that wrote the page (`UPDATE_EXPECT=1`).
 
 use std::{collections::BTreeMap, fmt::Write as _, path::Path};
 
@@ -12,18 +12,18 @@ use tithe_plugin::{
 
 use super::{Deception, Sandbox};
 
-/// `seen` without what changes from start to start: the port, where the server and its certificates lie, and how a
-/// connection ended.
+/// `seen` without the parts that change between starts: the port, the paths of the server and its certificates, and how
+/// a connection ended.
 pub fn without_places(sandbox: &Sandbox, seen: &str) -> String {
     let Address::Tcp { port, .. } = &sandbox.server.address else { return seen.to_owned() };
     let seen = seen.replace(&sandbox.server.folder.display().to_string(), "FOLDER").replace(&port.to_string(), "PORT");
     let credentials = sandbox.setup.credentials.authority.parent().unwrap_or(Path::new("/"));
     let seen = seen.replace(&credentials.display().to_string(), "CREDENTIALS");
-    // Either is what a client sees of it, by chance.
+    // A client sees one or the other, by chance.
     seen.replace("Connection reset by peer (os error 104)", "the server closed the connection")
 }
 
-/// Holds the page of `database` to what was seen of its `good` and its `bad` server.
+/// Compares the page of `database` with the results for its `good` and its `bad` server.
 pub fn check_page(database: &dyn Product, entries: &[Deception], samples: &BTreeMap<String, Vec<FeatureStatus>>) {
     let [good, bad] = ["good", "bad"].map(|kind| samples.get(kind).unwrap_or_else(|| panic!("no {kind} server")));
     let cell = |cells: &[FeatureStatus], feature| cells.iter().find(|cell| cell.feature == feature).cloned();
@@ -35,7 +35,7 @@ pub fn check_page(database: &dyn Product, entries: &[Deception], samples: &BTree
     }
     let what = |cells: &[FeatureStatus], feature: Feature| {
         let cell = cell(cells, feature)?;
-        // The table says it; of files and logs there is more to say.
+        // The table shows it; about files and logs there is more to report.
         if cell.state == State::NotOffered && ![Feature::AtRest, Feature::Auditing].contains(&feature) {
             return None;
         }
@@ -56,7 +56,7 @@ pub fn check_page(database: &dyn Product, entries: &[Deception], samples: &BTree
         text.push_str(&made(entry));
         for feature in Feature::ALL {
             let said = line(cells, feature);
-            // What the good one says as well stands above.
+            // Text that is the same for the good server is above.
             if kind == "good" || said != line(good, feature) {
                 text.push_str(&said.unwrap_or_default());
             }
@@ -66,7 +66,7 @@ pub fn check_page(database: &dyn Product, entries: &[Deception], samples: &BTree
     expect_file![folder.join(format!("{}.md", database.id()))].assert_eq(&text);
 }
 
-/// What an administrator said, and what is in files, before the look.
+/// The administrator's statements, and the content of files, before the check.
 fn made(entry: &Deception) -> String {
     let mut lines = entry.statements.clone();
     lines.extend(entry.settings.iter().map(|(name, value)| format!("{name} = {value}")));

@@ -27,8 +27,8 @@ pub struct Standby {
 }
 
 impl Standby {
-    /// Copies the server of `sandbox`, which lets `tithe` replicate, and starts the copy, which asks with the
-    /// `sslmode` of `mode`, and nobody answers where its primary is `lost`.
+    /// Copies the server of `sandbox`, which lets `tithe` replicate, and starts the copy. The copy connects with the
+    /// `sslmode` of `mode`; if its primary is `lost`, it gets no answer.
     pub fn start(sandbox: &Sandbox, mode: &str, lost: bool) -> Result<Self, String> {
         let words = |error: std::io::Error| format!("a standby: {error}");
         let programs = Postgres.find(&Search::default()).map_err(|missing| format!("{missing:?}"))?.programs;
@@ -70,7 +70,7 @@ impl Standby {
         Ok(Self { process, port, _folder: folder })
     }
 
-    /// Waits until it receives with `mode`, or answers at all where its primary is `lost`; asked at `url`.
+    /// Waits until it receives with `mode`, or, if its primary is `lost`, until it answers at all; asked at `url`.
     pub fn receive(sandbox: &Sandbox, mode: &str, lost: bool, url: &str) -> Result<(), String> {
         let receives = match lost {
             true => "SELECT 1".to_owned(),
@@ -79,7 +79,7 @@ impl Standby {
         until(&format!("the standby does not receive with sslmode={mode}"), || Self::asked(sandbox, url, &receives))
     }
 
-    /// True if `statement` counts something; false while nobody answers.
+    /// True if `statement` counts something; false while there is no answer.
     fn asked(sandbox: &Sandbox, url: &str, statement: &str) -> Result<bool, String> {
         let server = attached(sandbox, url);
         let Ok(mut session) = Postgres.sql().expect("SQL").connect(&server, &Setup::bare(), &how(true)) else {
@@ -92,7 +92,7 @@ impl Standby {
 
 impl Drop for Standby {
     fn drop(&mut self) {
-        // An immediate shutdown: its shared memory goes, and nobody needs its data.
+        // An immediate shutdown: its shared memory is released, and its data are not needed.
         let _ = kill_process(Pid::from_child(&self.process), Signal::QUIT);
         let _ = self.process.wait();
     }

@@ -1,10 +1,10 @@
-//! What one account meets says nothing of others: each mistake here leaves the account that looks as it was.
+//! The result for one account does not show that for others: each mistake here leaves the checking account as it was.
 
 use super::*;
 
 const LOOKED_AT: [Feature; 4] = [Feature::Authentication, Feature::Transport, Feature::AtRest, Feature::Auditing];
 
-/// What one account meets says nothing of others: each mistake here leaves the account that looks as it was.
+/// The result for one account does not show that for others: each mistake here leaves the checking account as it was.
 #[test]
 fn postgres_that_lets_others_do_what_this_account_may_not() {
     let asked = ["tls", "scram", "pgaudit"].map(|id| chosen(&Postgres, id, &[]));
@@ -82,7 +82,7 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
     .assert_eq(&text);
 }
 
-/// What `observe` says once the server has loaded the file that was just written: until then, that it was not.
+/// The result of `observe` after the server has loaded the new file; until then it reports that it was not loaded.
 fn await_reload(observe: impl Fn() -> String) -> String {
     let waited = std::iter::repeat_with(|| {
         std::thread::sleep(std::time::Duration::from_millis(300));

@@ -1,8 +1,8 @@
-//! TLS that is not asked of everybody.
+//! TLS that is not required of all clients.
 
 use super::*;
 
-/// TLS is there and plaintext is served beside it.
+/// TLS is on and plaintext is also served.
 fn tls_is_optional(database: &'static dyn Product, mistakes: &[(&str, &str)], expected: Expect) {
     let asked = chosen(database, "tls", &[]);
     let Some(sandbox) = start(database, std::slice::from_ref(&asked), mistakes) else { return };
@@ -59,8 +59,8 @@ fn redis_with_a_plaintext_port_beside_tls() {
     );
 }
 
-/// The server knows an authority that it should not. Here it is the other way round: the certificate that is taken for
-/// one of an unknown authority is that of our clients.
+/// The server trusts an authority that it should not trust. Here it is the other way round: the certificate that counts
+/// as one of an unknown authority is that of our clients.
 fn tls_knows_another_authority(database: &'static dyn Product) {
     let asked = chosen(database, "tls", &[("mutual", OptionValue::Flag(true))]);
     let Some(mut sandbox) = start(database, std::slice::from_ref(&asked), &[]) else { return };
@@ -94,8 +94,9 @@ fn redis_that_knows_another_authority() {
     tls_knows_another_authority(&Redis);
 }
 
-/// Our account needs TLS and another does not. An account that may read who is let in sees it; for one that may not,
-/// the claim is about itself alone. `made` are statements for the administrator, `url` is how the account `app` comes.
+/// Our account needs TLS and another does not. An account that may read the login rules sees it; for one that may not,
+/// the claim is about itself alone. `made` are statements for the administrator, `url` is how the account `app`
+/// connects.
 fn plaintext_for_others(
     database: &'static dyn Product,
     mistakes: &[(&str, &str)],
@@ -115,7 +116,7 @@ fn plaintext_for_others(
     expected.assert_eq(&text);
 }
 
-/// What the check of TLS claims, and what it says of everybody else.
+/// The claim of the TLS check, and its text about all other clients.
 fn brief(sandbox: &Sandbox, asked: &Chosen) -> String {
     let check = protection(sandbox.database, "tls").evidence(asked).remove(0);
     let (observation, claim) = observe_and_claim(sandbox, true, &*check);
@@ -128,7 +129,7 @@ fn brief(sandbox: &Sandbox, asked: &Chosen) -> String {
     };
     let claim = claim.split("; ").nth(1).unwrap_or_default();
     let others = observation.quotation().split("everybody else: ").nth(1).unwrap_or_default();
-    // The server's own words about a right that is missing differ from version to version.
+    // The server's text about a missing privilege differs between versions.
     let others = if others.starts_with("not seen (refused: ") { "not seen (refused)" } else { others };
     format!("{claim}\n{word}: {others}\n")
 }
