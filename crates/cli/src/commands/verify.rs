@@ -102,7 +102,7 @@ fn conclude(ending: &Ending, claims: &Claims, (invalid, told): (u64, bool)) -> (
     (status, words)
 }
 
-/// The same experiment with few data and one short frame per cell, with servers that are started once and not warmed
+/// The same experiment with little data and one short frame per cell, with servers that are started once and not warmed
 /// up.
 fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     let mut plan = prepared.plan;
@@ -110,7 +110,7 @@ fn small(prepared: Prepared, machine: &MachineArgs) -> Result<Prepared, Stop> {
     if !plan.cells.iter().any(|cell| cell.program) {
         plan.experiment.data.records = plan.experiment.data.records.min(RECORDS);
     }
-    // For so few data, a relative memory limit would be close to zero.
+    // For so little data, a relative memory limit would be close to zero.
     plan.experiment.resources.iter_mut().for_each(|resources| resources.limits = Limits::default());
     plan.experiment.measure.profile = false;
     for cell in &mut plan.cells {

@@ -30,7 +30,7 @@ pub(super) struct Participant<'a>(&'a Barrier);
 pub(super) struct BarrierBroken;
 
 impl Barrier {
-    /// Of so many threads.
+    /// For this number of threads.
     pub fn of(expected: usize) -> Self {
         Self { expected, state: Mutex::default(), changed: Condvar::new() }
     }

@@ -18,7 +18,7 @@ const FEWEST: u64 = 200;
 /// it is no carry-over.
 const SCATTER: f64 = 0.7;
 
-/// A settling time is at most one of so many parts of its slot.
+/// A settling time is at most its slot divided by this.
 const SETTLING_PART: u64 = 4;
 
 /// Longest slot that carry-over may need, ns.

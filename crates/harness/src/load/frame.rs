@@ -97,7 +97,7 @@ pub struct RunnerState {
     slot_ns: u64,
     settling_ns: u64,
     blocks: u32,
-    /// `None` where another program offers the load.
+    /// `None` if another program offers the load.
     by_lanes: Option<LanesState>,
 }
 

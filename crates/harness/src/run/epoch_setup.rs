@@ -121,7 +121,7 @@ impl Drop for EpochSetup<'_> {
 }
 
 impl<'a> EpochSetup<'a> {
-    /// For servers that listen where `experiment` says, with encrypted swap where it asks for some.
+    /// For servers that listen where `experiment` says, with encrypted swap if it asks for some.
     pub(super) fn new(database: &'a dyn Database, folder: &RunFolder, experiment: &Experiment) -> Result<Self, Fault> {
         let sandbox = Sandbox::new(folder.path())?.listening_on(experiment.load.address());
         let swap = experiment.encrypted_swap_bytes.map(|bytes| own_swap::set_up(bytes, &sandbox)).transpose()?;

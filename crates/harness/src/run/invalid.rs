@@ -5,7 +5,7 @@ use tithe_model::invalid::Invalid;
 
 /// Invalid frames in a row, for one reason, after which a cell is given up.
 const MOST: u32 = 3;
-/// Invalid frames in a row, for whatever reasons, after which a cell is given up.
+/// Invalid frames in a row, for any reasons, after which a cell is given up.
 const MOST_OF_ANY: u32 = 8;
 
 /// The invalid frames at the end of the measured ones, as far as their reasons are the same.

@@ -106,12 +106,12 @@ impl Sharing {
         }
     }
 
-    /// True where all arms are on one server.
+    /// True if all arms are on one server.
     pub fn is_one_server(&self) -> bool {
         self.servers.len() > 1 && self.servers.iter().all(|server| *server == 0)
     }
 
-    /// True where some arm works on another one's data.
+    /// True if some arm works on another one's data.
     pub fn shares_data(&self) -> bool {
         self.data.iter().enumerate().any(|(number, owner)| number != *owner)
     }

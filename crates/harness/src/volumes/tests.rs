@@ -113,7 +113,7 @@ fn assert_removed(sandbox: &Path) {
     soon("the sandbox is removed", || sandbox.exists().then(|| sandbox.display().to_string()));
 }
 
-/// What a volume claims, the last only where its key is rotated.
+/// What a volume claims, the last only if its key is rotated.
 const CLAIMS: [&str; 5] = ["raw-image", "volume-header", "volume-key", "key-apart", "volume-key-rotated"];
 
 /// Sets up the volume `id` with these options and a plain one, runs all of its checks on both, and removes both. It

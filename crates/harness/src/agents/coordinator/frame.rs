@@ -262,10 +262,10 @@ impl OrderedFrame<'_, '_, '_> {
     }
 }
 
-/// Checks that the clock of `hello` was known exactly enough in a frame, where it was known within `bound_ns`.
+/// Checks that the clock of `hello` was known exactly enough in a frame, by its `bound_ns`.
 ///
 /// # Errors
-/// If `most_ns` is less: the round trips were too long, or the clock has jumped or drifted meanwhile.
+/// If `bound_ns` is more than `most_ns`: the round trips were too long, or the clock has jumped or drifted meanwhile.
 fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), Invalid> {
     let us = |ns: u64| (ns as f64 / 1e3).round_ties_even() as u64;
     match bound_ns {

@@ -38,7 +38,7 @@ fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Hub {
-    /// An end whose clock is so far ahead of this process's, ns.
+    /// An end whose clock is `ahead_ns` ahead of this process's.
     pub fn link(&self, ahead_ns: i64) -> LocalLink {
         LocalLink { hub: self.clone(), ahead_ns, lost: AtomicBool::new(false) }
     }

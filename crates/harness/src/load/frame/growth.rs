@@ -46,7 +46,7 @@ pub(super) struct GrowthState {
 }
 
 impl GrowthState {
-    /// Before the first frame of a `cell` with so many `arms`.
+    /// Before the first frame of a `cell` with this number of `arms`.
     fn new(cell: &Cell, arms: usize) -> Self {
         Self {
             profiles: vec![Profile::default(); arms],

@@ -159,7 +159,7 @@ impl Lanes<'_> {
         Ok(seen.filter(|_| !asked.cancelled.load(Ordering::SeqCst)))
     }
 
-    /// One lane's part of a frame; `None` where another lane has failed.
+    /// One lane's part of a frame; `None` if another lane has failed.
     fn run<'s>(
         &'s self,
         context: &'s CellContext<'s>,
