@@ -32,7 +32,7 @@ mod sqlite {
 
     /// Differences from the library's defaults. None of them changes how pages are read, written or encrypted.
     const DEFINES: &[(&str, &str)] = &[
-        // A connection is used by one thread at a time, so it needs no mutex of its own.
+        // A connection is used by one thread at a time, so it needs no mutex.
         ("SQLITE_THREADSAFE", "2"),
         // SQLite's documentation recommends these for speed or strictness: no allocation statistics behind a mutex, and
         // "x" is never a string.

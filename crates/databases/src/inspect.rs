@@ -177,7 +177,7 @@ pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, plaint
     let way = if target.is_socket() { "by a Unix socket, which no network sees" } else { "plaintext: served" };
     match offers {
         Ok(true) => Judgement::account(State::Available, format!("{way}; the server has TLS as well")),
-        // Without TLS there is nothing that another account could be given.
+        // Without TLS no other account can have TLS either.
         Ok(false) => Judgement::whole(State::Off, format!("{way}; the server has no TLS")),
         Err(fault) => Judgement::account(State::Available, format!("{way}; whether TLS is there: {fault}")),
     }

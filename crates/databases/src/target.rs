@@ -67,7 +67,7 @@ pub struct Product {
     pub asked: &'static [&'static str],
 }
 
-/// Where a connection goes, as whom, and how protected.
+/// Where a connection goes, as which account, and how it is protected.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Target {
     /// Name, address, or path of a Unix socket.
@@ -82,15 +82,15 @@ pub struct Target {
     pub password: Option<Secret>,
     /// Command that prints it, for passwords that expire.
     pub password_command: Option<String>,
-    /// True when a server that does not ask for the password is an error.
+    /// True if it is an error when the server does not ask for the password.
     pub must_ask: bool,
-    /// TLS; `None` means that nothing but plaintext is spoken.
+    /// TLS; `None` means plaintext only.
     pub tls: Option<Tls>,
     /// How the arm's clients authenticate, by the product's name for it; `None`: not at all, or by the default.
     pub mechanism: Option<String>,
     /// The URL's further options for the session, by the product's own names.
     pub asked: BTreeMap<&'static str, String>,
-    /// Port on this machine of a relay to the server, through which a connection is to go.
+    /// Port on this machine of a relay to the server, which connections must use.
     pub relay: Option<u16>,
 }
 

@@ -22,7 +22,7 @@ use crate::{
     target::{Authority, Target, Tls},
 };
 
-/// A plain set-up with made-up paths.
+/// A plain set-up with fictitious paths.
 pub fn plain() -> Setup {
     let credentials = Credentials {
         authority: "/m/ca.pem".into(),

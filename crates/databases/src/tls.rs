@@ -113,7 +113,7 @@ impl Protection for Tls {
 
     fn needs(&self, install: &Install, chosen: &experiment::Protection) -> Result<(), Missing> {
         (self.needs)(install)?;
-        // The library that signs makes these itself.
+        // The signing library creates these itself.
         if transport(chosen).identity().key == KeyType::EcdsaP256 || tool(OPENSSL).is_some() {
             return Ok(());
         }

@@ -49,7 +49,7 @@ impl YcsbDialect {
     }
 }
 
-/// A [`KeyValueSession`] that speaks SQL. Keys are passed as text, values as bytes.
+/// A [`KeyValueSession`] over SQL. Keys are passed as text, values as bytes.
 ///
 /// A statement is prepared when it is first used, as in YCSB's JDBC binding, so that opening a connection costs nothing
 /// that the measured operations do not need.

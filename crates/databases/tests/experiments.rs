@@ -1,4 +1,4 @@
-//! Every experiment file that comes with Tithe makes a plan in this build.
+//! Every experiment file in Tithe's repository can be planned in this build.
 
 #![allow(clippy::print_stderr, reason = "a test says what it left out")]
 

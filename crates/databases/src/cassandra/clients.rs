@@ -11,7 +11,7 @@ use super::{
     store::administrator,
 };
 
-/// `system_views.clients`, by a connection of its own.
+/// `system_views.clients`, read through a separate connection.
 pub struct Clients(CqlConnection);
 
 impl Clients {

@@ -16,7 +16,7 @@ use crate::target::Target;
 /// The name of the client in the server's list of clients.
 pub const DRIVER: &str = "Tithe";
 
-/// A connection that was let in; it blocks.
+/// A connection after the login; it is blocking.
 pub struct CqlConnection {
     wire: Wire,
     method: String,

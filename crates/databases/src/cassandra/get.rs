@@ -1,4 +1,4 @@
-//! Downloads Cassandra's libraries: `org.apache.cassandra:cassandra-all` with all that it needs.
+//! Downloads Cassandra's libraries: `org.apache.cassandra:cassandra-all` with its dependencies.
 
 use std::{fs, path::Path};
 

@@ -202,7 +202,7 @@ fn caching(settings: &Settings, method: &str) -> (State, String) {
     (if off { State::Off } else { State::Enforced }, seen)
 }
 
-/// How nodes speak among themselves, and the settings that say so.
+/// The transport between nodes, and the settings for it.
 pub fn node_to_node(settings: &Settings) -> (State, String) {
     let of = |part: &str| value(settings, "server_encryption_options", part);
     let (which, optional) = (of("internode_encryption"), of("optional"));

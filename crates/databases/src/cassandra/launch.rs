@@ -423,7 +423,7 @@ fn beside_certificates(setup: &Setup, place: &Place, name: &str) -> PathBuf {
     setup.credentials.authority.with_file_name(format!("{name}-{server}"))
 }
 
-/// Key and certificate of the server in one file, as Cassandra wants them.
+/// Key and certificate of the server in one file, as Cassandra requires.
 fn identity_file(setup: &Setup, place: &Place) -> PathBuf {
     beside_certificates(setup, place, "cassandra-identity")
 }
@@ -488,7 +488,7 @@ fn encryption(cipher: &str, store: &std::path::Path) -> String {
     )
 }
 
-/// A TLS version in Java's words.
+/// A TLS version by Java's name.
 pub fn version_name(version: TlsVersion) -> &'static str {
     match version {
         TlsVersion::V1_2 => "TLSv1.2",

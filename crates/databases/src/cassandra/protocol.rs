@@ -87,7 +87,7 @@ pub enum Consistency {
 }
 
 impl Consistency {
-    /// All that are spoken, with the names that CQL gives them.
+    /// All that are supported, with their CQL names.
     pub const ALL: [(&'static str, Self); 7] = [
         ("ONE", Self::One),
         ("TWO", Self::Two),
@@ -190,7 +190,7 @@ pub fn take_value<'a>(body: &mut Body<'a>) -> Result<Option<&'a [u8]>, Fault> {
     }
 }
 
-/// Rows, as they lie in a result.
+/// The rows of a result, unparsed.
 #[derive(Debug, Clone, Copy)]
 pub struct RowsOf<'a> {
     /// Values in a row.
@@ -265,7 +265,7 @@ fn skip_type(body: &mut Body<'_>) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The name that the server gave a prepared statement.
+/// The server's id of a prepared statement.
 ///
 /// # Errors
 /// [`Fault::Protocol`] for another result.

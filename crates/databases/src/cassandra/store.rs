@@ -32,7 +32,7 @@ use crate::target::{Target, is_local};
 
 /// Name of the key's column, as in YCSB's own schema.
 pub const KEY: &str = "y_id";
-/// Comment of every table that Tithe makes.
+/// Comment of every table that Tithe creates.
 const MARK: &str = "made by tithe";
 /// The table that marks a keyspace as Tithe's.
 const MARKER: &str = "tithe_made_this";
@@ -82,12 +82,12 @@ pub fn field_of(table: &Table, field: usize) -> String {
     quoted(&table.field(field))
 }
 
-/// A name as CQL takes it whatever it holds.
+/// A name quoted for CQL, whatever it contains.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A text as CQL takes it.
+/// A text quoted for CQL.
 fn text(value: &str) -> String {
     format!("'{}'", value.replace('\'', "''"))
 }
@@ -111,7 +111,7 @@ fn has_accounts(setup: &Setup) -> bool {
     matches!(setup.authentication, Authentication::Password { .. })
 }
 
-/// The account that every new cluster has, and its well-known password (documentation, "Security").
+/// The default account of every new cluster, with its default password (documentation, "Security").
 pub fn well_known(target: &Target) -> Target {
     Target { user: "cassandra".to_owned(), password: Some(Secret::new("cassandra")), ..target.clone() }
 }
@@ -137,7 +137,7 @@ fn make_accounts(administrator: &Target) -> Result<(), Fault> {
 /// Creates `table`, and its keyspace if needed. Leftovers of a killed run are replaced.
 ///
 /// # Errors
-/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+/// [`Fault::Refused`] if objects exist that Tithe did not create; the server's error.
 pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let keyspace = of_administrator(server, setup)?.database;
     let mut connection = administrator(server, setup)?;
@@ -227,7 +227,7 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// True when somebody keeps types, functions or aggregates in `keyspace`: Tithe makes none.
+/// True if `keyspace` has types, functions or aggregates: Tithe creates none.
 fn has_definitions(connection: &mut CqlConnection, keyspace: &str) -> Result<bool, Fault> {
     for kind in ["types", "functions", "aggregates"] {
         let asked = format!("SELECT keyspace_name FROM system_schema.{kind} WHERE keyspace_name = {}", text(keyspace));
@@ -278,7 +278,7 @@ fn tables(connection: &mut CqlConnection, keyspace: &str) -> Result<Vec<(String,
 /// writes.
 ///
 /// # Errors
-/// The server's error; [`Fault::Server`] when it does not come to rest.
+/// The server's error; [`Fault::Server`] if it does not become idle in time.
 pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     if !is_local(server) {
         return Ok(());
@@ -348,7 +348,7 @@ pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault>
     Ok(cluster_of(local.into_iter().chain(others)))
 }
 
-/// The least of the numbers that the nodes of a cluster gave themselves.
+/// The smallest of the host ids of a cluster's nodes.
 fn cluster_of(nodes: impl Iterator<Item = Vec<Option<Vec<u8>>>>) -> Option<String> {
     nodes.flatten().flatten().min().map(|least| hex(&least))
 }

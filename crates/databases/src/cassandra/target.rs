@@ -74,7 +74,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Whether the node at `target` lets clients in.
+/// Whether the node at `target` accepts clients.
 fn takes(target: &Target) -> Result<bool, Fault> {
     CqlConnection::open(target).map(|_| true)
 }

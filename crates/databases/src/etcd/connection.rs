@@ -13,7 +13,7 @@ use super::{
 };
 use crate::target::Target;
 
-/// A connection that was let in; it blocks.
+/// A connection after the login; it is blocking.
 pub struct EtcdConnection {
     http: Http2,
     method: &'static str,

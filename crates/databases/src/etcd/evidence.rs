@@ -29,7 +29,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     others,
 };
 
-/// Which doors of the cluster speak no TLS.
+/// Which listeners of the cluster have no TLS.
 fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     let doors = doors_beside(&members(&mut administrator(context.server, context.setup)?)?);
     let exceptions = doors.into_iter().map(|text| Exception { text, loopback: false }).collect();

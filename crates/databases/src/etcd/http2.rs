@@ -87,7 +87,7 @@ pub struct Http2 {
 }
 
 impl Http2 {
-    /// Begins to speak HTTP/2 on `wire` with the server that is called `authority`.
+    /// Starts HTTP/2 on `wire` with the server `authority`.
     ///
     /// # Errors
     /// A broken connection.
@@ -147,7 +147,7 @@ impl Http2 {
         self.wire.bytes()
     }
 
-    /// True when part of a request waits for the socket to take more.
+    /// True if part of a request waits until the socket is writable.
     pub fn wants_write(&self) -> bool {
         self.wire.wants_write()
     }

@@ -144,7 +144,7 @@ fn listeners(target: &Target, members: &[Member]) -> Rules {
     }
 }
 
-/// The doors for clients that speak no TLS, each by its name.
+/// The listeners for clients without TLS, each by its name.
 pub fn doors_beside(members: &[Member]) -> Vec<String> {
     let plain = |member: &Member| {
         let urls: Vec<&str> = member.clients.iter().map(String::as_str).filter(|url| !is_encrypted(url)).collect();

@@ -9,7 +9,7 @@ use tithe_machine::{
 
 use crate::programs::Programs;
 
-/// Oldest version that is launched: the oldest that was tried.
+/// Oldest version that Tithe starts: the oldest that was tested.
 const OLDEST: (u32, u32) = (3, 4);
 
 /// Name under which [`Install::facts`] records whether the server has an option for its lowest version of TLS: `yes` or

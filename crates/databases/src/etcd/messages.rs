@@ -53,7 +53,7 @@ pub fn put_number(out: &mut Vec<u8>, field: u32, number: u64) {
     put_varint(out, number);
 }
 
-/// Writes the field `field`, of bytes that come in pieces.
+/// Writes the field `field`, whose bytes are given in pieces.
 #[inline]
 pub fn put_bytes(out: &mut Vec<u8>, field: u32, pieces: &[&[u8]]) {
     put_varint(out, (u64::from(field) << 3) | 2);

@@ -94,7 +94,7 @@ fn make_accounts(connection: &mut EtcdConnection, setup: &Setup) -> Result<(), F
 /// Makes the keys of `table` Tithe's own.
 ///
 /// # Errors
-/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+/// [`Fault::Refused`] if objects exist that Tithe did not create; the server's error.
 pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let (mut connection, space) = (administrator(server, setup)?, &setup.space);
     if is_local(server) {
@@ -179,7 +179,7 @@ pub fn quiesce(server: &Server, setup: &Setup) -> Result<(), Fault> {
     connection.call(DEFRAGMENT, |_| {}).map(drop)
 }
 
-/// Cluster and member, which are drawn when they are made.
+/// The ids of cluster and member, which are random and set when they are created.
 ///
 /// # Errors
 /// The server's error.

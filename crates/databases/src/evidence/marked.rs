@@ -52,7 +52,7 @@ const RECORDS: usize = 25;
 pub const LONG_VALUES: usize = 2 * SESSIONS;
 /// How long the log may lag behind the answers.
 const TIMEOUT: Duration = Duration::from_secs(10);
-/// How long the record of a single statement may take into the log.
+/// How long the record of a single statement may take to reach the log.
 const TIMEOUT_OF_ONE: Duration = Duration::from_secs(5);
 
 /// Number of statements by verb: `INSERT`, `SELECT`, `UPDATE`, `DELETE`.
@@ -245,10 +245,10 @@ fn gains(path: PathBuf) -> std::io::Result<impl Fn() -> std::io::Result<Gained>>
 /// from theirs.
 pub const OWN: &str = "/* tithe */";
 
-/// How it is known that a log holds all that was sent before.
+/// How a check determines that a log holds everything that was sent before.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
-    /// A token that is planted last has come into it.
+    /// A token that is written last has appeared in it.
     Planted,
     /// It does not grow any more.
     Rest,

@@ -26,7 +26,7 @@ pub struct ConnectionProbes {
     /// [`Authentication::Password`](tithe_plugin::setup::Authentication::Password): with such a product the account
     /// decides the mechanism, not the client.
     pub names_mechanism: bool,
-    /// Tries plaintext at a target that speaks TLS: as `open`, [`Target::in_plaintext`].
+    /// Tries plaintext at a target with TLS: as `open`, [`Target::in_plaintext`].
     pub plaintext: fn(&Target) -> Result<String, Fault>,
     /// What the server itself reports about TLS on the measured connections; begins with the version, as in `TLSv1.3`.
     pub tls_of_server: fn(&CheckContext<'_>, &Target) -> Result<String, Fault>,
@@ -45,7 +45,7 @@ const ASKED: [&str; 2] = ["the server asks for ", "NOAUTH "];
 pub enum Attempt {
     /// It was served.
     Served,
-    /// One side refused, with these words.
+    /// One side refused, with this message.
     Refused(String),
 }
 

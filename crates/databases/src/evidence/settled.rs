@@ -15,7 +15,7 @@ pub struct Patience {
     pub afterwards: Duration,
     /// While it is empty, which normally means that nothing is logged.
     pub nothing: Duration,
-    /// From one look to the next.
+    /// From one reading to the next.
     pub pause: Duration,
 }
 
@@ -23,7 +23,7 @@ pub struct Patience {
 /// the result of the last reading.
 ///
 /// # Errors
-/// That of a look.
+/// The error of a reading.
 pub fn settled<T>(
     expected: &Counts,
     patience: Patience,

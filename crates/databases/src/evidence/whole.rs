@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Somebody whom the server lets in although it should not.
+/// A client that the server lets in although it should not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exception {
     /// The place and text of the rule: `line 5: host all other all trust`.

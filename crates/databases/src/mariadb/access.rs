@@ -1,4 +1,4 @@
-//! How sessions come to MariaDB.
+//! How sessions connect to MariaDB.
 
 use crate::mysql_family::{access::Access, target::product};
 

@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn rows_of_accounts_are_understood() {
         let rows = [
-            // As `mariadb-install-db` leaves them, and as accounts are made.
+            // As `mariadb-install-db` leaves them, and as accounts are created.
             ("root", "localhost", r#"{"access":18446744073709551615}"#),
             (
                 "mysql",

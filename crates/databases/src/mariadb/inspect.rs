@@ -124,7 +124,7 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
     Ok(Judgement::account(state, words.join(", ")).with_rules(Ok(rules), ""))
 }
 
-/// How long the statement of a canary that makes a table may be.
+/// Longest statement of a canary that creates a table.
 const DEFINITION_BYTES: u32 = 100;
 
 /// Binary logs that are read, the oldest first. On a server with more, the newest are assumed to be the same.
@@ -178,7 +178,7 @@ fn relay_logs(session: &mut WireSession, exceptions: &mut Vec<String>, doubts: &
     }
 }
 
-/// Which plugin has the keys, and the file that they lie in.
+/// Which plugin has the keys, and the file that holds them.
 fn keys(session: &mut WireSession, file: &str) -> String {
     let sql = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'ENCRYPTION' AND PLUGIN_STATUS = \
                'ACTIVE'";

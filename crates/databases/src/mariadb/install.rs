@@ -16,7 +16,7 @@ use crate::mysql_family::PLUGINS;
 /// Oldest version that Tithe starts: the oldest long-term release that was maintained when this was written.
 const OLDEST: (u32, u32) = (10, 6);
 
-/// Name under which [`Install::facts`] holds the program that makes a data folder.
+/// Name under which [`Install::facts`] holds the program that creates a data folder.
 pub const INSTALLER: &str = "installer";
 
 const FOLDERS: [&str; 6] =

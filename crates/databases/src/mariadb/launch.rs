@@ -180,7 +180,7 @@ fn key_file(setup: &Setup, place: &Place) -> PathBuf {
     setup.credentials.authority.with_file_name(format!("mariadb-keys-{name}"))
 }
 
-/// The command that makes the data folder.
+/// The command that creates the data folder.
 fn installer(install: &Install, configuration: &Path) -> Command {
     let program = install.facts.get(INSTALLER).map_or("mariadb-install-db", String::as_str);
     let base = install.programs.parent().unwrap_or(Path::new("/usr"));

@@ -16,7 +16,7 @@ use tithe_plugin::{
 use super::protocol::{Part, error, part, put_store, unexpected};
 use crate::target::Target;
 
-/// A connection that was let in; it blocks.
+/// A connection after the login; it is blocking.
 pub struct MemcachedConnection {
     wire: Wire,
     method: &'static str,
@@ -217,7 +217,7 @@ impl MemcachedConnection {
                 return Ok(keys);
             }
             let Some(key) = line.strip_prefix("key=").and_then(|rest| rest.split(' ').next()) else {
-                // BUSY: somebody else lists them now.
+                // BUSY: another client is listing them now.
                 return Err(Fault::Server(format!("the server does not list its keys: {line}")));
             };
             if let Ok(key) = percent_decode_str(key).decode_utf8()

@@ -32,7 +32,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
 /// How memcached answers the claims that are checked by name.
 pub static CLAIMS: Probes = Probes { password: Some(|| Box::new(PasswordAsked(&PROBES))), count_in_log: None };
 
-/// Which doors of the server speak no TLS.
+/// Which listeners of the server have no TLS.
 fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     let doors = doors_beside(&open(context.server, context.setup)?.stats("settings")?);
     let exceptions = doors.into_iter().map(|text| Exception { text, loopback: false }).collect();

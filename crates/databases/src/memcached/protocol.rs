@@ -77,7 +77,7 @@ pub fn error(line: &[u8]) -> Option<Fault> {
     })
 }
 
-/// Writes a request that stores `value`: `verb` is `set`, `add` or `replace`, and `key` comes in pieces.
+/// Writes a request that stores `value`: `verb` is `set`, `add` or `replace`, and `key` is given in pieces.
 #[inline]
 pub fn put_store(out: &mut Vec<u8>, verb: &[u8], key: [&[u8]; 3], value: &[u8]) {
     out.extend_from_slice(verb);

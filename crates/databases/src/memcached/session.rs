@@ -4,7 +4,7 @@
 //! an update replaces the items of its fields, an insert adds all of its items together and does not overwrite an
 //! existing record. YCSB's own binding keeps a record as one item, and its update discards the other fields.
 //!
-//! A scan is refused: memcached knows no order of keys.
+//! A scan is refused: memcached has no order of keys.
 
 use std::os::fd::{AsFd as _, BorrowedFd};
 

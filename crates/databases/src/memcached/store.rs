@@ -123,7 +123,7 @@ fn clear(connection: &mut MemcachedConnection, prefix: &str) -> Result<(), Fault
     connection.delete(&keys)
 }
 
-/// Checks that a launched server has everything that it was given.
+/// Checks that a launched server still has all stored items.
 ///
 /// # Errors
 /// [`Fault::Server`] if it has removed items to make room.

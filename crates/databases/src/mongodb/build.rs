@@ -23,7 +23,7 @@ use crate::target::is_local;
 pub struct Build {
     /// As in `MongoDB 7.0.5 Enterprise`.
     pub title: String,
-    /// True when it only speaks the protocol of MongoDB.
+    /// True if it only implements the protocol of MongoDB.
     pub stand_in: bool,
     /// True for the edition of MongoDB that has neither an audit log nor encryption at rest.
     pub is_community: bool,
@@ -110,7 +110,7 @@ pub fn at(document: &Document, path: &[&str]) -> Option<String> {
 }
 
 /// Standalone, member of a replica set, or router of a sharded cluster: from the answer to `isMaster`, which every
-/// version knows.
+/// version supports.
 pub fn topology(link: &Link) -> Result<String, Fault> {
     let hello = link.admin(doc! { "isMaster": 1 })?;
     let hosts = |name: &str| hello.get_array(name).map_or(0, Vec::len);

@@ -165,7 +165,7 @@ fn roles(status: &Document) -> Vec<String> {
     names.collect()
 }
 
-/// How members speak to each other.
+/// The transport between members.
 fn between_nodes(topology: &str, options: &Options) -> Result<Judgement, Fault> {
     if topology == "standalone" {
         return Ok(Judgement::unseen("no other server is connected"));

@@ -9,7 +9,7 @@ use tithe_machine::{
 
 use crate::programs::Programs;
 
-/// Oldest version that the driver speaks to.
+/// Oldest version that the driver supports.
 pub const OLDEST: (u32, u32) = (4, 2);
 /// Name under which [`Install::facts`] records whether the server has an audit log and an encrypted storage engine:
 /// `yes` or `no`. MongoDB Enterprise and Percona Server have both, MongoDB Community neither.

@@ -21,7 +21,7 @@ use super::target::CLIENT_IDENTITY;
 const SERVER_LOG: &str = "server.log";
 /// The server's certificate and key in one file.
 const SERVER_IDENTITY: &str = "server.pem";
-/// Where the audit log goes.
+/// The file of the audit log.
 const AUDIT_LOG: &str = "audit.json";
 /// The data key, base64.
 const KEY_FILE: &str = "encryption.key";
@@ -148,7 +148,7 @@ fn text(setup: &Setup, place: &Place) -> String {
     nested(&settings)
 }
 
-/// The versions that the server must not speak, in its own words.
+/// The versions that the server must not use, by its own names.
 fn disabled(version: TlsVersion) -> &'static str {
     match version {
         TlsVersion::V1_2 => "TLS1_0,TLS1_1,TLS1_3",

@@ -103,7 +103,7 @@ impl Link {
 /// A scheduler that works in the thread that waits.
 ///
 /// # Errors
-/// [`Fault::Machine`] when the kernel gives none.
+/// [`Fault::Machine`] if the kernel provides none.
 pub fn scheduler() -> Result<Runtime, Fault> {
     tokio::runtime::Builder::new_current_thread()
         .enable_all()

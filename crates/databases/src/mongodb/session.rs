@@ -127,7 +127,7 @@ impl MongoSession {
     /// The number of the field called `name`.
     fn number_of(&self, name: &str) -> Result<usize, Fault> {
         let number = name.strip_prefix(&self.field_prefix).and_then(|digits| digits.parse::<usize>().ok());
-        // Through the list of names, so that `field01` is not taken for `field1`.
+        // Through the list of names, so that `field01` is not read as `field1`.
         number.filter(|number| self.fields.get(*number).is_some_and(|known| known == name)).ok_or_else(|| {
             Fault::Wrong(format!("a record has a field `{}`, which the table does not", name.escape_debug()))
         })

@@ -61,7 +61,7 @@ fn opened(link: Link) -> Result<Link, Fault> {
 /// first.
 ///
 /// # Errors
-/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+/// [`Fault::Refused`] if objects exist that Tithe did not create; the server's error.
 pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let link = administrator(server, setup)?;
     if is_local(server) {

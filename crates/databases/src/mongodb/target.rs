@@ -252,7 +252,7 @@ fn as_asked(tls: Option<&DriverTls>, transport: Transport) -> Result<(), Fault> 
     }
 }
 
-/// Refuses to guess whom to trust.
+/// Refuses a URL that does not state which certificates to trust.
 fn verified(tls: &TlsOptions) -> Result<(), Fault> {
     match (&tls.ca_file_path, tls.allow_invalid_certificates) {
         (None, Some(true)) | (Some(_), None | Some(false)) => Ok(()),

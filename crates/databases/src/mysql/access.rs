@@ -1,4 +1,4 @@
-//! How sessions come to MySQL.
+//! How sessions connect to MySQL.
 
 use crate::mysql_family::{access::Access, target::product};
 

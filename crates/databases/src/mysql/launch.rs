@@ -214,7 +214,7 @@ fn keyring(install: &Install, place: &Place) -> Vec<Step> {
         let library = format!("{name}.so");
         Step::Link { path: plugins.join(&library), to: installed.join(library) }
     };
-    // The server warns of a file that somebody might change.
+    // The server warns about a file that others can write.
     let write = |path: PathBuf, text: String| Step::Write { path, content: Content::Text(text), mode: 0o400 };
     vec![
         Step::Folder(keyring),

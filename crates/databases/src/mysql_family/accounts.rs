@@ -42,7 +42,7 @@ pub enum Right {
     GrantRoles,
     /// Writes rows of any table by a `BINLOG` statement (`BINLOG REPLAY`, `BINLOG_ADMIN`).
     ReplayRows,
-    /// Chooses the server from which changes are taken (`REPLICATION SLAVE ADMIN`).
+    /// Chooses the server to replicate from (`REPLICATION SLAVE ADMIN`).
     Follow,
     /// Is out of reach of accounts that are none (MySQL's `SYSTEM_USER`).
     SystemUser,
@@ -127,7 +127,7 @@ pub struct Account {
     pub ways: Vec<Way>,
     /// The certificate that it must also show.
     pub certificate: Certificate,
-    /// True if it must speak TLS.
+    /// True if it must use TLS.
     pub speaks_tls: bool,
     /// True if a password that it had before still opens it.
     pub keeps_old_password: bool,
@@ -145,7 +145,7 @@ pub type ReadAccounts = fn(&mut WireSession) -> Result<Vec<Account>, Fault>;
 pub struct Gate {
     /// `require_secure_transport`: no plaintext over TCP.
     pub requires_tls: bool,
-    /// `skip_name_resolve`: an account of `localhost` comes by a local socket alone.
+    /// `skip_name_resolve`: an account of `localhost` can only use a local socket.
     pub knows_no_names: bool,
 }
 
@@ -161,7 +161,7 @@ impl Gate {
         })
     }
 
-    /// True when `account` may come by TCP without TLS.
+    /// True if `account` may connect by TCP without TLS.
     fn lets_in_plaintext(self, account: &Account) -> bool {
         let local = account.host == "localhost" && self.knows_no_names;
         account.by_network() && !self.requires_tls && !account.speaks_tls && !local
@@ -205,7 +205,7 @@ impl Account {
     }
 }
 
-/// `'user'@'host'`; a role of MariaDB's, which comes from nowhere, is called a role.
+/// `'user'@'host'`; a MariaDB role, which has no host, is called a role.
 pub fn named(user: &str, host: &str) -> String {
     if host.is_empty() { format!("role {user}") } else { format!("'{user}'@'{host}'") }
 }
@@ -235,7 +235,7 @@ pub fn of_authentication(accounts: &[Account]) -> Rules {
     }
 }
 
-/// Accounts that may come by TCP without TLS.
+/// Accounts that may connect by TCP without TLS.
 pub fn of_transport(accounts: &[Account], gate: Gate) -> Rules {
     let plain = accounts.iter().filter(|account| gate.lets_in_plaintext(account));
     let exceptions: Vec<String> = plain.map(|account| format!("{} may speak plaintext", account.text())).collect();

@@ -14,7 +14,7 @@ use tithe_plugin::{
 use super::{access::Access, session::WireSession};
 use crate::evidence::marked::OWN;
 
-/// The list of processes, by a session of its own.
+/// The list of processes, read through a separate session.
 pub struct Clients {
     session: WireSession,
     /// Used if a connection's transport is not reported: either all must use TLS, or the reason why it is unknown.

@@ -55,7 +55,7 @@ pub struct InspectionQueries {
     pub auditing: fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>,
     /// Has the server abort slow statements, so that only the one row degrades.
     pub hurry: &'static str,
-    /// The servers from which this one takes changes.
+    /// The servers from which this one replicates.
     pub sources: ReadSources,
 }
 

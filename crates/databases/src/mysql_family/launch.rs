@@ -152,7 +152,7 @@ pub fn require(setup: &Setup) -> &'static str {
     }
 }
 
-/// A TLS version in the server's words, which are OpenSSL's.
+/// A TLS version by the server's name, which is OpenSSL's.
 fn version_name(version: TlsVersion) -> &'static str {
     match version {
         TlsVersion::V1_2 => "TLSv1.2",

@@ -97,7 +97,7 @@ pub struct Flavour {
     pub canary_checks: FindCanaryChecks,
     /// Changes the keys of a running server, if the product can.
     pub rotator: Option<OpenRotator>,
-    /// How sessions come to its servers.
+    /// How sessions connect to its servers.
     pub access: &'static Access,
     /// What a server that Tithe did not start lacks for features that only this product has.
     pub own_lacks: FindLacks,

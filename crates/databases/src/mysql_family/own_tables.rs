@@ -90,7 +90,7 @@ impl OwnTables for Family {
         session.run(&format!("DROP TABLE IF EXISTS {to}"))?;
         session.run(&format!("CREATE TABLE {to} LIKE {from}"))?;
         session.run(&format!("ALTER TABLE {to} COMMENT '{MARK}'"))?;
-        // Generated columns take no values.
+        // Generated columns cannot be given values.
         let columns = format!("SHOW COLUMNS FROM {from}");
         let names: Vec<String> = session.run(&columns)?.into_iter().filter_map(column).collect();
         let names = names.join(", ");

@@ -1,4 +1,4 @@
-//! How a client proves that it knows a password, without sending it.
+//! How a client proves a password without sending it.
 //!
 //! `mysql_native_password`: SHA-1(password) ⊕ SHA-1(salt ‖ SHA-1(SHA-1(password))). `caching_sha2_password`:
 //! SHA-256(password) ⊕ SHA-256(SHA-256(SHA-256(password)) ‖ salt). `client_ed25519` (MariaDB): an Ed25519 signature of
@@ -24,7 +24,7 @@ pub const SHA256_PASSWORD: &str = "sha256_password";
 /// The password itself, for servers that forward it to another service (PAM, LDAP, tokens of a cloud).
 pub const CLEAR: &str = "mysql_clear_password";
 
-/// The proof that `plugin` wants; empty for an account without a password.
+/// The proof that `plugin` requires; empty for an account without a password.
 ///
 /// # Errors
 /// [`Fault::Refused`] for an unsupported plugin, including those that send the password itself.

@@ -10,7 +10,7 @@ use tithe_plugin::wire::{Cursor, Format};
 pub mod capability {
     /// Counts the rows that an update found, not only those it changed: one that writes the same value counts.
     pub const FOUND_ROWS: u32 = 1 << 1;
-    /// The server may ask for a file: `LOAD DATA LOCAL`.
+    /// The server may request a file: `LOAD DATA LOCAL`.
     pub const LOCAL_FILES: u32 = 1 << 7;
     /// The protocol of MySQL 4.1 and newer.
     pub const PROTOCOL_41: u32 = 1 << 9;
@@ -57,7 +57,7 @@ mod kind {
     pub const GEOMETRY: u8 = 255;
 }
 
-/// Type of a text parameter, as `COM_STMT_EXECUTE` wants it.
+/// Type of a text parameter, as `COM_STMT_EXECUTE` requires it.
 pub const TEXT_PARAMETER: [u8; 2] = [kind::VAR_STRING, 0];
 /// Type of a parameter of bytes.
 pub const BYTES_PARAMETER: [u8; 2] = [kind::BLOB, 0];
@@ -71,7 +71,7 @@ pub const NULL_PARAMETER: [u8; 2] = [kind::NULL, 0];
 pub struct Packet {
     /// Its number within the exchange.
     pub number: u8,
-    /// Where its body lies.
+    /// The position of its body.
     pub body: std::ops::Range<usize>,
 }
 

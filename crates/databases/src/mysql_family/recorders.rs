@@ -83,7 +83,7 @@ pub struct Recorder {
     pub kept: Kept,
     /// What it leaves out.
     pub leaves_out: Vec<String>,
-    /// True if its records hold values in the clear.
+    /// True if its records hold values in plaintext.
     pub in_the_clear: bool,
 }
 

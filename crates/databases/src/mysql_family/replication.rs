@@ -12,7 +12,7 @@ use crate::{
     inspect::{Judgement, named},
 };
 
-/// A server that this one takes changes from.
+/// A server that this one replicates from.
 pub struct Source {
     /// Its host.
     pub host: String,

@@ -75,7 +75,7 @@ fn run_unlocked(session: &mut WireSession, statement: &str) -> Result<(), Fault>
 /// Creates the database and `table`. On a server that Tithe launched, runs the arm's own statements first.
 ///
 /// # Errors
-/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+/// [`Fault::Refused`] if objects exist that Tithe did not create; the server's error.
 pub fn create(access: &Access, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     if is_local(server) {
         let mut session = access.administrator(server, setup)?;
@@ -200,7 +200,7 @@ fn tables(session: &mut WireSession, space: &str) -> Result<Vec<(String, String)
 /// page to its file. On an attached server its owner decides when pages are written.
 ///
 /// # Errors
-/// The server's error; [`Fault::Server`] when it does not come to rest.
+/// The server's error; [`Fault::Server`] if it does not become idle in time.
 pub fn quiesce(flavour: &Flavour, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut session = hurried(flavour.access, server, setup)?;
     run_unlocked(&mut session, &format!("ANALYZE TABLE {}", YCSB_DIALECT.qualified(&setup.space, table)))?;
@@ -217,7 +217,7 @@ pub fn quiesce(flavour: &Flavour, server: &Server, setup: &Setup, table: &Table)
 /// (documentation, "InnoDB Page Flushing"), which are restored afterwards.
 ///
 /// # Errors
-/// The server's error; [`Fault::Server`] when it does not come to rest.
+/// The server's error; [`Fault::Server`] if it does not become idle in time.
 pub fn write_pages(session: &mut WireSession) -> Result<(), Fault> {
     // The low-water mark may not exceed the other one: it is lowered first and raised last.
     const HASTE: [(&str, &str); 4] = [

@@ -58,9 +58,9 @@ pub struct WireSession {
     unanswered: u32,
     statements: Vec<Prepared>,
     awaited: Awaited,
-    /// Types of the columns of the answer that is being taken.
+    /// Types of the columns of the answer that is being read.
     columns: Vec<u8>,
-    /// Rows of the answer that is being taken.
+    /// Rows of the answer that is being read.
     rows: u64,
     /// True if that answers a text query, whose rows are text.
     text: bool,
@@ -234,7 +234,7 @@ impl WireSession {
         }
     }
 
-    /// Sends a request that [`SqlSession::advance`] takes the answer to.
+    /// Sends a request whose answer [`SqlSession::advance`] reads.
     #[inline]
     fn ask(&mut self) -> Result<(), Fault> {
         self.unanswered += 1;
@@ -400,7 +400,7 @@ impl SqlSession for WireSession {
                 definition => definitions.push(definition),
             }
         }
-        // Those of the columns come last.
+        // The definitions of the columns come last.
         let defined = definitions.len().checked_sub(columns as usize);
         let defined = defined.ok_or_else(|| Fault::Protocol("a statement lacks definitions of columns".to_owned()))?;
         let name = |definition: &Vec<u8>| Ok(String::from_utf8_lossy(column_name(definition)?).into_owned());

@@ -27,13 +27,13 @@ const WANTED: u32 = capability::FOUND_ROWS
     | capability::PLUGIN_AUTH_LENENC
     | capability::DEPRECATE_EOF;
 
-/// Further data of `caching_sha2_password`: the server remembers the proof, or wants the password itself.
+/// Further data of `caching_sha2_password`: the server has the proof in its cache, or requires the password itself.
 const REMEMBERED: &[u8] = &[3];
 const PASSWORD_ITSELF: &[u8] = &[4];
 /// What a client sends to request the server's public key, by plugin.
 const PUBLIC_KEY: [(&str, &[u8]); 2] = [(CACHING_SHA2, &[2]), (SHA256_PASSWORD, &[1])];
 
-/// A connection that was let in. It still blocks.
+/// A connection after the login. It is still blocking.
 pub struct Opened {
     /// The connection.
     pub wire: Wire,

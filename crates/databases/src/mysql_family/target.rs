@@ -256,7 +256,7 @@ fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
     let no = |name| is(name, &["false", "0", "no", "off"]) || parts.option(name).is_none();
     match (verifies, asks) {
         (true, _) => Ok("verify_identity"),
-        // A URL that names an authority wants it checked.
+        // A URL that names an authority requests its check.
         (false, true) if parts.option("ssl-ca").is_some() => Ok("verify_ca"),
         (false, true) => Ok("required"),
         (false, false) if ["ssl", "tls", "use-ssl", "ssl-accept"].into_iter().all(no) => Ok("disabled"),

@@ -178,7 +178,7 @@ fn of_rights() -> &'static str {
     "mysql.db".split('.').next().unwrap_or_default()
 }
 
-/// A way in words, the middle of a long one left out.
+/// A way in words; of a long one the middle is left out.
 pub fn words(way: &Way<'_>) -> String {
     const SHOWN: usize = 3;
     if way.steps.len() <= 2 * SHOWN {

@@ -111,7 +111,7 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
     let account = session.value("SELECT quote_ident(current_user)")?;
     let mut lack = |why: &str, remedy, without| all.push(Lack { why: why.to_owned(), remedy, without });
     let statement = |text: &str| Remedy::Statement(text.to_owned());
-    // Clients of a pooler speak TLS with that, whatever the server has.
+    // Clients of a pooler use TLS with the pooler, whatever the server has.
     if session.value("SHOW ssl")? != "on" && hops_of(session)?.between.is_none() {
         let remedy = "give it a certificate (ssl_cert_file, ssl_key_file), then ALTER SYSTEM SET ssl = on and SELECT \
                       pg_reload_conf()";

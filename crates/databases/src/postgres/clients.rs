@@ -15,7 +15,7 @@ use super::{
 };
 use crate::evidence::marked::OWN;
 
-/// `pg_stat_activity`, by a session of its own.
+/// `pg_stat_activity`, read through a separate session.
 pub struct Clients {
     session: PostgresSession,
     /// The account, as statements name it.

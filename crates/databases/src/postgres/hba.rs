@@ -37,7 +37,7 @@ pub const RIGHT: &str = "the account needs SELECT ON pg_hba_file_rules, EXECUTE 
 /// The rules of a server that were read.
 pub struct Hba {
     rules: Vec<Rule>,
-    /// Whether the server speaks TLS.
+    /// Whether the server has TLS.
     tls: bool,
     /// Rules with errors that stop the server from loading the file. It keeps the rules that it had, which cannot be
     /// read.

@@ -144,7 +144,7 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         }),
         // "Fast shutdown": disconnects the clients and writes a checkpoint (documentation, "Shutting Down the Server").
         stop_signal: Signal::INT,
-        // "Immediate shutdown": no checkpoint, and its shared memory goes (the same page).
+        // "Immediate shutdown": no checkpoint, and its shared memory is released (the same page).
         discard_signal: Signal::QUIT,
         address: place.address(),
         paths: Paths {
@@ -171,7 +171,7 @@ fn text(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// The command that makes the data folder.
+/// The command that creates the data folder.
 fn initdb(install: &Install, setup: &Setup, place: &Place) -> Command {
     let mut arguments = vec!["-D".to_owned(), text(&place.folder.join("data")), "-U".to_owned(), USER.to_owned()];
     arguments.extend(["-A".to_owned(), method(setup).to_owned()]);

@@ -65,7 +65,7 @@ impl OwnTables for Postgres {
         let to = format!("{space}.{name}");
         run_unlocked(&mut session, space, &schema::removal(&to))?;
         session.run(&marked(&format!("CREATE TABLE {to} (LIKE {from} INCLUDING ALL)"), &to))?;
-        // Generated columns take no values.
+        // Generated columns cannot be given values.
         let columns = session.value(&format!(
             "SELECT string_agg(format('%I', attname), ', ' ORDER BY attnum) FROM pg_attribute WHERE attrelid = \
              {}::regclass AND attnum > 0 AND NOT attisdropped AND attgenerated = ''",

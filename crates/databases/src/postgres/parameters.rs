@@ -99,7 +99,7 @@ pub const IDLE: &[&str] = &[
     "supa",
 ];
 
-/// Parameters that libpq takes from variables.
+/// Parameters that libpq reads from environment variables.
 pub const VARIABLES: [(&str, &str); 18] = [
     ("host", "PGHOST"),
     ("hostaddr", "PGHOSTADDR"),

@@ -84,7 +84,7 @@ pub enum AuthRequest<'a> {
     SaslContinue(&'a [u8]),
     /// The server's last part of a SASL exchange.
     SaslFinal(&'a [u8]),
-    /// A method that this client does not speak, by name.
+    /// A method that this client does not support, by name.
     Other(&'static str),
 }
 
@@ -208,7 +208,7 @@ pub fn each_column(body: &[u8], mut each: impl FnMut(&[u8], i32)) -> Result<(), 
 
 /// Writes messages of the client one after the other into `out`.
 pub struct Writer<'a> {
-    /// Where they go.
+    /// The buffer for them.
     pub out: &'a mut Vec<u8>,
 }
 

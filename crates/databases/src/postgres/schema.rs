@@ -110,7 +110,7 @@ pub fn run_unlocked(session: &mut PostgresSession, space: &str, statement: &str)
 /// Creates the schema and `table`. On a server that Tithe launched, runs the arm's own statements first.
 ///
 /// # Errors
-/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+/// [`Fault::Refused`] if objects exist that Tithe did not create; the server's error.
 pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     if is_local(server) {
         let mut session = administrator(server, setup)?;

@@ -60,9 +60,9 @@ pub struct PostgresSession {
     /// Requests that are not answered yet.
     unanswered: u32,
     statements: Vec<Prepared>,
-    /// Rows of the answer that is being taken.
+    /// Rows of the answer that is being read.
     rows: u64,
-    /// Error of the answer that is being taken.
+    /// Error of the answer that is being read.
     error: Option<Fault>,
     /// The transaction status in the last `ReadyForQuery`.
     transaction: u8,
@@ -78,7 +78,7 @@ pub struct PostgresSession {
 struct Prepared {
     name: String,
     parameters: Vec<i32>,
-    /// Number of columns and the format of each, as `Bind` wants them.
+    /// Number of columns and the format of each, as `Bind` requires them.
     result_formats: Vec<u8>,
 }
 
@@ -157,8 +157,8 @@ impl PostgresSession {
         }
     }
 
-    /// Prepares `sql` under a name of its own; `column` gets name and type of each column. Returns the name and the
-    /// types of the parameters.
+    /// Prepares `sql` under a new name; `column` gets name and type of each column. Returns the name and the types of
+    /// the parameters.
     fn prepare_as(&mut self, sql: &str, mut column: impl FnMut(&[u8], i32)) -> Result<(String, Vec<i32>), Fault> {
         let name = format!("s{}", self.statements.len());
         Writer { out: self.wire.output() }.prepare(&name, sql);
@@ -188,7 +188,7 @@ impl PostgresSession {
         self.ask()
     }
 
-    /// Sends a request that [`SqlSession::advance`] takes the answer to.
+    /// Sends a request whose answer [`SqlSession::advance`] reads.
     #[inline]
     fn ask(&mut self) -> Result<(), Fault> {
         self.unanswered += 1;
@@ -418,7 +418,7 @@ impl SqlSession for PostgresSession {
         &DIALECT
     }
 
-    /// Messages are carried out one by one as they come (documentation, "Message Flow", "Pipelining").
+    /// Messages are executed one by one in order (documentation, "Message Flow", "Pipelining").
     fn pipelines(&self) -> bool {
         true
     }

@@ -45,7 +45,7 @@ pub const NO_PASSWORD: &str = "none";
 /// The [`Greeting::method`] of clients whose login is bound to their TLS connection.
 pub const BOUND: &str = "scram-sha-256-plus";
 
-/// Opens a connection and goes through the start-up. The connection still blocks.
+/// Opens a connection and runs the start-up. The connection is still blocking.
 ///
 /// # Errors
 /// A refusal of either side, or a broken connection.
@@ -194,7 +194,7 @@ fn authenticate(wire: &mut Wire, target: &Target) -> Result<(&'static str, Optio
     }
 }
 
-/// The password that was given.
+/// The configured password.
 fn given(target: &Target) -> Result<&Secret, Fault> {
     let missing = || Fault::Refused("the server asks for a password, and none is given".to_owned());
     target.password.as_ref().ok_or_else(missing)
@@ -269,8 +269,7 @@ impl Reply {
     }
 }
 
-/// Takes the server's greeting up to its first `ReadyForQuery`. Returns the number of its process and the secret behind
-/// it.
+/// Reads the server's greeting up to its first `ReadyForQuery`. Returns its process number, followed by the secret.
 fn await_ready(wire: &mut Wire) -> Result<Option<Vec<u8>>, Fault> {
     let mut key = None;
     loop {

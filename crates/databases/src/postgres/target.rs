@@ -27,7 +27,7 @@ pub const PRODUCT: Product = Product {
     title: "PostgreSQL",
     port: 5432,
     user: USER,
-    // The one that initdb makes.
+    // The one that initdb creates.
     database: "postgres",
     url_database: None,
     password_variable: "PGPASSWORD",
@@ -123,7 +123,7 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
     }
 }
 
-/// Checks whether servers with this set-up let their clients in.
+/// Checks whether servers with this set-up accept their clients.
 ///
 /// # Errors
 /// For channel binding on a connection without TLS, or with a certificate that has no hash; for a log that cannot be
@@ -242,7 +242,7 @@ fn takes(target: &Target) -> Result<bool, Fault> {
         "read-only" => read_only,
         "primary" => !replica,
         "standby" => replica,
-        // Measuring needs a server that takes writes, so a preference decides nothing.
+        // Measuring needs a server that accepts writes, so a preference has no effect.
         _ => true,
     })
 }

@@ -12,7 +12,7 @@ use super::{
     target::of_clients,
 };
 
-/// `CLIENT LIST`, by a connection of its own.
+/// `CLIENT LIST`, read through a separate connection.
 pub struct Clients {
     connection: RedisConnection,
     /// Number of this connection.
@@ -47,7 +47,7 @@ impl ConnectionList for Clients {
     }
 }
 
-/// The connections in `text`, of which the one numbered `own` speaks `spoken`.
+/// The connections in `text`; the transport of the one numbered `own` is `spoken`.
 fn read(text: &str, own: &str, spoken: &Spoken, ports: Option<&[String; 2]>) -> Vec<ClientConnection> {
     let lines: Vec<Line<'_>> = text.lines().filter_map(Line::read).collect();
     let own_port = lines.iter().find(|line| line.id == own).and_then(|line| line.local);

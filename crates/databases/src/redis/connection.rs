@@ -10,7 +10,7 @@ use tithe_plugin::wire::{TlsFacts, Wire};
 use super::protocol::{Head, Reader, complete, error, put_command, put_part, unexpected};
 use crate::target::Target;
 
-/// A connection that was let in; it blocks.
+/// A connection after the login; it is blocking.
 pub struct RedisConnection {
     wire: Wire,
     method: &'static str,

@@ -163,7 +163,7 @@ fn text(setup: &Setup, place: &Place) -> String {
     lines.iter().map(|(name, value)| format!("{name} {value}\n")).collect()
 }
 
-/// A TLS version in Redis's words, which are OpenSSL's.
+/// A TLS version by Redis's name, which is OpenSSL's.
 pub fn version_name(version: TlsVersion) -> &'static str {
     match version {
         TlsVersion::V1_2 => "TLSv1.2",

@@ -55,11 +55,11 @@ struct Names {
 enum InFlight {
     /// A record, or some of its fields.
     Record(Fields),
-    /// How many fields an update has made.
+    /// How many fields an update has created.
     Updated,
     /// The same of several.
     UpdatedTogether,
-    /// How many fields and how many keys an insert has made.
+    /// How many fields and how many keys an insert has created.
     Inserted,
     /// How many records and how many keys were removed.
     Deleted,

@@ -24,7 +24,7 @@ const MARK: &str = "made by tithe";
 /// Records removed at a time.
 const REMOVED_AT_ONCE: &str = "999";
 
-/// How long a server may take to write its append-only file again.
+/// How long a server may take to rewrite its append-only file.
 const TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Settings whose values go into the report, if the server has them. None of them is a secret.
@@ -68,7 +68,7 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<RedisConnection, 
 /// Marks the names of `table` as Tithe's own. On a server that Tithe launched, runs the arm's own commands first.
 ///
 /// # Errors
-/// [`Fault::Refused`] when something is there that Tithe did not make; the server's error.
+/// [`Fault::Refused`] if objects exist that Tithe did not create; the server's error.
 pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
     let mut connection = administrator(server, setup)?;
     if is_local(server) {
@@ -286,7 +286,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
             Ok(Some(value)) => drop(facts.insert(name.to_owned(), value)),
             Ok(None) => {}
             Err(Fault::Refused(_) | Fault::Server(_)) if !is_local(server) => break,
-            // An administrator has taken the command away (`rename-command CONFIG ""`).
+            // An administrator has removed the command (`rename-command CONFIG ""`).
             Err(Fault::Server(words)) if words.starts_with("ERR unknown command") => break,
             Err(fault) => return Err(fault),
         }

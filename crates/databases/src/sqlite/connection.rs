@@ -178,7 +178,7 @@ impl Connection {
         Ok(rows)
     }
 
-    /// Runs all statements of `text`, and throws their rows away.
+    /// Runs all statements of `text`, and discards their rows.
     ///
     /// # Errors
     /// SQLite's error about the first statement that fails.

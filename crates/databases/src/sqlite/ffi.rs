@@ -26,7 +26,7 @@ pub const CANTOPEN: c_int = 14;
 pub const NOTADB: c_int = 26;
 /// `sqlite3_step` has a row.
 pub const ROW: c_int = 100;
-/// `sqlite3_step` has come to the end.
+/// `sqlite3_step` has reached the end.
 pub const DONE: c_int = 101;
 
 /// Open for reading only.

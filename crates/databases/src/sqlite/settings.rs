@@ -129,7 +129,7 @@ pub fn resolve(given: &BTreeMap<String, String>) -> Result<Vec<(&'static Setting
         .collect()
 }
 
-/// Sets everything that `given` and the defaults say, and reads each value back.
+/// Sets all values of `given` and the defaults, and reads each one back.
 ///
 /// # Errors
 /// As [`resolve`]; [`Fault::Refused`] when SQLite keeps another value.

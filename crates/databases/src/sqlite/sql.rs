@@ -1,4 +1,5 @@
-//! SQLite for workloads on SQL tables: one writer at a time, and every transaction takes the writer's lock at once.
+//! SQLite for workloads on SQL tables: one writer at a time, and every transaction acquires the write lock at its
+//! start.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{

@@ -282,7 +282,7 @@ fn connections_share_a_file() {
     insert(first.as_mut(), b"user1", [b"x"; 3]).unwrap();
     let text = seen(second.as_mut(), Request::Read { key: b"user1", fields: Fields::One(0) });
     assert_eq!(text, "1 rows\n-: 0=x\n");
-    // A reader that has come to its end holds nothing up.
+    // A reader that has reached its end blocks nothing.
     bench.quiesce();
     assert_eq!(fs::metadata(beside(bench.file(), "-wal")).unwrap().len(), 0);
 }

@@ -19,7 +19,7 @@ impl Outside {
         Self { variables: std::env::vars_os().filter_map(text).collect(), user: user() }
     }
 
-    /// One that knows `variables` and nothing else.
+    /// One that has only `variables`.
     #[cfg(test)]
     pub fn of(variables: &[(&str, &str)]) -> Self {
         let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));

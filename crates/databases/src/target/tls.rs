@@ -15,7 +15,7 @@ use tithe_plugin::{
     wire::{ClientConfig, Identity, Trust, Wire, client_config},
 };
 
-/// How to speak TLS.
+/// How TLS is used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tls {
     /// Which certificates are accepted.
@@ -28,7 +28,7 @@ pub struct Tls {
     pub identity: Option<(PathBuf, PathBuf)>,
     /// Sessions of earlier connections are resumed, if the server allows it.
     pub resumption: bool,
-    /// The only cipher that is offered; `None`: all that are known.
+    /// The only cipher that is offered; `None`: all supported ones.
     pub suite: Option<Suite>,
     /// The protocol that the client names in the TLS handshake (ALPN).
     pub protocol: Option<&'static str>,

@@ -14,7 +14,7 @@ impl Engine {
     /// Writes everything that was committed to the tables.
     ///
     /// # Errors
-    /// The engine's words.
+    /// The engine's error.
     pub fn checkpoint(self: &Arc<Self>) -> Result<(), Fault> {
         self.session()?.checkpoint()
     }

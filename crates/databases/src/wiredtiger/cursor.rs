@@ -95,7 +95,7 @@ impl Session {
     /// Creates the table `uri`.
     ///
     /// # Errors
-    /// The engine's words.
+    /// The engine's error.
     pub fn create(&mut self, uri: &str, configuration: &str) -> Result<(), Fault> {
         let (uri, configuration) = (text(uri)?, text(configuration)?);
         // SAFETY: the session is open; texts end with a zero byte.
@@ -109,7 +109,7 @@ impl Session {
     /// Drops the table `uri`, which no cursor may be open on.
     ///
     /// # Errors
-    /// The engine's words.
+    /// The engine's error.
     pub fn drop_table(&mut self, uri: &str) -> Result<(), Fault> {
         let uri = text(uri)?;
         // SAFETY: the session is open; the text ends with a zero byte.
@@ -120,7 +120,7 @@ impl Session {
     /// Writes everything that was committed to the tables.
     ///
     /// # Errors
-    /// The engine's words.
+    /// The engine's error.
     pub fn checkpoint(&mut self) -> Result<(), Fault> {
         // SAFETY: the session is open; no configuration is the usual checkpoint.
         let status = unsafe { ((*self.raw.as_ptr()).checkpoint)(self.raw.as_ptr(), c"force".as_ptr()) };
@@ -130,7 +130,7 @@ impl Session {
     /// Begins a transaction.
     ///
     /// # Errors
-    /// The engine's words.
+    /// The engine's error.
     #[inline]
     pub fn begin(&mut self) -> Result<(), Fault> {
         // SAFETY: the session is open.
@@ -141,7 +141,7 @@ impl Session {
     /// Commits it. The cursors are reset.
     ///
     /// # Errors
-    /// A conflict or the engine's words; the transaction is rolled back then.
+    /// A conflict or the engine's error; the transaction is then rolled back.
     #[inline]
     pub fn commit(&mut self) -> Result<(), OperationError> {
         // SAFETY: the session is open.
@@ -152,7 +152,7 @@ impl Session {
     /// Rolls it back. The cursors are reset.
     ///
     /// # Errors
-    /// The engine's words.
+    /// The engine's error.
     #[inline]
     pub fn roll_back(&mut self) -> Result<(), Fault> {
         // SAFETY: the session is open.
@@ -163,7 +163,7 @@ impl Session {
     /// Goes to the record `key`; false when there is none.
     ///
     /// # Errors
-    /// A conflict or the engine's words.
+    /// A conflict or the engine's error.
     #[inline]
     pub fn search(&mut self, cursor: CursorId, key: Key<'_>) -> Result<bool, OperationError> {
         let raw = self.raw_cursor(cursor);
@@ -176,7 +176,7 @@ impl Session {
     /// is; `None` if the table is empty.
     ///
     /// # Errors
-    /// A conflict or the engine's words.
+    /// A conflict or the engine's error.
     #[inline]
     pub fn search_near(&mut self, cursor: CursorId, key: Key<'_>) -> Result<Option<Ordering>, OperationError> {
         let raw = self.raw_cursor(cursor);
@@ -189,7 +189,7 @@ impl Session {
     /// Goes to the next record, or to the first; false at the end.
     ///
     /// # Errors
-    /// A conflict or the engine's words.
+    /// A conflict or the engine's error.
     #[inline]
     pub fn next(&mut self, cursor: CursorId) -> Result<bool, OperationError> {
         let raw = self.raw_cursor(cursor);
@@ -201,7 +201,7 @@ impl Session {
     /// Goes to the record before, or to the last; false at the beginning.
     ///
     /// # Errors
-    /// A conflict or the engine's words.
+    /// A conflict or the engine's error.
     pub fn previous(&mut self, cursor: CursorId) -> Result<bool, OperationError> {
         let raw = self.raw_cursor(cursor);
         // SAFETY: the cursor is open.
@@ -212,7 +212,7 @@ impl Session {
     /// Adds a record; false if the cursor does not overwrite and the key exists.
     ///
     /// # Errors
-    /// A conflict or the engine's words.
+    /// A conflict or the engine's error.
     #[inline]
     pub fn insert(&mut self, cursor: CursorId, key: Key<'_>, value: &[u8]) -> Result<bool, OperationError> {
         let raw = self.raw_cursor(cursor);
@@ -227,7 +227,7 @@ impl Session {
     /// Replaces the value of the record `key`.
     ///
     /// # Errors
-    /// A conflict or the engine's words.
+    /// A conflict or the engine's error.
     #[inline]
     pub fn update(&mut self, cursor: CursorId, key: Key<'_>, value: &[u8]) -> Result<(), OperationError> {
         let raw = self.raw_cursor(cursor);
@@ -239,7 +239,7 @@ impl Session {
     /// Removes the record `key`.
     ///
     /// # Errors
-    /// A conflict or the engine's words.
+    /// A conflict or the engine's error.
     pub fn remove(&mut self, cursor: CursorId, key: Key<'_>) -> Result<(), OperationError> {
         let raw = self.raw_cursor(cursor);
         // SAFETY: as `search`.
@@ -250,7 +250,7 @@ impl Session {
     /// The value at the cursor, in the engine's own memory: it stays until the cursor moves.
     ///
     /// # Errors
-    /// The engine's words when the cursor is nowhere.
+    /// The engine's error if the cursor has no position.
     #[inline]
     pub fn value(&self, cursor: CursorId) -> Result<&[u8], Fault> {
         let raw = self.raw_cursor(cursor);

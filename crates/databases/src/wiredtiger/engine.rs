@@ -227,7 +227,7 @@ unsafe extern "C" fn handle_message(
     ffi::OK
 }
 
-/// A message without the time and the addresses that it begins with: `[1700000000:1][12:0x7f], file:a.wt: words`.
+/// A message without the time and the addresses at its start: `[1700000000:1][12:0x7f], file:a.wt: words`.
 fn without_place(message: &str) -> &str {
     message.rsplit_once("], ").map_or(message, |(_, words)| words)
 }

@@ -1,7 +1,6 @@
 /*
- * WiredTiger takes an encryptor from a shared object that it loads before it reads anything, and from nowhere else.
- * This is that object: it calls back into Tithe, which has set the pointer. Where the pointer is not set the engine
- * does not open.
+ * WiredTiger only accepts an encryptor from a shared object that it loads before it reads anything. This is that
+ * object: it calls back into Tithe, which has set the pointer. If the pointer is not set, the engine does not open.
  */
 int (*tithe_hook)(void *connection, void *config);
 

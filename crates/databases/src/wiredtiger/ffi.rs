@@ -12,7 +12,7 @@ pub type Unused = *const c_void;
 
 /// Success.
 pub const OK: c_int = 0;
-/// A conflict with another transaction: to be rolled back and tried again.
+/// A conflict with another transaction: roll back and try again.
 pub const ROLLBACK: c_int = -31800;
 /// The key exists already.
 pub const DUPLICATE_KEY: c_int = -31801;
@@ -103,7 +103,7 @@ pub struct Cursor {
     pub close: unsafe extern "C" fn(*mut Cursor) -> c_int,
 }
 
-/// `WT_ITEM`: bytes that somebody else owns.
+/// `WT_ITEM`: borrowed bytes.
 #[repr(C)]
 pub struct Item {
     pub data: *const c_void,

@@ -310,7 +310,7 @@ fn threads_of_one_table_do_not_lose_writes() {
                 for number in 0..50 {
                     let key = format!("user{thread}-{number:02}");
                     assert_eq!(insert(session.as_mut(), key.as_bytes(), [b"x"; 3]).unwrap(), 1);
-                    // Everybody writes to one record: transactions lose and are tried again.
+                    // All write to one record: transactions conflict and are repeated.
                     let hot = Request::Update { key: b"user0-00", values: &[(1, key.as_bytes())] };
                     session.call(&hot, &mut Discard).unwrap();
                 }

@@ -39,7 +39,7 @@ impl Library {
         path.exists().then_some(path)
     }
 
-    /// WiredTiger's words for `error`.
+    /// WiredTiger's text for `error`.
     pub fn words(&self, error: c_int) -> String {
         // SAFETY: the library is loaded; it returns constant text, or text of the calling thread, which is copied.
         unsafe { CStr::from_ptr((self.strerror)(error)) }.to_string_lossy().into_owned()

@@ -190,7 +190,7 @@ impl Database for WiredTiger {
 
     fn close(&self, server: &Server) {
         if let Ok(folder) = folder(server) {
-            // Outside the lock: closing takes its time.
+            // Outside the lock, because closing takes long.
             let closed = all_opened().remove(folder);
             if closed.as_ref().is_some_and(|closed| closed.engine.failed()) {
                 // Its threads and its memory are left until Tithe ends, because closing it might never end.

@@ -28,7 +28,7 @@ pub fn rotate_master_key(folder: &Path, old: &Key, new: &Key) -> Result<(), Faul
 /// Writes `table` of `from` into `to`, a fresh database with another data key.
 ///
 /// # Errors
-/// The engine's words.
+/// The engine's error.
 pub fn dump_and_load(from: &Arc<Engine>, to: &Arc<Engine>, table: &Table, settings: &Settings) -> Result<(), Fault> {
     let (mut source, mut target) = (from.session()?, to.session()?);
     let (records, index) = (records_uri(table), index_uri(table));
@@ -52,7 +52,7 @@ pub fn dump_and_load(from: &Arc<Engine>, to: &Arc<Engine>, table: &Table, settin
 /// order.
 ///
 /// # Errors
-/// The engine's words.
+/// The engine's error.
 pub fn count(engine: &Arc<Engine>, table: &Table) -> Result<(u64, u64), Fault> {
     let mut session = engine.session()?;
     let mut entries = |uri: &str| {

@@ -40,7 +40,7 @@ pub type RecordIds = Arc<AtomicI64>;
 /// The first free record id of `table`, by its last record.
 ///
 /// # Errors
-/// The engine's words.
+/// The engine's error.
 pub fn first_free_record_id(session: &mut Session, table: &Table) -> Result<i64, Fault> {
     let records = session.cursor(&records_uri(table), "")?;
     // MongoDB's record ids begin at 1.

@@ -59,7 +59,7 @@ pub struct Settings {
     pub commit_interval_ms: u64,
     /// Time between two checkpoints, s.
     pub checkpoint_interval_s: u64,
-    /// Threads that make room in the cache.
+    /// Threads that evict pages from the cache.
     pub eviction_threads: u64,
 }
 

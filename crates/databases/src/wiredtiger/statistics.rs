@@ -35,7 +35,7 @@ impl Engine {
     /// The engine's statistics by their names, as `statistics:` has them.
     ///
     /// # Errors
-    /// The engine's words.
+    /// The engine's error.
     pub fn statistics(self: &Arc<Self>) -> Result<Statistics, Fault> {
         let mut session = self.session()?;
         let cursor = session.cursor("statistics:", "statistics=(fast)")?;
@@ -50,7 +50,7 @@ impl Engine {
     /// journal, from its counters.
     ///
     /// # Errors
-    /// The engine's words.
+    /// The engine's error.
     pub fn usage(self: &Arc<Self>) -> Result<TreeUsage, Fault> {
         let statistics = self.statistics()?;
         Ok(TreeUsage {

@@ -20,7 +20,7 @@ use crate::{
     small::{replace, small_logs, warm_up_soon},
 };
 
-/// A running server and its set-up. The server stops before its folder goes: fields are dropped in their order.
+/// A running server and its set-up. The server stops before its folder is removed: fields are dropped in order.
 pub struct Sandbox {
     pub database: &'static dyn Product,
     pub setup: Setup,

@@ -31,7 +31,7 @@ pub struct Tested {
 
 /// The result of inserting an existing record.
 pub enum Again {
-    /// The server refuses it with words that hold this.
+    /// The server refuses it with a message that contains this.
     Refused(&'static str),
     /// The record is written, and does not count as new; an update of a missing record is written too.
     Written,
@@ -328,7 +328,7 @@ pub fn an_attached_server_keeps_what_is_not_ours(tested: &Tested, attached: &Att
     }
     tested.database.quiesce(&server, &setup, &table()).expect("quiesced");
 
-    // Somebody else's table in our schema, then somebody else's schema of our name.
+    // A foreign table in Tithe's schema, then a foreign schema with Tithe's name.
     run(tested, &sandbox, &["CREATE TABLE tithe.precious (a int)"]);
     refused();
     run(tested, &sandbox, &["DROP TABLE tithe.precious"]);

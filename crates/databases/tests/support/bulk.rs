@@ -77,7 +77,7 @@ impl Arm<'_> {
     /// As [`Arm::run`], with one line for each of `kinds` of table: what holds, or what is refused.
     pub fn loads(&self, way: &str, kinds: &[&str]) -> String {
         let line = |kind: &&str| {
-            // 12 batches of 50 rows, of which those before the last emptying are gone.
+            // 12 batches of 50 rows; those before the table was last emptied are gone.
             let workload = workload("bulk", 1, &[("way", way), ("table", kind), ("batch", "50"), ("keep", "250")]);
             let said = self.run(workload.as_ref(), 6).map(|said| said + &self.kept(workload.as_ref()));
             self.make_room(workload.as_ref());

@@ -25,7 +25,7 @@ use super::at_end::{self, locked};
 /// The folder with all data below [`Place::folder`], for every product that creates one by a command.
 const DATA: &str = "data";
 
-/// Where MySQL keeps the keys that it makes, below the same folder.
+/// Where MySQL keeps its keys, below the same folder.
 const KEYS: &str = "keyring";
 
 /// Where MySQL keeps the number that identifies a server; it creates a new one if there is none.
@@ -34,7 +34,7 @@ const NUMBER: &str = "auto.cnf";
 /// What is known of one kind of data folder.
 #[derive(Default)]
 enum Made {
-    /// Nothing: the first server makes it.
+    /// Nothing: the first server creates it.
     #[default]
     NotYet,
     /// Holds a fresh one.
@@ -73,7 +73,7 @@ pub fn prepare(folder: &Folder, place: &Place, launch: &Launch, kind: Option<Str
     let (Some(kind), Some(by_command)) = (kind, by_command) else { return carry_out(launch.steps.clone()) };
     let (making, afterwards) = launch.steps.split_at(by_command + 1);
     let made = locked(&KINDS).entry(kind).or_default().clone();
-    // Others of this kind wait here until the first one is made.
+    // Others of this kind wait here until the first one is created.
     let mut made = locked(&made);
     let data = place.folder.join(DATA);
     if let Made::Here(fresh) = &*made {

@@ -1,4 +1,4 @@
-//! TPC-C on any database: made, loaded, run and checked, in one arm.
+//! TPC-C on any database: created, loaded, run and checked, in one arm.
 
 use std::{
     collections::BTreeMap,

@@ -11,7 +11,7 @@ use crate::evidence::{
     settled::{Patience, settled},
 };
 
-/// A thread of its own writes the binary log.
+/// A separate thread writes the binary log.
 const PATIENCE: Patience = Patience {
     most: Duration::from_secs(10),
     afterwards: Duration::from_millis(300),

@@ -30,7 +30,7 @@ pub struct CommitlogEncrypted {
 }
 
 impl CommitlogEncrypted {
-    /// A check of a log that `cipher` encrypts, in Java's words.
+    /// A check of a log that `cipher` (Java's name) encrypts.
     pub fn new(cipher: &str) -> Self {
         Self { cipher: cipher.to_owned() }
     }

@@ -1,4 +1,4 @@
-//! Do the nodes speak TLS among themselves, and refuse peers without a certificate?
+//! Do the nodes use TLS between each other, and refuse peers without a certificate?
 
 use std::fs;
 

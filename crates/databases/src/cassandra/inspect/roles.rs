@@ -34,7 +34,7 @@ struct Role {
     may_log_in: bool,
     /// It has a password.
     has_password: bool,
-    /// The password is the one that the server itself made.
+    /// The password is the default one, set by the server.
     is_untouched: bool,
 }
 

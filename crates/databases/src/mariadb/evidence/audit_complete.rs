@@ -59,7 +59,7 @@ pub struct AuditComplete {
 const LOGINS: (&str, usize) = ("CONNECT", SESSIONS);
 
 impl AuditComplete {
-    /// A check of a log of `events`, in the words of `server_audit_events`.
+    /// A check of a log of `events`, as `server_audit_events` names them.
     pub fn new(events: &str) -> Self {
         Self { events: events.to_owned() }
     }

@@ -35,7 +35,7 @@ const SWITCHES: [(&str, &str); 7] = [
 ];
 
 impl EncryptionInForce {
-    /// A check of `cipher`, in the words of `file_key_management_encryption_algorithm`.
+    /// A check of `cipher`, as `file_key_management_encryption_algorithm` names it.
     pub fn new(cipher: &str) -> Self {
         Self { cipher: cipher.to_owned() }
     }

@@ -1,4 +1,4 @@
-//! Does another key take the place of the old one, in every page?
+//! Does another key replace the old one, in every page?
 
 use std::path::Path;
 
@@ -26,12 +26,12 @@ pub struct KeyRotated {
 }
 
 impl KeyRotated {
-    /// A check of `cipher`, in the words of `file_key_management_encryption_algorithm`.
+    /// A check of `cipher`, as `file_key_management_encryption_algorithm` names it.
     pub fn new(cipher: &str) -> Self {
         Self { cipher: if cipher == "AES_CBC" { Cipher::Cbc } else { Cipher::Ctr } }
     }
 
-    /// Every measured table, by the server's word and by its file.
+    /// Every measured table, from the server's report and from its file.
     fn state(&self, context: &CheckContext<'_>) -> Result<Vec<Table>, Fault> {
         let keys = KeyRotator::new(context.server, context.setup)?.keys()?;
         let mut session = ACCESS.administrator(context.server, context.setup)?;

@@ -1,4 +1,4 @@
-//! Passwords, against a server that lets everyone on the machine in.
+//! Passwords, compared with a server that accepts every user of the machine.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{

@@ -34,7 +34,7 @@ fn plant(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The command that a verb of [`Counts`] comes as.
+/// The command for each verb of [`Counts`].
 const COMMANDS: [(&str, &str); 4] =
     [("INSERT", "insert"), ("SELECT", "find"), ("UPDATE", "update"), ("DELETE", "delete")];
 

@@ -12,7 +12,7 @@ pub struct EncryptionInForce {
 }
 
 impl EncryptionInForce {
-    /// A check of `cipher`, in the words of `security.encryptionCipherMode`.
+    /// A check of `cipher`, as `security.encryptionCipherMode` names it.
     pub fn new(cipher: &str) -> Self {
         Self { cipher: cipher.to_owned() }
     }

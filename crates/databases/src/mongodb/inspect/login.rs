@@ -1,4 +1,4 @@
-//! How somebody gets into a MongoDB.
+//! How clients log in to a MongoDB.
 
 use mongodb::{
     bson::doc,
@@ -25,7 +25,7 @@ use crate::{
     target::Target,
 };
 
-/// How the asking connection came in.
+/// How the inspecting connection logged in.
 pub struct Entrance {
     target: Target,
     mechanism: Option<AuthMechanism>,
@@ -48,7 +48,7 @@ impl Entrance {
         match knock(target, mechanism.clone()) {
             Ok(method) => Ok(came(&method)),
             Err(refusal @ Fault::Refused(_)) if options.credential.is_some() => {
-                // An account may come in and have no right to read anything.
+                // An account may log in and still have no right to read anything.
                 let link = Link::new(direct(target, mechanism.clone()))?;
                 link.admin(doc! { "ping": 1 }).map_err(|_| refusal)?;
                 Ok(came(mechanism.as_ref().map_or("SCRAM", mechanism_name)))
@@ -159,7 +159,7 @@ pub fn rules(
     Ok(rules)
 }
 
-/// Methods that the server takes, of which one sends the password itself.
+/// Methods that the server accepts, one of which sends the password itself.
 fn of_methods(options: &Options, rules: &mut Rules) -> Result<(), Fault> {
     let Some(methods) = options.parameter("authenticationMechanisms")? else { return Ok(()) };
     rules.read.push_str(&format!("; methods: {methods}"));

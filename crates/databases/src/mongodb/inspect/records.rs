@@ -88,7 +88,7 @@ pub fn at_rest(options: &Options, build: &Build) -> Result<Judgement, Fault> {
     })
 }
 
-/// Adds to `judged` which logs repeat values, in the clear.
+/// Adds to `judged` which logs repeat values in plaintext.
 pub fn repeated(judged: Judgement, options: &Options, profilers: &Profilers) -> Judgement {
     let (repeats, every) = repeats(options, profilers);
     let doubt = profilers.doubt.iter().map(|doubt| format!("not judged: {doubt}"));

@@ -51,7 +51,7 @@ impl Protection for Audit {
     }
 }
 
-/// The commands that the kinds of `operations` come as.
+/// The commands for the kinds of `operations`.
 fn commands(operations: &str) -> &'static [&'static str] {
     match operations {
         "insert" => &["insert"],

@@ -1,4 +1,4 @@
-//! Passwords and rights, against a server that lets everyone on the machine in.
+//! Passwords and rights, compared with a server that accepts every user of the machine.
 
 use tithe_model::{
     catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry},

@@ -25,7 +25,7 @@ use crate::{
 /// encrypted. Also reads the first bytes of each binary log, which show whether it is encrypted. Id
 /// `encryption-in-force`.
 ///
-/// The server's word is no proof that bytes are unreadable: the canaries are.
+/// The server's report does not prove that bytes are unreadable; the canaries do.
 pub struct EncryptionInForce(pub EncryptedLogs);
 
 /// The first bytes of an encrypted binary log (`BINLOG_MAGIC`, `\xfebin`, if it is not encrypted; MySQL documentation,

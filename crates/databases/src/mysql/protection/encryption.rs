@@ -66,7 +66,7 @@ impl Protection for Encryption {
 
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
         let EncryptedLogs { redo, undo, binlog } = parts(chosen);
-        // Without the check every account may make a table that is not encrypted.
+        // Without the check every account may create an unencrypted table.
         for (on, name) in
             [(true, TABLES), (true, "table_encryption_privilege_check"), (redo, REDO), (undo, UNDO), (binlog, BINLOG)]
         {

@@ -173,7 +173,7 @@ impl Check for AuditComplete {
 /// pgaudit writes this in place of parameters while `pgaudit.log_parameter` is off.
 const NOT_LOGGED: &str = "<not logged>";
 
-/// The lines of `text` whose parameters were left out.
+/// The lines of `text` without parameters.
 fn without_parameters(text: &str) -> String {
     text.lines().filter(|line| line.ends_with(NOT_LOGGED)).flat_map(|line| [line, "\n"]).collect()
 }

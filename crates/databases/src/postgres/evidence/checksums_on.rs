@@ -71,7 +71,7 @@ struct Page {
     computed: u16,
 }
 
-/// The pages of the relation whose path below the data folder is `file`.
+/// The pages of the relation at the path `file` below the data folder.
 fn pages(context: &CheckContext<'_>, file: &str) -> Result<Vec<Page>, Fault> {
     let base = context.server.paths.data.iter().find(|path| path.ends_with("base"));
     let path: PathBuf = match base.and_then(|base| base.parent()) {
@@ -110,7 +110,7 @@ fn checksum(page: &[u8], number: u32) -> u16 {
         mixed.wrapping_mul(PRIME) ^ (mixed >> 17)
     };
     for (index, word) in page.chunks_exact(4).enumerate() {
-        // The checksum counts as zero in its own sum; it is the lower half of its word.
+        // The checksum field counts as zero in the sum; it is the lower half of its word.
         let mut word = [word[0], word[1], word[2], word[3]];
         if index == CHECKSUM_AT / 4 {
             word[..2].fill(0);
@@ -130,7 +130,7 @@ fn checksum(page: &[u8], number: u32) -> u16 {
 mod tests {
     use super::*;
 
-    /// A page whose bytes differ.
+    /// A page with varying bytes.
     fn page() -> Vec<u8> {
         (0..PAGE).map(|at| (at * at + 7 * at + at / 256) as u8).collect()
     }

@@ -5,7 +5,7 @@
 use csv::{ReaderBuilder, StringRecord, Terminator};
 use serde_json::Value;
 
-/// A format in the words of `log_destination`.
+/// A format, as `log_destination` names it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// `stderr`.
@@ -23,7 +23,7 @@ impl Format {
         [Self::Json, Self::Csv, Self::Text].into_iter().filter(named).collect()
     }
 
-    /// Its name in `log_destination`, which `pg_current_logfile` takes as well.
+    /// Its name in `log_destination`, which `pg_current_logfile` accepts too.
     pub fn name(self) -> &'static str {
         match self {
             Self::Text => "stderr",

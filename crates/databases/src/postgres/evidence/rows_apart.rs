@@ -1,4 +1,4 @@
-//! Does a client see and change the rows of its own tenant alone?
+//! Does a client only see and change the rows of its own tenant?
 
 use tithe_machine::{fault::Fault, launch::Server, observation::Observation};
 use tithe_plugin::{
@@ -101,7 +101,7 @@ struct Look {
     own: u64,
     /// Rows that it sees as another tenant.
     other: u64,
-    /// Rows that it could change as another tenant; one is tried.
+    /// Rows that it could change as another tenant; only one is tried.
     changed: u64,
     /// It put a row in as another tenant's.
     given_away: bool,

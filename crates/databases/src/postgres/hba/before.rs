@@ -29,7 +29,7 @@ impl<'a> Before<'a> {
         }
     }
 
-    /// True when some connection of `hop` that `rule` matches and that comes by `way` matches none of these.
+    /// True if some connection of `hop` by `way` that `rule` matches is not matched by any of these.
     pub fn leave(&self, rule: &Rule, hop: Hop, way: Way) -> bool {
         rule.databases_of(hop).any(|database| {
             let left = |user: &String, range| !self.take(way, database, user, range);

@@ -28,7 +28,7 @@ pub struct Rule {
     pub error: Option<String>,
 }
 
-/// How a connection comes.
+/// The transport of a connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Way {
     Socket,

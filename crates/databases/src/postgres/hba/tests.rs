@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::*;
 use crate::evidence::whole::Exception;
 
-/// A row as PostgreSQL 15 gives it.
+/// A row in the form of PostgreSQL 15.
 fn row(line: i64, text: &str) -> String {
     let words: Vec<&str> = text.split(' ').collect();
     let (place, rest) = if words[0] == "local" { ("", &words[3..]) } else { (words[3], &words[4..]) };
@@ -115,7 +115,7 @@ fn each_hop_has_its_own_rules() {
         replicas: none
     "#]]
     .assert_eq(&check(&["host all all all scram-sha-256", "hostssl replication all all scram-sha-256"], true));
-    // One line for both, of which a line above takes the clients alone.
+    // One line for both; a line above it matches only the clients.
     expect![[r#"
         authentication: none
         transport: none
@@ -246,7 +246,7 @@ fn of_five_thousand_rules_each_counts() {
     .assert_eq(&check(&lines, true));
 }
 
-/// Whether `rule` takes all connections by `way` to `database` as `user` from `range`.
+/// Whether `rule` matches all connections by `way` to `database` as `user` from `range`.
 fn takes(rule: &Rule, way: Way, database: &str, user: &str, range: &Range) -> bool {
     let holds = |list: &[String], name: &str| list.iter().any(|found| found == name);
     let databases = holds(&rule.databases, database) || database != "replication" && holds(&rule.databases, "all");

@@ -45,7 +45,7 @@ pub struct Log {
     tables: Option<String>,
     /// A destination that cannot be checked.
     elsewhere: Option<String>,
-    /// True if it goes into files of the server's own.
+    /// True if it is written to the server's own files.
     is_collected: bool,
     /// True if `pg_stat_statements` keeps the texts of utility statements.
     keeps_texts: bool,

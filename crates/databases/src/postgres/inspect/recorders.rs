@@ -226,7 +226,7 @@ pub fn goes_elsewhere(settings: &Settings) -> Option<String> {
     })
 }
 
-/// True if the server keeps its log in files of its own.
+/// True if the server writes its log to its own files.
 pub fn is_collected(settings: &Settings) -> bool {
     let files = ["stderr", "csvlog", "jsonlog"];
     settings["logging_collector"] == "on" && destinations(settings).any(|name| files.contains(&name))
@@ -258,7 +258,7 @@ fn keeps_nothing(settings: &Settings) -> bool {
         && !is("log_rotation_age", "0")
 }
 
-/// True when a message of `level` goes to the log.
+/// True if a message of `level` is written to the log.
 fn is_written(settings: &Settings, level: &str) -> bool {
     let place = |level: &str| LEVELS.iter().position(|known| level.eq_ignore_ascii_case(known));
     !settings["log_destination"].is_empty() && place(level) >= place(&settings["log_min_messages"])

@@ -186,7 +186,7 @@ impl Rights {
         let ways = reach.ways(superusers.iter().map(String::as_str));
         let ways: Vec<Way<'_>> = accounts.iter().filter_map(|account| ways.of(account)).collect();
         let reached: Vec<&Way<'_>> = ways.iter().filter(|way| !way.steps.is_empty()).collect();
-        // Ways that somebody has to close come first.
+        // Ways that can be closed come first.
         let own = ways.iter().filter(|way| way.steps.is_empty()).map(ToString::to_string);
         let words: Vec<String> = reached.iter().map(ToString::to_string).chain(own).collect();
         let mut judged = limited(&words, accounts.len(), "superusers, and who can become one");

@@ -24,7 +24,7 @@ use crate::postgres::{
 /// The tenant of the measured clients.
 const OWN: &str = "one";
 
-/// The role of clients that come as a superuser.
+/// The role of clients that connect as a superuser.
 const ROLE: &str = "tithe_client";
 
 /// OID of the account that `initdb` creates (documentation, "Predefined Roles").

@@ -1,4 +1,4 @@
-//! Passwords by SCRAM-SHA-256, against a server that lets everyone on the machine in.
+//! Passwords by SCRAM-SHA-256, compared with a server that accepts every user of the machine.
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{

@@ -139,7 +139,7 @@ pub fn between_servers(connection: &mut RedisConnection, ports: &Result<Ports, F
     Ok(judged(&links, told, is_replica, ports))
 }
 
-/// The replicas that are connected, by the port that each came to.
+/// The connected replicas, by the port that each uses.
 fn replicas(connection: &mut RedisConnection, ports: &Result<Ports, Fault>) -> Result<Vec<Link>, Fault> {
     let count = info(connection, "replication", "connected_slaves")?.unwrap_or_default();
     if count == "0" {

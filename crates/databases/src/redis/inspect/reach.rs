@@ -19,7 +19,7 @@ use super::{
 pub struct Ground {
     /// Commands that an administrator has removed (`rename-command NAME ""`).
     pub missing: Vec<&'static str>,
-    /// Commands that an administrator has given another name, which no rule knows.
+    /// Commands that an administrator has renamed; rules do not apply to the new names.
     pub renamed: Vec<String>,
     /// Settings that hold a password, each with its hash, as `CONFIG GET` shows them to accounts that may use it.
     pub shown: Vec<(&'static str, String)>,

@@ -45,7 +45,7 @@ pub fn slow_log(connection: &mut RedisConnection) -> Result<String, Fault> {
     slow(connection).map(|(_, words)| words)
 }
 
-/// Whether it repeats values, and in words.
+/// Whether it repeats values, and a description.
 fn slow(connection: &mut RedisConnection) -> Result<(bool, String), Fault> {
     let mut setting = |name: &str| connection.setting(name).map(Option::unwrap_or_default);
     let (above, kept) = (setting("slowlog-log-slower-than")?, setting("slowlog-max-len")?);
@@ -70,7 +70,7 @@ fn shown_to(watchers: &[String]) -> String {
     format!("MONITOR shows every command with its values to {}", watchers.join(", "))
 }
 
-/// Clients to whom every command is shown.
+/// Clients that see every command.
 fn watchers(connection: &mut RedisConnection) -> Result<Vec<String>, Fault> {
     let list = connection.call(&["CLIENT", "LIST"])?.text().unwrap_or_default();
     let watches = |line: &&str| value(line, "flags").is_some_and(|flags| flags.contains('O'));
@@ -79,7 +79,7 @@ fn watchers(connection: &mut RedisConnection) -> Result<Vec<String>, Fault> {
     Ok(list.lines().filter(watches).map(who).collect())
 }
 
-/// The files that values reach: all of them in the clear.
+/// The files that hold values, all of them in plaintext.
 pub fn files(connection: &mut RedisConnection) -> Result<String, Fault> {
     let mut setting = |name: &str| connection.setting(name).map(Option::unwrap_or_default);
     let (folder, snapshot, when) = (setting("dir")?, setting("dbfilename")?, setting("save")?);

@@ -41,7 +41,7 @@ pub fn leading() -> impl Iterator<Item = &'static str> {
 pub struct Account {
     /// Its name.
     pub name: String,
-    /// It comes without a password (`nopass`).
+    /// It logs in without a password (`nopass`).
     pub comes_freely: bool,
     /// SHA-256 of each of its passwords, as text. Without any, and without `nopass`, no login with it is possible.
     pub hashes: Vec<String>,
@@ -96,7 +96,7 @@ impl Account {
         self.writes_all |= commands && rights.writes_all;
     }
 
-    /// Somebody can come in by it.
+    /// It can be used for a login.
     pub fn is_open(&self) -> bool {
         self.comes_freely || !self.hashes.is_empty()
     }
@@ -106,7 +106,7 @@ impl Account {
         self.leading.contains(&command)
     }
 
-    /// All keys and all commands: nothing is left to be given.
+    /// All keys and all commands: there is nothing more to grant.
     pub fn has_everything(&self) -> bool {
         self.every_command && self.reads_all && self.writes_all
     }

@@ -133,7 +133,7 @@ fn each_page(path: &Path, page_size: usize, mut visit: impl FnMut(usize, &[u8]))
     Ok(())
 }
 
-/// Random printable text of this look of `check`.
+/// Random printable text for this run of `check`.
 fn text(context: &CheckContext<'_>, check: &str, length: usize) -> Vec<u8> {
     Source::new(context, check).text(length)
 }

@@ -1,4 +1,4 @@
-//! Do equal values look equal on disk?
+//! Are equal values recognisable as equal on disk?
 
 use std::collections::HashSet;
 

@@ -68,7 +68,7 @@ impl Check for Tamper {
 enum Outcome {
     AsWritten,
     Different,
-    /// An error, in the database's words.
+    /// An error, as the database reports it.
     Other(String),
 }
 

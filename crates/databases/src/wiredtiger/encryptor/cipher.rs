@@ -69,9 +69,9 @@ pub enum Refusal {
     Padding,
     /// It cannot have been written by this cipher.
     Short,
-    /// The engine gave too little room.
+    /// The engine's buffer is too small.
     Room,
-    /// The operating system gives no random bytes.
+    /// The operating system provides no random bytes.
     Random,
     /// No memory could be locked for a key.
     Memory,
@@ -96,13 +96,13 @@ pub trait PageCipher: Send + Sync {
     /// Bytes that the stored form is longer, at most.
     fn overhead(&self) -> usize;
 
-    /// Encrypts `plain` to the beginning of `stored`; returns how many bytes it takes.
+    /// Encrypts `plain` to the beginning of `stored`; returns the number of bytes written.
     ///
     /// # Errors
     /// When there is no room, or there are no random bytes.
     fn encrypt(&self, plain: &[u8], stored: &mut [u8]) -> Result<usize, Refusal>;
 
-    /// Decrypts `stored` to the beginning of `plain`; returns how many bytes it takes.
+    /// Decrypts `stored` to the beginning of `plain`; returns the number of bytes written.
     ///
     /// # Errors
     /// If it is not what this cipher wrote with this key. The content of `plain` must then not be used.

@@ -116,7 +116,7 @@ fn parse(text: &str) -> Option<Keystore> {
 /// A fresh data key.
 ///
 /// # Errors
-/// When the operating system gives no random bytes.
+/// If the operating system provides no random bytes.
 pub fn random_key() -> Result<Key, Fault> {
     let mut key = Zeroizing::new([0; KEY_BYTES]);
     getrandom::fill(&mut key[..]).map_err(|error| Fault::machine("random bytes", error))?;

@@ -112,7 +112,7 @@ pub fn offering<T>(cipher: Arc<dyn PageCipher>, messages: Arc<Messages>, open: i
 /// The path from which the engine loads the extension.
 ///
 /// # Errors
-/// When the kernel gives no memory for it, or it cannot be loaded.
+/// If the kernel provides no memory for it, or it cannot be loaded.
 pub fn extension() -> Result<&'static str, Fault> {
     static LOADED: OnceLock<Result<String, String>> = OnceLock::new();
     let loaded = LOADED.get_or_init(|| load_extension().map_err(|error| error.to_string()));
@@ -204,7 +204,7 @@ unsafe fn transform(
     let done = catch_unwind(AssertUnwindSafe(|| work(encryptor.cipher.as_ref(), source, target)));
     match done {
         Ok(Ok(written)) => {
-            // SAFETY: the engine wants the length here.
+            // SAFETY: the engine expects the length here.
             unsafe { *length = written };
             ffi::OK
         }

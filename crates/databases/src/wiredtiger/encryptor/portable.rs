@@ -29,7 +29,7 @@ impl BlockSizeUser for PortableAes256 {
     type BlockSize = U16;
 }
 
-/// As many blocks as the older release takes at once.
+/// As many blocks as the older release processes at once.
 impl ParBlocksSizeUser for PortableAes256 {
     type ParBlocksSize = U8;
 }

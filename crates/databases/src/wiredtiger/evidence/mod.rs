@@ -50,7 +50,7 @@ impl Copy {
         Ok(copy)
     }
 
-    /// Opens the copy with `cipher`; as little as possible goes on in it.
+    /// Opens the copy with `cipher` and with as little background work as possible.
     fn open(&self, context: &CheckContext<'_>, cipher: Option<Arc<dyn PageCipher>>) -> Result<Arc<Engine>, Fault> {
         let given = &context.setup.settings;
         let settings = Settings {
@@ -66,7 +66,7 @@ impl Copy {
 
 impl Drop for Copy {
     fn drop(&mut self) {
-        // The folder is thrown away with the arm anyway.
+        // The folder is deleted with the arm anyway.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }

@@ -65,7 +65,7 @@ impl Check for Tamper {
 enum Outcome {
     AsWritten,
     Different,
-    /// An error, in the engine's words.
+    /// An error, as the engine reports it.
     Other(String),
 }
 

@@ -9,7 +9,7 @@ fn structure<'a>(tag: u32, items: Vec<Item<'a>>) -> Item<'a> {
     Item::new(tag, Value::Structure(items))
 }
 
-/// An answer that gives `material` with `algorithm`, and `more` in the key's block.
+/// An answer with `material`, `algorithm`, and `more` in the key's block.
 fn answer<'a>(material: Value<'a>, algorithm: u32, more: Vec<Item<'a>>) -> Item<'a> {
     let mut block = vec![
         Item::new(tag::KEY_FORMAT_TYPE, Value::Enumeration(RAW)),

@@ -26,7 +26,7 @@ pub enum Value<'a> {
     Structure(Vec<Item<'a>>),
     /// A signed number.
     Integer(i32),
-    /// One of the numbers that the specification gives names to.
+    /// One of the numbers that the specification names.
     Enumeration(u32),
     /// UTF-8.
     Text(&'a str),

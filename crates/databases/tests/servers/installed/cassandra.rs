@@ -106,7 +106,7 @@ fn inspected(server: &Server, setup: &Setup) -> String {
     seen.iter().map(|cell| format!("{}: {}\n", cell.feature.id(), cell.state.words())).collect()
 }
 
-/// The server of `sandbox` as somebody else's, with its keyspace `keyspace`.
+/// The server of `sandbox` as an attached one, with its keyspace `keyspace`.
 fn attached(sandbox: &Sandbox, user: &str, rest: &str) -> Server {
     let Address::Tcp { port, .. } = sandbox.server.address else { panic!("a port") };
     let url = Url::new(format!("cassandra://{user}127.0.0.1:{port}{rest}"));
@@ -119,7 +119,7 @@ fn attached(sandbox: &Sandbox, user: &str, rest: &str) -> Server {
     }
 }
 
-/// A plain server, and two with everything that goes together.
+/// A plain server, and two with all protections that can be combined.
 #[test]
 fn a_plain_server_and_every_protection() {
     let Some(plain) = Sandbox::start(&Cassandra, &[]) else { return };

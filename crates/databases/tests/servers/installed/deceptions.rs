@@ -120,7 +120,7 @@ pub struct Deception {
     /// If it is the good or the bad server of the product's page in `docs/inspect`: `good` or `bad`.
     #[serde(default)]
     pub sample: String,
-    /// The server that it is tried on.
+    /// The server on which it is tried.
     pub server: String,
     /// Settings that are set while the server runs, and undone.
     #[serde(default)]
@@ -137,7 +137,7 @@ pub struct Deception {
     /// Which account asks and how it connects, in words of the product's stage; empty for the administrator.
     #[serde(default)]
     pub asks: String,
-    /// True if the look writes a canary.
+    /// True if the inspection writes a canary.
     #[serde(default)]
     canary: bool,
     /// The required content of rows.
@@ -153,7 +153,7 @@ pub struct Deception {
 struct Row {
     /// Its feature, as on the command line.
     row: String,
-    /// The state that must come.
+    /// The required state.
     word: String,
     /// `whole server` or `this account`, if it matters.
     scope: Option<String>,
@@ -187,7 +187,7 @@ struct Claim {
     says: Vec<String>,
 }
 
-/// A running server on which entries are tried one after the other.
+/// A running server on which entries are tried in turn.
 pub trait Stage {
     /// Brings the server into the state of `entry`; returns the URL of the asking account.
     fn arrange(&mut self, sandbox: &Sandbox, entry: &Deception) -> Result<String, String>;
@@ -196,7 +196,7 @@ pub trait Stage {
     fn clear(&mut self, sandbox: &Sandbox, entry: &Deception) -> Result<(), String>;
 }
 
-/// Tries every entry of `text`, and fails with all that did not hold.
+/// Tries every entry of `text`, and fails with a list of all that failed.
 fn all_hold(
     database: &'static dyn Product,
     text: &str,
@@ -273,7 +273,7 @@ fn tried(
     (!wrong.is_empty()).then(|| format!("{} (defeats {}; {})\n{wrong}", entry.id, entry.defeats, entry.source))
 }
 
-/// The server at `url`, of which no more is known than that.
+/// The server at `url`, without further information.
 pub fn attached(sandbox: &Sandbox, url: &str) -> Server {
     Server {
         address: Address::Attached(Url::new(url)),

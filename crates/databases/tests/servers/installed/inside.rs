@@ -23,7 +23,7 @@ pub fn outside(sandbox: &Sandbox) -> BTreeSet<PathBuf> {
     paths.into_iter().filter(|path| common(path) && !path.starts_with(&own)).collect()
 }
 
-/// `process` and all that it has started.
+/// `process` and all its descendants.
 fn family(process: i32) -> Vec<i32> {
     let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap_or_default();
     let children = children.split_ascii_whitespace().filter_map(|child| child.parse().ok());

@@ -68,7 +68,7 @@ fn attached(sandbox: &Sandbox, scheme: &str, user: &str, options: &str) -> Serve
     Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() }
 }
 
-/// An administrator's session, in which mistakes are made.
+/// An administrator's session, which makes the mistakes.
 fn administrator(sandbox: &Sandbox) -> Box<dyn SqlSession> {
     sandbox.database.sql().expect("SQL").connect(&sandbox.server, &sandbox.setup, &how(true)).expect("a session")
 }
@@ -147,13 +147,13 @@ fn mariadb_with_encryption_of_new_tables_only() {
         ("innodb_encryption_threads = 2", "innodb_encryption_threads = 0"),
     ];
     let Some(mut sandbox) = start(&MariaDb, std::slice::from_ref(&asked), &mistakes) else { return };
-    // The table that was made first is now an old one.
+    // The table that was created first is now an old one.
     sandbox.setup.statements = vec!["SET GLOBAL innodb_encrypt_tables = 'FORCE'".to_owned()];
     let later = Table { name: "later".to_owned(), ..table() };
     MariaDb.create(&sandbox.server, &sandbox.setup, &later).expect("a table");
     let words = caught(&sandbox, &asked);
     eprintln!("mariadb: {words}");
-    // Nothing is waited for that will not come.
+    // Tithe does not wait for encryption that will not happen.
     let fault = MariaDb.quiesce(&sandbox.server, &sandbox.setup, &later).expect_err("nobody encrypts the old tables");
     assert!(fault.to_string().contains("innodb_encryption_threads = 0: nothing will ever encrypt"), "{fault}");
     // Every switch is set correctly; the old tables show the mistake.

@@ -206,7 +206,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
     assert_eq!(state(Feature::Authentication), Some(State::Off));
     MongoDb.remove(&server, &setup, &table()).expect("removed");
 
-    // Somebody else's collection in a database of our name.
+    // A foreign collection in a database with Tithe's name.
     let mut session = key_value(MongoDb.connect(&server, &setup, &how(true)).expect("a session"));
     session.run_statement(r#"{"insert": "precious", "documents": [{"_id": 1}]}"#).expect("a collection");
     for outcome in [MongoDb.create(&server, &setup, &table()), MongoDb.remove(&server, &setup, &table())] {

@@ -62,7 +62,7 @@ fn an_attached_server_keeps_what_is_not_ours() {
     Redis.quiesce(&server, &setup, &table()).expect("quiesced");
     Redis.remove(&server, &setup, &table()).expect("removed");
 
-    // Somebody else's keys of our name, in the database that launched servers use.
+    // Foreign keys with Tithe's name, in the database that launched servers use.
     let refused = |outcome: Result<(), Fault>| assert!(matches!(outcome, Err(Fault::Refused(_))), "{outcome:?}");
     let precious = |outcome: Result<(), Fault>| match outcome {
         Err(Fault::Refused(words)) => assert!(words.contains("Tithe did not make it"), "{words}"),

@@ -97,7 +97,7 @@ fn log(sandbox: &Sandbox, name: &str, to: &Path) -> PathBuf {
         here.or_else(|| entries.iter().find_map(|path| find(path, name)))
     }
     let found = find(&sandbox.server.folder, name).unwrap_or_else(|| panic!("no {name}"));
-    // A collector of logs writes when it comes to it.
+    // The log collector writes with a delay.
     let mut text = String::new();
     eventually("the end of the log", || {
         text = fs::read_to_string(&found).expect("a log");

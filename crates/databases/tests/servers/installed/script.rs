@@ -320,7 +320,7 @@ fn mariadb_tries_again_what_a_deadlock_ended() {
     a_deadlock_is_tried_again(&MariaDb);
 }
 
-/// Answers without end are given up, and take no memory.
+/// Endless answers are aborted, and use no memory.
 #[test]
 fn an_answer_that_is_too_large_ends_its_connection() {
     let large = "SELECT repeat('x', 1000) FROM";
@@ -368,7 +368,7 @@ fn answers_are_seen_and_rolled_back() {
     }
 }
 
-/// The server does not notice by itself that a connection is gone.
+/// The server does not notice by itself that a connection is closed.
 #[test]
 fn a_statement_without_an_end_is_cancelled_with_its_connection() {
     for (database, protection, text, running) in [

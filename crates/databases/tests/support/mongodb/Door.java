@@ -4,7 +4,7 @@ import java.net.InetAddress;
 import java.net.ServerSocket;
 import java.net.Socket;
 
-/** One port for TLS and plaintext, as net.tls.mode allowTLS and preferTLS have it: the first byte tells which is spoken. */
+/** One port for TLS and plaintext, as with net.tls.mode allowTLS and preferTLS: the first byte shows which is used. */
 final class Door {
   private static final int HANDSHAKE = 0x16;
 
@@ -56,7 +56,7 @@ final class Door {
               try {
                 work.run();
               } catch (Exception ended) {
-                // One side has hung up.
+                // One side has closed the connection.
               }
             });
     thread.setDaemon(true);

@@ -14,11 +14,11 @@ import javax.crypto.spec.PBEKeySpec;
 import javax.crypto.spec.SecretKeySpec;
 
 /**
- * What the stand-in cannot be and pretends to be: accounts, and answers of a MongoDB that was set up in some way.
+ * Features that the stand-in does not have and simulates: accounts, and answers of a MongoDB with a given configuration.
  *
- * <p>The command `pretend` has `answers` by command, and `password` (of everybody, by SCRAM) or `certificates` where it asks who
- * comes. Who has not logged in is then refused every command but those that a MongoDB serves to all and those in `open`, unless
- * `asks` is false.
+ * <p>The command `pretend` has `answers` by command, and `password` (of all accounts, by SCRAM) or `certificates` if a login is
+ * required. Clients that have not logged in are then refused every command except those that a MongoDB serves to all and those
+ * in `open`, unless `asks` is false.
  */
 final class Pretence {
   private static final Set<String> SERVED_TO_ALL =
@@ -30,7 +30,7 @@ final class Pretence {
   private final Map<Channel, Scram> dialogues = new ConcurrentHashMap<>();
   private final Set<Channel> known = ConcurrentHashMap.newKeySet();
 
-  /** The answer to `command`, or null where the stand-in answers as it is. */
+  /** The answer to `command`, or null if the stand-in answers by itself. */
   Document answer(Channel channel, String command, Document query) {
     String name = command.toLowerCase();
     switch (name) {
@@ -71,7 +71,7 @@ final class Pretence {
     return new Document("ok", 1.0);
   }
 
-  /** One step of SCRAM (RFC 5802), as MongoDB's drivers take it. */
+  /** One step of SCRAM (RFC 5802), as MongoDB's drivers expect it. */
   private Document login(Channel channel, Document query) {
     try {
       String payload = new String(((BinData) query.get("payload")).getData(), StandardCharsets.UTF_8);

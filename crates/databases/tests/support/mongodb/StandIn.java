@@ -17,14 +17,14 @@ import java.util.List;
 import org.h2.mvstore.MVStore;
 
 /**
- * A server that speaks MongoDB's protocol and is not MongoDB: mongo-java-server over a file of H2.
+ * A server that uses MongoDB's protocol and is not MongoDB: mongo-java-server over a file of H2.
  *
- * <p>It reports the lowest wire version that the driver accepts, which is one above its own, and says in its build information
- * that it is a stand-in. Arguments: the file, a port, for TLS a certificate and a key (PEM), and then `optional` where it also
- * serves plaintext. The command `pretend` tells it what else to be ({@link Pretence}).
+ * <p>It reports the lowest wire version that the driver accepts, which is one above its own, and its build information states
+ * that it is a stand-in. Arguments: the file, a port, for TLS a certificate and a key (PEM), and then `optional` if it also
+ * serves plaintext. The command `pretend` configures what it simulates ({@link Pretence}).
  */
 public final class StandIn {
-  /** What the driver of the tests speaks to at least: MongoDB 4.2. */
+  /** The oldest version that the driver of the tests supports: MongoDB 4.2. */
   private static final MongoVersion REPORTED =
       new MongoVersion() {
         @Override

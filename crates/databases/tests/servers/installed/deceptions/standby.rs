@@ -38,7 +38,7 @@ impl Standby {
         let owner = sandbox.server.folder.join("data").metadata().map_err(words)?;
         let command = |name: &str, arguments: &[&str]| {
             let mut command = Command::new(programs.join(name));
-            // In its home are no certificates of somebody else's.
+            // Its home folder has no certificates of other users.
             command
                 .args(arguments)
                 .current_dir("/")
@@ -98,7 +98,7 @@ impl Drop for Standby {
     }
 }
 
-/// How the standby comes to the server of `sandbox`.
+/// How the standby connects to the server of `sandbox`.
 fn primary(sandbox: &Sandbox, mode: &str, authority: &Path) -> Result<String, String> {
     let Address::Tcp { host, port } = &sandbox.server.address else { return Err("no TCP server".to_owned()) };
     let (password, authority) = (sandbox.setup.credentials.password.expose_text(), authority.display());

@@ -94,7 +94,7 @@ fn await_reload(observe: impl Fn() -> String) -> String {
 #[test]
 fn mariadb_that_lets_others_do_what_this_account_may_not() {
     let asked = ["tls", "password", "encryption", "server-audit"].map(|id| chosen(&MariaDb, id, &[]));
-    // So that mistakes with other accounts' rights can be made.
+    // Lets the account grant rights to other accounts by mistake.
     let grants = [("TO tithe@'127.0.0.1';", "TO tithe@'127.0.0.1' WITH GRANT OPTION;")];
     let Some(sandbox) = start(&MariaDb, &asked, &grants) else { return };
     let observe = |feature| judged(&MariaDb, &sandbox.server, &sandbox.setup, feature);
