@@ -38,7 +38,7 @@ pub fn plain() -> Setup {
     Setup::plain(BTreeMap::new(), credentials)
 }
 
-/// The protection `id` of `all` with its defaults, but for `options`.
+/// The protection `id` of `all` with its defaults, except for `options`.
 pub fn chosen(all: &[&dyn Protection], id: &str, options: &[(&str, &str)]) -> experiment::Protection {
     let protection = all.iter().find(|protection| protection.entry().id == id).expect("a protection");
     let mut values: BTreeMap<String, OptionValue> = protection

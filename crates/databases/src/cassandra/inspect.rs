@@ -40,7 +40,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     // An account without the right to read them leaves the settings unseen.
     let settings = settings(&mut connection);
-    // A setting is one for every account.
+    // A setting applies to every account.
     let of = |judge: fn(&Settings) -> (State, String)| {
         let judge = |settings: &Settings| {
             let (state, seen) = judge(settings);

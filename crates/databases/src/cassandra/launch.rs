@@ -496,7 +496,7 @@ pub fn version_name(version: TlsVersion) -> &'static str {
     }
 }
 
-/// A setting's name from an experiment, which can be nothing but a name.
+/// A setting's name from an experiment, restricted to the characters of a name.
 fn name_of(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '_' }).collect()
 }

@@ -145,7 +145,7 @@ fn only_tls_1_3(install: &Install, setup: &Setup) -> (&'static str, &'static str
     ("cipher-suites", cipher)
 }
 
-/// A setting's name from an experiment, which can be nothing but a name.
+/// A setting's name from an experiment, restricted to the characters of a name.
 fn name_of(name: &str) -> String {
     let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter.to_ascii_lowercase() } else { '-' };
     name.chars().map(letter).collect()

@@ -174,7 +174,7 @@ fn nested(settings: &BTreeMap<String, String>) -> String {
     text
 }
 
-/// A name from an experiment, which can be nothing but a name.
+/// A name from an experiment, restricted to the characters of a name.
 fn plain(name: &str) -> String {
     name.chars().map(|letter| if letter.is_ascii_alphanumeric() || letter == '_' { letter } else { '_' }).collect()
 }

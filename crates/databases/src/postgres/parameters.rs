@@ -3,7 +3,7 @@
 use super::startup::{CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH};
 use crate::target::{RefusedOption, SESSION_ATTRIBUTES};
 
-/// Those that are used, but for those about TLS.
+/// Those that are used, except those about TLS.
 pub const USED: &[&str] = &[
     "host",
     "hostaddr",

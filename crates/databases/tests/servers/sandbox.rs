@@ -49,7 +49,7 @@ pub fn protection(database: &dyn Product, id: &str) -> &'static dyn Protection {
     named(database, id).expect("a protection")
 }
 
-/// A protection with its defaults, but for `options`.
+/// A protection with its defaults, except for `options`.
 pub fn chosen(database: &dyn Product, id: &str, options: &[(&str, OptionValue)]) -> Chosen {
     let options_of = protection(database, id).entry().options.iter();
     let mut all: BTreeMap<String, OptionValue> =

@@ -19,7 +19,7 @@ const PATIENCE: Patience = Patience {
     pause: Duration::from_millis(50),
 };
 
-/// Why a node that shows no record may write them all the same.
+/// Why a node that shows no record may still write records.
 const ELSEWHERE: &str = "in the logs that its process has open there is none: the audit log is off, or goes elsewhere, as to \
                          syslog: have logback write it to a file";
 

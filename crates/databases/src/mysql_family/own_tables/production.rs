@@ -106,7 +106,7 @@ impl Production for Asking {
         for counted in statements.iter().take(ASKED) {
             let statement = OwnStatement { place: String::new(), text: counted.text.clone(), parameters: 0 };
             if let Some(Refusal::Denied { grant, .. }) = self.refusal(&statement)? {
-                // Copies need no more than to be read, whatever the statement does.
+                // Copied tables only need to be readable, whatever the statement does.
                 grants.extend(grant.filter(|_| counted.text.starts_with("SELECT")));
             }
         }
