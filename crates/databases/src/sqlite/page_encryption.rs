@@ -2,14 +2,12 @@
 //!
 //! The four ciphers, all with 256-bit keys (names and defaults are those of SQLite3 Multiple Ciphers 2):
 //!
-//! | cipher | page | a changed page is | the passphrase becomes a key by |
+//! | cipher | page | a changed page is | key derivation from the passphrase |
 //! |---|---|---|---|
 //! | `aegis` | AEGIS-256, random nonce | refused | Argon2id, 2 passes over 19 MiB, random salt |
 //! | `chacha20` | ChaCha20-Poly1305, random nonce | refused | PBKDF2-HMAC-SHA-256, 64 007 rounds, random salt |
-//! | `sqlcipher` | AES-256-CBC, random vector, HMAC-SHA-512 | refused | PBKDF2-HMAC-SHA-512, 256 000 rounds, random
-//! salt |
-//! | `aes256cbc` | AES-256-CBC, vector from the page number | not noticed | SHA-256, 4 001 rounds, no salt, first 32
-//! bytes |
+//! | `sqlcipher` | AES-256-CBC, random IV, HMAC-SHA-512 | refused | PBKDF2-HMAC-SHA-512, 256 000 rounds, random salt |
+//! | `aes256cbc` | AES-256-CBC, IV from page number | not noticed | SHA-256, 4 001 rounds, no salt, first 32 bytes |
 //!
 //! An application gives the library a passphrase or a key that it keeps elsewhere. Tithe does the same with its 32
 //! random bytes. By default they are a passphrase: key derivation is part of the cost of connecting, and is reported

@@ -2,7 +2,7 @@
 //!
 //! | cipher | stored form | a changed byte is |
 //! |---|---|---|
-//! | `aes-256-cbc` | random vector (16), AES-256-CBC with PKCS#7 | not noticed, but for the padding |
+//! | `aes-256-cbc` | random vector (16), AES-256-CBC with PKCS#7 | not noticed, except in the padding |
 //! | `aes-256-cbc-hmac` | the same, HMAC-SHA-256 over both (32) | refused |
 //! | `aes-256-gcm` | counter (8), salt (16), AES-256-GCM, tag (16) | refused |
 //!
