@@ -1,4 +1,4 @@
-//! Where programs of others are on this machine.
+//! Finds programs of others on this machine.
 
 use std::{
     fs,
@@ -7,7 +7,7 @@ use std::{
 
 use tithe_machine::launch::Missing;
 
-/// The first of `folders`, and of those in `PATH`, that holds `name`.
+/// The first of `folders`, and of those in `PATH`, that contains `name`.
 pub fn find_in(folders: Vec<PathBuf>, name: &str, package: &str) -> Result<PathBuf, Missing> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places: Vec<PathBuf> = folders.into_iter().chain(std::env::split_paths(&path)).collect();
@@ -22,8 +22,8 @@ pub fn find_in(folders: Vec<PathBuf>, name: &str, package: &str) -> Result<PathB
     })
 }
 
-/// The newest program called `name` that PostgreSQL brings. Debian's own in `PATH` is a script that looks for the
-/// newest one, and its time would be the client's.
+/// The newest program of PostgreSQL called `name`. Debian's own in `PATH` is a script that searches for the newest one,
+/// and its time would count as the client's.
 pub fn newest_postgres(name: &str) -> Result<PathBuf, Missing> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut versions: Vec<(u32, PathBuf)> = versions

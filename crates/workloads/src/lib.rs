@@ -1,4 +1,4 @@
-//! The workloads there are.
+//! All workloads.
 
 pub mod bulk;
 pub mod dump;
@@ -22,7 +22,7 @@ use tithe_plugin::workload::Workload;
 
 use self::program::{command, pgbench, sysbench};
 
-/// A kind of workload: how the catalogue describes it, and how it is made.
+/// A kind of workload: its description in the catalogue, and how it is made.
 pub struct Kind {
     /// For the catalogue.
     pub entry: fn() -> WorkloadEntry,
@@ -30,10 +30,10 @@ pub struct Kind {
     pub make: Make,
 }
 
-/// Makes a workload on such data with this seed.
+/// Makes a workload on this data with this seed.
 pub type Make = fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<dyn Workload>, Vec<PropertyProblem>>;
 
-/// The property of workloads on tables of the user's own that says how much copies of them may take, bytes.
+/// The property of workloads on the user's own tables that limits the size of copies, bytes.
 const COPY_LIMIT: &str = "copy_limit";
 
 /// Every kind of workload. One line each.

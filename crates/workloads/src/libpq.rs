@@ -1,7 +1,7 @@
-//! How every program on PostgreSQL's client library is told whom to trust and who it is: by its environment.
+//! How programs on PostgreSQL's client library get trust and identity: through their environment.
 //!
 //! The variables are those of the PostgreSQL documentation, "Environment Variables". Nothing falls back: a server with
-//! TLS is verified in full, and where no TLS was asked for none is spoken.
+//! TLS is verified in full, and without a request for TLS none is used.
 
 use std::{collections::BTreeMap, net::IpAddr};
 
@@ -12,10 +12,10 @@ use tithe_plugin::{
     setup::{Reach, TlsVersion},
 };
 
-/// File in the program's folder that holds the password.
+/// File with the password in the program's folder.
 const PASSWORD: &str = "pgpass";
 
-/// The environment of a program at `at`; nothing where the server speaks another protocol.
+/// The environment of a program at `at`; empty if the server speaks another protocol.
 pub fn environment(at: &ProgramContext<'_>) -> BTreeMap<String, String> {
     let mut all = BTreeMap::new();
     if at.protocol != WireProtocol::Postgres {
@@ -52,13 +52,13 @@ pub fn environment(at: &ProgramContext<'_>) -> BTreeMap<String, String> {
     all
 }
 
-/// The name by which the server's certificate is checked: libraries before PostgreSQL 15 know no certificates for
+/// The name for checking the server's certificate: libraries before PostgreSQL 15 do not support certificates for
 /// addresses, and every server that Tithe launches has one for this name as well.
 pub fn name(reach: &Reach) -> String {
     if reach.host.parse::<IpAddr>().is_ok() { "localhost".to_owned() } else { reach.host.clone() }
 }
 
-/// The password file, where there is a password (documentation, "The Password File").
+/// The password file, if there is a password (documentation, "The Password File").
 pub fn files(at: &ProgramContext<'_>) -> Vec<(String, Content)> {
     let line = |password: &Secret| {
         let password = password.expose_text().replace('\\', "\\\\").replace(':', "\\:");

@@ -1,4 +1,5 @@
-//! Properties of a workload that has few, each with its default: read from a file of `name=value` lines, and resolved.
+//! Properties of a workload with few of them, each with its default: read from a file of `name=value` lines, and
+//! resolved.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +8,7 @@ use tithe_model::catalogue::{LineProblem, Properties, PropertyFile, PropertyProb
 /// A property: its name, its default and one sentence.
 pub type Known = (&'static str, &'static str, &'static str);
 
-/// Resolves properties one by one, and keeps every problem.
+/// Resolves properties one by one, and collects every problem.
 pub struct Reader<'a> {
     known: &'static [Known],
     properties: &'a Properties,
@@ -15,7 +16,7 @@ pub struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Of the workload called `title`, whose properties are `known`.
+    /// For the workload called `title`, whose properties are `known`.
     pub fn new(title: &str, known: &'static [Known], properties: &'a Properties) -> Self {
         let unknown = properties.keys().filter(|name| known.iter().all(|(known, ..)| known != name));
         let problem = |name: &String| {
@@ -25,7 +26,7 @@ impl<'a> Reader<'a> {
         Self { known, properties, problems: unknown.map(problem).collect() }
     }
 
-    /// The value of the property `name` as `parse` takes it.
+    /// The value of the property `name`, parsed by `parse`.
     pub fn get<T>(&mut self, name: &str, parse: impl Fn(&str) -> Option<T>) -> Option<T> {
         let (_, default, help) = self.known.iter().find(|(known, ..)| *known == name)?;
         let written = self.properties.get(name).map_or(*default, String::as_str).trim();
@@ -36,17 +37,17 @@ impl<'a> Reader<'a> {
         parsed
     }
 
-    /// The property `name` as a number from `low` to `high`; `low` where it is none.
+    /// The property `name` as a number from `low` to `high`; `low` if it is none.
     pub fn number(&mut self, name: &str, low: u64, high: u64) -> u64 {
         self.get(name, |text| text.parse().ok().filter(|number| (low..=high).contains(number))).unwrap_or(low)
     }
 
-    /// Keeps a problem of the property `name`.
+    /// Adds a problem of the property `name`.
     pub fn refuse(&mut self, name: &str, problem: String, help: &str) {
         self.problems.push((name.to_owned(), problem, help.to_owned()));
     }
 
-    /// What was `resolved`.
+    /// Returns `resolved`.
     ///
     /// # Errors
     /// Every problem.
@@ -55,7 +56,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Reads lines of `name=value`, `#` before a remark.
+/// Reads lines of `name=value`, `#` before a comment.
 ///
 /// # Errors
 /// Every line that is neither.

@@ -1,10 +1,10 @@
-//! Texts of one length that follow from a number: pieces of one long random text.
+//! Texts of one length that are determined by a number: pieces of one long random text.
 
 use tithe_model::schedule::SplitMix64;
 
-/// Letters that the texts are cut out of. Nothing in a file of rows means anything but itself.
+/// Letters of the texts. None is special in a file of rows.
 const LETTERS: &[u8; 32] = b"abcdefghijklmnopqrstuvwxyz012345";
-/// Length of the long text, beyond that of a piece.
+/// Length of the long text, in addition to that of a piece.
 const ROOM: usize = 1 << 16;
 
 /// Texts of one length.
@@ -14,7 +14,7 @@ pub struct RandomText {
 }
 
 impl RandomText {
-    /// Texts of `length` bytes that follow from `seed`.
+    /// Texts of `length` bytes determined by `seed`.
     pub fn new(seed: u64, length: usize) -> Self {
         let mut random = SplitMix64::new(seed);
         let text = (0..ROOM + length).map(|_| LETTERS[(random.next_u64() % 32) as usize]).collect();

@@ -1,4 +1,4 @@
-//! Expressions against the installed pgbench: what its `debug` prints, value by value.
+//! Expressions compared with the installed pgbench: the output of its `debug`, value by value.
 
 #[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod installed {
@@ -12,7 +12,7 @@ mod installed {
         variables::{Names, Variables},
     };
 
-    /// The newest pgbench of this machine: its own program, not the one that looks for it.
+    /// The newest pgbench of this machine: the program itself, not the script that searches for it.
     fn pgbench() -> PathBuf {
         let versions = fs::read_dir("/usr/lib/postgresql").expect("PostgreSQL is installed");
         let mut found: Vec<PathBuf> = versions.flatten().map(|version| version.path().join("bin/pgbench")).collect();
@@ -46,7 +46,7 @@ mod installed {
             server
         }
 
-        /// Runs one of its programs; what it says on both streams.
+        /// Runs one of its programs; returns its output on both streams.
         fn run(&self, program: &str, arguments: &[&str]) -> String {
             let is_root = Command::new("id").arg("-u").output().is_ok_and(|it| it.stdout == b"0\n");
             let path = self.bin.join(program);
@@ -73,7 +73,7 @@ mod installed {
             said
         }
 
-        /// What `debug` prints of each of `expressions`, in one run with this seed.
+        /// The output of `debug` for each of `expressions`, in one run with this seed.
         fn debug(&self, seed: u64, expressions: &[String]) -> Vec<String> {
             let mut script = String::new();
             for expression in expressions {
@@ -96,7 +96,7 @@ mod installed {
         }
     }
 
-    /// The same by Tithe: one run of a client with this seed.
+    /// The same in Tithe: one run of a client with this seed.
     struct Tithe {
         variables: Variables,
         random: Random,
@@ -134,7 +134,7 @@ mod installed {
         }
     }
 
-    /// Every function and operator, and the precedence of operators beside each other.
+    /// Every function and operator, and the precedence of adjacent operators.
     const EXPRESSIONS: &[&str] = &[
         "random(10, 19)",
         "random_exponential(100, 199, 10.0)",
@@ -213,7 +213,7 @@ mod installed {
         }
     }
 
-    /// Draws expressions.
+    /// Draws random expressions.
     struct Writer {
         random: Random,
     }
@@ -267,8 +267,8 @@ mod installed {
         }
     }
 
-    /// Expressions that can be computed have pgbench's values; each run of pgbench ends at the first that cannot, so
-    /// those that Tithe refuses to compute are asked one by one.
+    /// Expressions that can be computed have pgbench's values. Each run of pgbench ends at the first that cannot be
+    /// computed, so those that Tithe refuses are tested one by one.
     #[test]
     fn drawn_expressions_compute_what_pgbench_does() {
         let server = Server::start("drawn-expressions");
@@ -277,11 +277,11 @@ mod installed {
         while good.len() < 150 {
             let text = writer.expression(3);
             let mut names = Names::default();
-            // Comparisons beside each other are a mistake of grammar.
+            // Two comparisons in sequence are a syntax error.
             let Ok(_) = parse(&text, &mut names) else { continue };
             let (mut tithe, parsed) = Tithe::new(7, std::slice::from_ref(&text));
             match tithe.value(&parsed[0]) {
-                // What `abs` makes of a truth value is not defined.
+                // `abs` of a boolean is undefined.
                 Ok(_) => good.push(text),
                 Err(_) => bad.push(text),
             }
@@ -289,7 +289,7 @@ mod installed {
         assert!(bad.len() > 15, "few expressions cannot be computed");
         let mut theirs = Vec::new();
         let mut kept = Vec::new();
-        // Random values differ with the place in a script: each is a run of its own.
+        // Random values depend on the place in a script: each is a separate run.
         for text in &good {
             let said = server.debug(7, std::slice::from_ref(text));
             theirs.extend(said);

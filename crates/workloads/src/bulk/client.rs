@@ -25,7 +25,7 @@ pub(super) struct Loader {
     loaded: Arc<Loaded>,
     /// The batch as lines.
     lines: Vec<u8>,
-    /// The batch as values: those of each statement, one behind the other.
+    /// The batch as values: those of each statement, one after the other.
     values: Vec<Parameters>,
     prepared: Option<Prepared>,
     /// Steps of the batch that were sent, and those that were answered.
@@ -67,18 +67,18 @@ impl Loader {
         if self.shared.config.way == Way::Single { self.shared.config.batch as usize } else { 1 }
     }
 
-    /// What is sent for a batch in all.
+    /// The number of requests for a batch.
     fn steps(&self) -> usize {
         self.carriers() + self.prepared.as_ref().map_or(0, |prepared| prepared.before.len() + prepared.after.len())
     }
 
-    /// True for a step that carries values: what others change is nothing, whatever the product says.
+    /// True for a step that carries values; other steps count as changing nothing, whatever the product reports.
     fn carries(&self, step: usize) -> bool {
         let before = self.prepared.as_ref().map_or(0, |prepared| prepared.before.len());
         (before..before + self.carriers()).contains(&step)
     }
 
-    /// Sends what may be sent by now.
+    /// Sends everything that may be sent now.
     fn go_on(&mut self, session: &mut dyn SqlSession) -> Result<(), Fault> {
         let (steps, carriers) = (self.steps(), self.carriers());
         let Some(prepared) = &self.prepared else {
@@ -111,7 +111,7 @@ impl Loader {
         Ok(())
     }
 
-    /// Loads the batch that is prepared, and waits for it.
+    /// Loads the prepared batch, and waits for it.
     pub(super) fn whole(&mut self, session: &mut Session) -> Result<(), Fault> {
         self.submit(session)?;
         while self.take(session)? == Progress::Pending {
@@ -157,7 +157,7 @@ impl Client for Loader {
         Ok(())
     }
 
-    /// Rows differ by their numbers, which go on.
+    /// Rows differ by their numbers, which continue.
     fn seed(&mut self, _seed: u64) {}
 
     fn put_back(&mut self, session: &mut Session) -> Result<(), Fault> {
@@ -223,14 +223,14 @@ impl Client for Loader {
 }
 
 impl Loader {
-    /// Takes what has arrived, and sends what is due then.
+    /// Reads the available part of the answer, and sends what follows.
     fn take(&mut self, session: &mut Session) -> Result<Progress, Fault> {
         let (session, steps) = (session.sql()?, self.steps());
         while self.answered < steps {
             match session.advance(&mut Discard) {
                 Ok(Progress::Pending) => return Ok(Progress::Pending),
                 Ok(Progress::Done(rows)) => self.rows += if self.carries(self.answered) { rows } else { 0 },
-                // The answers to what was sent behind it are still to come.
+                // The answers to later requests are still to come.
                 Err(Fault::Server(words)) => {
                     self.failed.get_or_insert(Fault::Server(words));
                 }

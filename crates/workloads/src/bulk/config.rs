@@ -4,13 +4,13 @@ use tithe_model::catalogue::{Preset, Properties, PropertyProblem, WorkloadEntry,
 
 use crate::properties::{Known, Reader, read};
 
-/// Parameters of one statement, at most: SQLite takes 32,766 (documentation, "Limits"), the others more.
+/// Most parameters of one statement: SQLite takes 32,766 (documentation, "Limits"), the others more.
 const PARAMETERS_MAX: u64 = 32_766;
-/// Rows of which each is a request of its own and that are sent before any is answered, at most: answers to more
-/// might fill what lies between client and server.
+/// Most rows that are sent as single requests before any is answered: more answers might fill the buffers between
+/// client and server.
 const PIPELINED_MAX: u64 = 1000;
 
-/// How rows are brought in.
+/// How rows are loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Way {
     /// By `COPY FROM STDIN`, in its text format.
@@ -21,12 +21,12 @@ pub enum Way {
     Multi,
     /// By an `INSERT` for each row, one transaction a batch.
     Single,
-    /// Records by key, which are there already, in one pipeline.
+    /// Existing records by key, in one pipeline.
     Pipeline,
 }
 
 impl Way {
-    /// Its name, which is that of its preset.
+    /// Its name, which is also its preset's.
     pub fn name(self) -> &'static str {
         match self {
             Self::Copy => "copy",
@@ -37,7 +37,7 @@ impl Way {
         }
     }
 
-    /// What a batch is recorded as.
+    /// The operation under which a batch is recorded.
     pub fn operation(self) -> &'static str {
         match self {
             Self::Copy => "COPY",
@@ -48,13 +48,13 @@ impl Way {
         }
     }
 
-    /// True where the rows travel as lines.
+    /// True if the rows are sent as lines.
     pub fn has_lines(self) -> bool {
         matches!(self, Self::Copy | Self::Load)
     }
 }
 
-/// What the table has besides its columns.
+/// Features of the table besides its columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Nothing.
@@ -85,10 +85,10 @@ impl Kind {
     }
 }
 
-/// What a workload does.
+/// The configuration of a bulk load.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
-    /// How rows are brought in.
+    /// How rows are loaded.
     pub way: Way,
     /// Rows of a batch.
     pub batch: u64,
@@ -96,9 +96,9 @@ pub struct Config {
     pub fields: usize,
     /// Bytes of each.
     pub length: usize,
-    /// Rows after which the table is emptied, before a slot; the records of a pipeline.
+    /// Rows after which the table is emptied, before a slot; the number of records of a pipeline.
     pub keep: u64,
-    /// What the table has.
+    /// The table's feature.
     pub table: Kind,
 }
 
@@ -122,7 +122,7 @@ pub const PRESETS: &[Preset] = &[
 ];
 
 impl Config {
-    /// What `properties` ask for.
+    /// Resolves `properties`.
     ///
     /// # Errors
     /// Every problem.
@@ -150,7 +150,7 @@ impl Config {
             let problem = format!("`{batch}` is too many for `{}` with {columns} columns", way.name());
             reader.refuse("batch", problem, &format!("write {most} or fewer"));
         }
-        // Bytes of a request, which MariaDB and MySQL take up to 16 MB of.
+        // Bytes of a request; MariaDB and MySQL take up to 16 MB.
         if batch * config.row_bytes() > 15 << 20 {
             reader.refuse("batch", format!("`{batch}` rows are more than 15 MB"), "write fewer, or shorter texts");
         }
@@ -160,7 +160,7 @@ impl Config {
         reader.end(config)
     }
 
-    /// Bytes of a row as clients send it, roughly.
+    /// Approximate bytes of a row as clients send it.
     pub fn row_bytes(&self) -> u64 {
         24 + (self.fields * (self.length + 1)) as u64
     }

@@ -1,11 +1,11 @@
 //! Bulk loads: batches of rows by `COPY`, by `LOAD DATA`, by `INSERT`s of many rows or of one, and by pipelines of
 //! records by key.
 //!
-//! An operation is a row: costs, throughput and bytes of log are per row. What is timed is a request, a batch of rows,
-//! whose latency is recorded as a whole. A table would grow without bound, so a client empties it before a slot, where
-//! nothing is measured yet, once `keep` rows were loaded; numbers of rows go on, so that no key comes twice. A pipeline
-//! of records writes the same `keep` records again and again. Every batch is answered with the number of its rows, or
-//! the frame is invalid; what is in the table is as it was made, in whole batches.
+//! An operation is a row: costs, throughput and bytes of log are per row. The timed request is a batch of rows, whose
+//! latency is recorded as a whole. A table would grow without bound, so once `keep` rows were loaded, a client empties
+//! it before a slot, outside the measured time. Row numbers continue, so that no key occurs twice. A pipeline writes
+//! the same `keep` records again and again. If the answer to a batch is not the number of its rows, the frame is
+//! invalid. A check compares the rows in the table with the generated ones, in whole batches.
 
 mod client;
 pub mod config;
@@ -46,7 +46,7 @@ pub struct Bulk {
     operations: [&'static str; 1],
 }
 
-/// What all clients share, and none changes.
+/// Shared by all clients, and never changed.
 struct Shared {
     config: Config,
     tables: &'static [SqlTable],
@@ -83,7 +83,7 @@ struct Loaded {
     since: AtomicU64,
 }
 
-/// Numbers of rows that one of several states has for itself.
+/// Range of row numbers for each of several states.
 const PART: u64 = 1 << 36;
 
 impl ArmState for Loaded {
@@ -168,7 +168,7 @@ impl Workload for Bulk {
         self.shared.tables
     }
 
-    /// A client that writes rows as values computes nothing; lines can hold nothing that is encrypted.
+    /// A client that writes rows as values computes nothing; lines cannot contain encrypted values.
     fn compute(&self) -> Compute {
         if self.shared.config.way.has_lines() { Compute::Server } else { Compute::Client }
     }
@@ -241,7 +241,7 @@ impl Clients for Bulk {
     }
 
     /// # Panics
-    /// When `state` is another workload's.
+    /// If `state` is another workload's.
     fn client(&self, state: &Arc<dyn ArmState>) -> Box<dyn Client> {
         let state: Arc<dyn Any + Send + Sync> = Arc::<dyn ArmState>::clone(state);
         let loaded = state.downcast().expect("the state of an arm comes from its own workload");
@@ -253,13 +253,13 @@ impl Clients for Bulk {
 }
 
 impl Bulk {
-    /// Loads the first batch as all the others will be: what the server refuses is known then, and evidence finds rows.
+    /// Loads a first batch like all others: it shows any refusal of the server, and evidence finds rows.
     fn first(&self, session: &mut Session, done: &AtomicU64) -> Result<(), Fault> {
         let none = Arc::new(Loaded { next: AtomicU64::new(0), since: AtomicU64::new(0) });
         let mut loader = Loader::new(Arc::clone(&self.shared), none);
         loader.prepare();
         loader.whole(session).map_err(|fault| match fault {
-            // ER_CLIENT_LOCAL_FILES_DISABLED, and MariaDB's.
+            // ER_CLIENT_LOCAL_FILES_DISABLED, and MariaDB's equivalent.
             Fault::Server(words) if words.starts_with("3948 ") || words.starts_with("4166 ") => {
                 Fault::Refused(format!("{words}; write `settings = {{ local_infile = \"ON\" }}`"))
             }
@@ -270,7 +270,7 @@ impl Bulk {
     }
 }
 
-/// Loads what foreign keys are about.
+/// Loads the rows that foreign keys refer to.
 fn parents(tables: &'static [SqlTable], session: &mut dyn SqlSession, done: &AtomicU64) -> Result<(), Fault> {
     let Some(parent) = tables.last() else { return Ok(()) };
     let described = describe(&insert(parent, tables::PARENTS as usize), tables, session.dialect());
@@ -281,14 +281,14 @@ fn parents(tables: &'static [SqlTable], session: &mut dyn SqlSession, done: &Ato
     Ok(())
 }
 
-/// Looks whether all rows are as they were made, and batches whole.
+/// Checks whether all rows are as they were made, and batches complete.
 fn check(config: &Config, session: &mut dyn SqlSession) -> Result<String, Fault> {
-    // What is encrypted the server cannot compare.
+    // The server cannot compare encrypted values.
     let hidden = session.hides_values();
     let condition = if hidden { "1 = 1".to_owned() } else { tables::condition(config) };
     let wrong = format!("coalesce(sum(CASE WHEN {condition} THEN 0 ELSE 1 END), 0)");
     let [rows, wrong] = numbers(session, &format!("SELECT count(*), {wrong} FROM {}", tables::LOADED))?;
-    // Of inserts in one transaction those that did not fail stay.
+    // Of inserts in one transaction, those that did not fail stay.
     let whole = rows % config.batch == 0 || config.way == Way::Single;
     if wrong > 0 || !whole {
         return Err(Fault::Wrong(format!(

@@ -42,7 +42,7 @@ pub(super) struct Pipeliner {
     random: SplitMix64,
     /// Keys of the batch.
     keys: Vec<Vec<u8>>,
-    /// What its values follow from.
+    /// The numbers from which its values follow.
     marks: Vec<u64>,
 }
 

@@ -1,4 +1,4 @@
-//! The tables of a bulk load, as its properties ask for them.
+//! The tables of a bulk load, according to its properties.
 
 use std::iter;
 
@@ -6,16 +6,16 @@ use tithe_plugin::sql::{Column, ColumnType, Grammar, Sensitivity, SqlTable};
 
 use super::config::{Config, Kind};
 
-/// Rows of the table that a foreign key is about.
+/// Rows of the table that a foreign key refers to.
 pub const PARENTS: u64 = 1000;
 /// Partitions of a partitioned table.
 const PARTITIONS: u64 = 4;
 
 /// The table that is loaded.
 pub const LOADED: &str = "bulk";
-/// What its foreign key is about.
+/// The table that its foreign key refers to.
 const PARENT: &str = "bulk_parent";
-/// Where its trigger writes.
+/// The table that its trigger writes to.
 const LOG: &str = "bulk_log";
 
 const PARENT_TABLE: SqlTable = SqlTable {
@@ -31,7 +31,7 @@ const LOG_TABLE: SqlTable = SqlTable {
     indexes: &[],
 };
 
-/// The tables of `config`, the loaded one first. They live as long as the program, as descriptions of tables do.
+/// The tables of `config`, the loaded one first. They have the program's lifetime, as all descriptions of tables.
 pub fn tables(config: &Config) -> &'static [SqlTable] {
     let head = [
         Column::new("b_id", ColumnType::Long, Sensitivity::Identifier).compared("row"),
@@ -53,7 +53,7 @@ pub fn tables(config: &Config) -> &'static [SqlTable] {
     iter::once(loaded).chain(beside).collect::<Vec<_>>().leak()
 }
 
-/// What completes `table` of a load whose table is of `kind`: what follows its definition, and further statements.
+/// Completes `table` for a load of `kind`: text after its definition, and further statements.
 pub fn completes(kind: Kind, table: &str, grammar: Grammar) -> (String, Vec<String>) {
     let statements = |statements: &[&str]| statements.iter().map(|statement| (*statement).to_owned()).collect();
     match (kind, table, grammar) {
@@ -96,14 +96,14 @@ pub fn completes(kind: Kind, table: &str, grammar: Grammar) -> (String, Vec<Stri
     }
 }
 
-/// The statements that empty what a load into a table of `kind` has filled.
+/// The statements that empty the tables filled by a load of `kind`.
 pub fn emptying(kind: Kind, grammar: Grammar) -> Vec<String> {
     let verb = if grammar == Grammar::Sqlite { "DELETE FROM" } else { "TRUNCATE TABLE" };
     let log = (kind == Kind::Trigger).then_some(LOG);
     iter::once(LOADED).chain(log).map(|table| format!("{verb} {table}")).collect()
 }
 
-/// A condition that a row of `config` meets, in SQL that every product understands.
+/// A condition that every row of `config` meets, in SQL for every product.
 pub fn condition(config: &Config) -> String {
     let texts = (0..config.fields).map(|number| format!(" AND length(b_text{number}) = {}", config.length));
     format!("b_number = (b_id * {FACTOR}) % {MODULUS} AND b_parent = b_id % {PARENTS}{}", texts.collect::<String>())
@@ -112,7 +112,7 @@ pub fn condition(config: &Config) -> String {
 const FACTOR: u64 = 48_271;
 const MODULUS: u64 = 65_521;
 
-/// The number of row `id`, for numbers of rows far below 2⁴⁷.
+/// The number in row `id`, for row numbers far below 2⁴⁷.
 pub fn number_of(id: u64) -> u64 {
     id.wrapping_mul(FACTOR) % MODULUS
 }

@@ -100,7 +100,7 @@ impl PartRecorder for NoParts {
     fn part(&mut self, _operation: usize) {}
 }
 
-/// What a client sends through a session in `batches` slots of a batch each, and what comes of it.
+/// The client's messages to a session in `batches` slots of a batch each, and their results.
 fn check(properties: &[(&str, &str)], told: Told, batches: usize, expect: Expect) {
     let workload = bulk(&[&[("batch", "2"), ("keep", "4"), ("fields", "1"), ("length", "3")], properties].concat());
     let clients = workload.offered_by().clients().expect("clients");
@@ -198,7 +198,7 @@ fn rows_of_one_insert_or_of_several_under_way_at_once() {
             Ok(Done(2))
             4 statements"#]],
     );
-    // SQLite tells the changes of the statement before where one changes nothing.
+    // After a statement that changes nothing, SQLite reports the changes of the one before.
     check(
         &[("way", "single")],
         Told::new(&[Ok(0), Ok(1), Ok(1), Ok(1)], false),
@@ -215,7 +215,7 @@ fn rows_of_one_insert_or_of_several_under_way_at_once() {
             Ok(Done(2))
             4 statements"#]],
     );
-    // The error is returned after all answers have arrived, so that the session can go on.
+    // The error is returned after all answers have arrived, so that the session can continue.
     let failing = Told::new(&[Ok(0), Err("first"), Err("second"), Ok(0), Ok(0), Ok(1), Ok(1), Ok(0)], true);
     check(
         &[("way", "single")],
@@ -341,7 +341,7 @@ fn states_of_one_arm_on_several_machines_add_rows_of_their_own() {
     let other = clients.arm_state();
     other.go_on(&[5000, 2000]);
     expect!["[5000, 2000]"].assert_eq(&format!("{:?}", other.reached()));
-    // The numbers that the table is checked with stay below 2⁶³.
+    // The numbers for checking the table stay below 2⁶³.
     assert!(
         tables::number_of(1024 * PART) < 65_521
             && (1024 * PART).checked_mul(48_271).is_some_and(|product| i64::try_from(product).is_ok())

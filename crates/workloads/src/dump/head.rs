@@ -1,21 +1,21 @@
-//! What the head of a dump says: its form, its product and its version.
+//! Information in the head of a dump: its form, its product and its version.
 
 use std::fmt;
 
-/// How data of the user's own lie on the disk.
+/// The form of the user's own data on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
-    /// Statements, as `pg_dump`, `mysqldump` and `sqlite3 .dump` write them or the user does.
+    /// Statements, written by `pg_dump`, `mysqldump`, `sqlite3 .dump` or the user.
     Statements,
-    /// An archive that `pg_restore` reads: custom, tar or directory.
+    /// An archive for `pg_restore`: custom, tar or directory.
     Archive,
     /// A file of SQLite.
     SqliteFile,
-    /// A folder with `schema.sql` and a file of CSV for each table.
+    /// A folder with `schema.sql` and a CSV file for each table.
     Csv,
 }
 
-/// Whose data they are.
+/// The product that the data come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// PostgreSQL.
@@ -39,16 +39,16 @@ impl fmt::Display for Origin {
     }
 }
 
-/// What a head says.
+/// The information in a head.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Head {
-    /// How the data lie there.
+    /// The form of the data.
     pub form: Form,
-    /// Whose they are; `None` of statements that do not say it.
+    /// Their product; `None` if statements do not name it.
     pub origin: Option<Origin>,
-    /// The version of the server that they were dumped from: `15.8`; empty where it is not said.
+    /// The version of the dumped server: `15.8`; empty if it is not given.
     pub version: String,
-    /// The database that they were dumped from; empty where it is not said.
+    /// The dumped database; empty if it is not given.
     pub database: String,
 }
 
@@ -65,7 +65,7 @@ const ARCHIVE: &[u8] = b"PGDMP";
 const TAR_BLOCK: usize = 512;
 /// First bytes of a file of SQLite ("Database File Format").
 const SQLITE: &[u8] = b"SQLite format 3\0";
-/// First bytes of files that are packed, and what unpacks them.
+/// First bytes of compressed files, and the program that unpacks them.
 const PACKED: [(&[u8], &str); 5] = [
     (b"\x1f\x8b", "gunzip"),
     (b"BZh", "bunzip2"),
@@ -73,9 +73,9 @@ const PACKED: [(&[u8], &str); 5] = [
     (b"\x28\xb5\x2f\xfd", "unzstd"),
     (b"PK\x03\x04", "unzip"),
 ];
-/// The archives' version from which on compression is a byte and not a number (`K_VERS_1_15`).
+/// The archive version since which compression is a byte and not a number (`K_VERS_1_15`).
 const COMPRESSION_BYTE: (u8, u8) = (1, 15);
-/// Lines that are read: what dumps say of themselves is in the first ones.
+/// Lines to read: a dump identifies itself in the first ones.
 const LINES: usize = 40;
 
 /// Reads the first `bytes` of a file.
@@ -104,10 +104,10 @@ pub fn read(bytes: &[u8]) -> Result<Head, String> {
     statements(&String::from_utf8_lossy(bytes))
 }
 
-/// The head of what `pg_dump -Fc`, `-Ft` and `-Fd` write.
+/// The head of an archive of `pg_dump -Fc`, `-Ft` and `-Fd`.
 ///
 /// # Errors
-/// That it ends within its head.
+/// If it ends within its head.
 pub fn archive(bytes: &[u8]) -> Result<Head, String> {
     let cut = || "it ends within its head: the dump is incomplete".to_owned();
     let mut cursor = Cursor(bytes.strip_prefix(ARCHIVE).ok_or_else(cut)?);
@@ -128,7 +128,7 @@ pub fn archive(bytes: &[u8]) -> Result<Head, String> {
     Ok(Head { form: Form::Archive, origin: Some(Origin::Postgres), version, database })
 }
 
-/// What is left of an archive's head.
+/// The rest of an archive's head.
 struct Cursor<'b>(&'b [u8]);
 
 impl<'b> Cursor<'b> {
@@ -169,13 +169,13 @@ fn statements(text: &str) -> Result<Head, String> {
         } else if let Some(rest) = line.strip_prefix("-- Dumped from database version ") {
             head.version = rest.split(' ').next().unwrap_or_default().to_owned();
         } else if line.starts_with("-- MySQL dump ") || line.starts_with("-- MariaDB dump ") {
-            // Older versions of MariaDB say MySQL, and name themselves in the version.
+            // Older versions of MariaDB write MySQL, and name themselves in the version.
             let mariadb = line.contains("MariaDB");
             head.origin = Some(if mariadb { Origin::Mariadb } else { Origin::Mysql });
         } else if let Some((_, name)) = line.split_once("Database: ").filter(|_| line.starts_with("-- Host: ")) {
             name.trim().clone_into(&mut head.database);
         } else if let Some(rest) = line.strip_prefix("-- Server version") {
-            // The server counts, and not the program that has written the dump.
+            // The server decides, not the program that wrote the dump.
             head.origin = head.origin.map(|_| if rest.contains("MariaDB") { Origin::Mariadb } else { Origin::Mysql });
             let digits = rest.trim().split(|sign: char| !sign.is_ascii_digit() && sign != '.').next();
             digits.unwrap_or_default().clone_into(&mut head.version);

@@ -1,7 +1,7 @@
-//! Data of the user's own, restored into launched servers: what they are, and whether a server can take them.
+//! Data of the user's own, restored into launched servers: identifies them, and decides whether a server can take them.
 //!
-//! [`head`] reads what a dump says of itself, before anything is started. [`restore`] is how a program of the product
-//! restores it. Left out: servers that Tithe did not start, which get nothing that Tithe did not make itself.
+//! [`head`] reads the head of a dump, before anything is started. [`restore`] restores it with a program of the
+//! product. Not supported: servers that Tithe did not start, to which Tithe adds only its own objects.
 
 mod head;
 mod restore;
@@ -24,10 +24,10 @@ use self::head::{Form, Head, Origin};
 /// Bytes of a file that are read to identify it.
 const HEAD_BYTES: u64 = 16 << 10;
 
-/// The statements that make the tables of a folder of CSV.
+/// The statements that create the tables of a CSV folder.
 const SCHEMA: &str = "schema.sql";
 
-/// The list of contents of a dump that is a folder.
+/// The table of contents of a dump that is a folder.
 const CONTENTS: &str = "toc.dat";
 
 /// Data of the user's own.
@@ -35,12 +35,12 @@ const CONTENTS: &str = "toc.dat";
 pub struct Dump {
     path: PathBuf,
     head: Head,
-    /// Files of CSV, by the name of their table.
+    /// CSV files, by the name of their table.
     tables: Vec<(String, PathBuf)>,
 }
 
 impl Dump {
-    /// What the workload `described` is prepared by, where it names anything; what is wrong with it goes to `problems`.
+    /// The data that prepare the workload `described`, if it names any; adds its problems to `problems`.
     pub fn of(described: &experiment::Workload, problems: &mut Vec<PropertyProblem>) -> Option<Self> {
         let path = described.prepare.as_deref()?;
         let found = Self::find(path);
@@ -52,13 +52,13 @@ impl Dump {
             .ok()
     }
 
-    /// Looks what is at `path`.
+    /// Identifies the data at `path`.
     ///
     /// # Errors
     /// Why it cannot be restored; the words follow its path.
     pub fn find(path: &Path) -> Result<Self, String> {
         let unread = |error: io::Error| format!("it cannot be read: {error}");
-        // Absolute: the program that restores it works in a folder of its own.
+        // Absolute: the program that restores it works in another folder.
         let path = fs::canonicalize(path).map_err(unread)?;
         let mut tables = Vec::new();
         let head = if path.is_dir() {
@@ -81,7 +81,7 @@ impl Dump {
         Ok(Self { path, head, tables })
     }
 
-    /// What it is, in words of the report.
+    /// Its description in the report.
     pub fn in_words(&self) -> String {
         let name = self.path.file_name().unwrap_or_default().to_string_lossy();
         let form = match self.head.form {
@@ -108,7 +108,7 @@ impl Dump {
     }
 }
 
-/// The part of a version that says what a server can read: the first number of PostgreSQL, the first two of others.
+/// The part of a version that decides what a server can read: the first number of PostgreSQL, the first two of others.
 fn release(of: Origin, version: &str) -> Option<Vec<u32>> {
     let start = version.find(|sign: char| sign.is_ascii_digit())?;
     let count = if of == Origin::Postgres { 1 } else { 2 };
@@ -122,7 +122,7 @@ fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The files of CSV in `folder`, by the name of their table.
+/// The CSV files in `folder`, by the name of their table.
 fn files_of_tables(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut tables = Vec::new();
     for entry in fs::read_dir(folder)? {

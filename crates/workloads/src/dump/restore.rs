@@ -29,16 +29,16 @@ use crate::{
     libpq,
 };
 
-/// The database of MariaDB and MySQL where the dump names none.
+/// The database of MariaDB and MySQL if the dump names none.
 const DATABASE: &str = "data";
 
 /// Options of the client of MariaDB, the password among them.
 const OPTIONS: &str = "options.cnf";
 
-/// Statements that make the accounts which a dump gives its tables to.
+/// Statements that create the accounts which own tables of the dump.
 const ROLES: &str = "roles.sql";
 
-/// Statements that load the files of CSV.
+/// Statements that load the CSV files.
 const TABLES: &str = "tables.sql";
 
 impl Restore for Dump {
@@ -114,7 +114,7 @@ impl Restore for Dump {
             let place = quoted('`', self.mysql_database());
             let make = format!("CREATE DATABASE IF NOT EXISTS {place};\nUSE {place};\n");
             let options = format!("--defaults-file={}", at.folder.join(OPTIONS).display());
-            // Else the program goes on behind a statement that fails, and says that all went well.
+            // Otherwise the program continues after a failed statement, and reports success.
             let abort = "--abort-source-on-error";
             let source = |text: &PathBuf| {
                 let execute = format!("--execute={make}source {}", text.display());
@@ -128,7 +128,7 @@ impl Restore for Dump {
             let database = format!("--dbname={}", at.reach.database);
             let jobs = format!("--jobs={}", std::thread::available_parallelism().map_or(1, usize::from));
             let mut words = vec!["--no-owner", "--no-privileges", "--exit-on-error", database.as_str()];
-            // A tar is read from its beginning to its end.
+            // A tar can only be read sequentially.
             if !self.is_tar() {
                 words.push(&jobs);
             }
@@ -147,7 +147,7 @@ impl Restore for Dump {
             return session.run_all(&fs::read_to_string(&self.path).map_err(failed)?);
         }
         let path = self.path.display().to_string().replace('\'', "''");
-        // Its own key is none, whatever that of the database is which takes it.
+        // The file has no key, even if the database that restores it has one.
         session.run(&format!("ATTACH DATABASE '{path}' AS dump KEY ''"))?;
         let made = session.run(
             "SELECT type, name, sql FROM dump.sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND sql <> '' \
@@ -158,7 +158,7 @@ impl Restore for Dump {
         let mut later = Vec::new();
         for [kind, name, sql] in rows.map(|row| row.map(Option::unwrap_or_default)) {
             if kind != "table" {
-                // Triggers and indexes once the rows are there.
+                // Triggers and indexes after the rows.
                 later.push(sql);
                 continue;
             }
@@ -185,7 +185,7 @@ impl Dump {
         if self.head.database.is_empty() { DATABASE } else { &self.head.database }
     }
 
-    /// Statements of `pg_dump` give tables to accounts that a new server does not have.
+    /// Statements of `pg_dump` give tables to accounts that do not exist on a new server.
     fn makes_roles(&self) -> bool {
         matches!(&self.head, Head { form: Form::Statements, origin: Some(Origin::Postgres), .. })
     }
@@ -196,7 +196,7 @@ impl Dump {
         read.is_ok() && begin == *b"toc.dat\0"
     }
 
-    /// The file of options of the client of MariaDB, which speaks TLS with the server or refuses.
+    /// The options file of MariaDB's client, which requires TLS with the server.
     fn options(&self, at: &ProgramContext<'_>) -> String {
         let reach = at.reach;
         let mut lines = vec![
@@ -231,8 +231,7 @@ impl Dump {
     }
 }
 
-/// Statements that make every account which lines of the dump `from` give something to: `… OWNER TO app;`, `GRANT … TO
-/// app;`.
+/// Statements that create every account in lines of the dump `from`: `… OWNER TO app;`, `GRANT … TO app;`.
 pub(super) fn roles(mut from: impl io::BufRead) -> io::Result<String> {
     let (mut names, mut line) = (BTreeSet::new(), Vec::new());
     loop {
@@ -265,12 +264,12 @@ fn receiver(line: &str) -> Option<String> {
     (is_name && name != "PUBLIC").then(|| name.to_owned())
 }
 
-/// `name` between signs `quote`, as an identifier.
+/// `name` as an identifier, between `quote` characters.
 fn quoted(quote: char, name: &str) -> String {
     format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
 }
 
-/// The statement that loads the file of CSV at `path`, which begins with the line `header`, into `table`.
+/// The statement that loads the CSV file at `path`, which begins with the line `header`, into `table`.
 fn load(protocol: WireProtocol, table: &str, header: &str, path: &Path) -> String {
     let quote = if protocol == WireProtocol::Postgres { '"' } else { '`' };
     let quoted = |name: &str| quoted(quote, name);
@@ -280,7 +279,7 @@ fn load(protocol: WireProtocol, table: &str, header: &str, path: &Path) -> Strin
     if protocol == WireProtocol::Postgres {
         return format!("\\copy {table} ({names}) FROM '{path}' CSV HEADER\n");
     }
-    // An empty field is NULL, as it is for COPY.
+    // An empty field is NULL, as in COPY.
     let variables = (1..=columns.len()).map(|number| format!("@c{number}")).collect::<Vec<_>>().join(", ");
     let values = columns.iter().zip(1..).map(|(name, number)| format!("{} = NULLIF(@c{number}, '')", quoted(name)));
     let values = values.collect::<Vec<_>>().join(", ");

@@ -1,4 +1,4 @@
-//! What heads of dumps say, and which servers take them.
+//! The heads of dumps, and which servers take them.
 
 use std::fs;
 
@@ -8,11 +8,11 @@ use tithe_plugin::restore::Restore;
 
 use super::{Dump, head, restore};
 
-/// The head of a dump in the form "custom", as `pg_dump` 15 has written it: the database `shop`, PostgreSQL 15.18.
+/// The head of a dump in the form "custom", written by `pg_dump` 15: the database `shop`, PostgreSQL 15.18.
 fn archive() -> Vec<u8> {
     let mut bytes = b"PGDMP\x01\x0e\x00\x04\x08\x01".to_vec();
     let number = |value: u32| [&[0], &value.to_le_bytes()[..]].concat();
-    // Compression, and when it was made.
+    // Compression, and time of the dump.
     for value in [1, 8, 36, 5, 28, 10, 126, 0] {
         bytes.extend(number(value));
     }
@@ -84,7 +84,7 @@ fn what_cannot_be_restored_says_why() {
 #[test]
 fn every_cut_of_an_archive_is_refused_and_no_number_is_trusted() {
     let whole = archive();
-    // The version of pg_dump, at the end, is not asked for.
+    // The version of pg_dump, at the end, is not needed.
     for length in 0..whole.len() - 36 {
         assert!(head::archive(&whole[..length]).is_err(), "cut at {length}");
     }

@@ -1,4 +1,4 @@
-//! A client that draws one statement after the other.
+//! A client that draws one statement after the other at random.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use super::learned::Learned;
 
 /// One client.
 pub struct Drawer {
-    /// What it draws from; `None` where nothing was learned.
+    /// Its source; `None` if nothing was learned.
     learned: Option<Arc<Learned>>,
     random: SplitMix64,
     current: usize,
@@ -22,7 +22,7 @@ pub struct Drawer {
 }
 
 impl Drawer {
-    /// A client that draws what was `learned`.
+    /// A client that draws from `learned`.
     pub fn new(learned: Option<Arc<Learned>>) -> Self {
         Self { learned, random: SplitMix64::new(0), current: 0, text: String::new(), statements: 0 }
     }

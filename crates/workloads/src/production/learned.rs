@@ -1,4 +1,4 @@
-//! Which of the statements that a server has counted can be drawn, and why the others cannot.
+//! Which of the statements in a server's statistics can be replayed, and why the others cannot.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,13 +18,13 @@ use crate::{
     script::guard,
 };
 
-/// Statements that are drawn, at most: those that took most.
+/// Most statements that are drawn: those with the most time.
 const MOST: usize = 100;
 
 /// The longest text that is drawn, bytes.
 const LONGEST: usize = 64 << 10;
 
-/// Schemas of servers' own, in which no table of the user's is.
+/// Schemas of the server's own, which contain no table of the user's.
 const OF_SERVERS: [&str; 3] = ["information_schema", "performance_schema", "pg_catalog"];
 
 /// Why a statement is left out.
@@ -32,21 +32,21 @@ const OF_SERVERS: [&str; 3] = ["information_schema", "performance_schema", "pg_c
 enum Reason {
     /// It is neither a query nor a change of rows.
     Utility,
-    /// The server keeps its beginning only, or not how long its lists are.
+    /// The server keeps only its beginning, or not the length of its lists.
     Cut,
     /// It names no table of the user's.
     NoTable,
     /// No column was found for a parameter.
     NoColumn,
-    /// Nothing is known of a column's values.
+    /// The values of a column are unknown.
     NoValues,
-    /// It writes values of a unique index, which are there already.
+    /// It writes values of a unique index, which already exist.
     Key,
-    /// It names the schema of a table, and others change the copy.
+    /// It names a table's schema, but other statements change the copy.
     Qualified,
-    /// The server does not take it with values.
+    /// The server refuses it with values.
     Refused,
-    /// Others took more.
+    /// Others took more time.
     Beyond,
 }
 
@@ -75,7 +75,7 @@ pub struct Drawn {
     pub text: String,
     parsed: Parsed,
     limit: u64,
-    /// How often it and those before it were called.
+    /// The number of calls of it and of those before it.
     until: u64,
     writes: bool,
 }
@@ -83,7 +83,7 @@ pub struct Drawn {
 /// What was learned from a server.
 #[derive(Debug, PartialEq)]
 pub struct Learned {
-    /// Statements, the one that took most first.
+    /// Statements, the one with the most time first.
     pub statements: Vec<Drawn>,
     values: Vec<Option<Values>>,
     flavour: Flavour,
@@ -92,7 +92,7 @@ pub struct Learned {
 }
 
 impl Learned {
-    /// Draws a statement by its calls; returns its number.
+    /// Draws a statement in proportion to its calls; returns its number.
     pub fn choose(&self, random: &mut SplitMix64) -> usize {
         let all = self.statements.last().map_or(1, |last| last.until);
         let drawn = random.below(all.max(1));
@@ -122,7 +122,7 @@ fn fill(drawn: &Drawn, values: &[Option<Values>], flavour: Flavour, random: &mut
     let mut written: Vec<Option<std::ops::Range<usize>>> = vec![None; drawn.parsed.places.len()];
     for (before, parameter) in &drawn.parsed.parts {
         out.push_str(before);
-        // A parameter that stands twice has one value.
+        // A parameter that occurs twice has one value.
         if let Some(range) = written[*parameter].clone() {
             out.extend_from_within(range);
             continue;
@@ -141,7 +141,7 @@ fn fill(drawn: &Drawn, values: &[Option<Values>], flavour: Flavour, random: &mut
     out.push_str(&drawn.parsed.rest);
 }
 
-/// What a statement is, as far as its text says; why it cannot be drawn.
+/// The kind of a statement, according to its text, or why it cannot be drawn.
 fn judged(counted: &Counted, parsed: &Parsed, values: &[Option<Values>], columns: &[ColumnValues]) -> Option<Reason> {
     let text = &counted.text;
     let column = |place: &Option<Place>| if let Some(Place::Column(column)) = place { Some(*column) } else { None };
@@ -160,18 +160,18 @@ fn judged(counted: &Counted, parsed: &Parsed, values: &[Option<Values>], columns
     parsed.written.iter().any(|column| columns[*column].is_key).then_some(Reason::Key)
 }
 
-/// True for a statement that asks the server about itself.
+/// True for a statement that queries the server's own state.
 fn is_of_server(text: &str) -> bool {
     let text = text.to_ascii_lowercase();
     OF_SERVERS.iter().any(|schema| text.contains(schema))
 }
 
-/// True for a statement of a run of Tithe, whose schemas and tables have names like no others: it is no work of users.
+/// True for a statement of a run of Tithe, whose schemas and tables have unique names: it is no work of users.
 fn is_of_tithe(text: &str) -> bool {
     guard::names(text).iter().any(|name| name.starts_with("tithe_"))
 }
 
-/// True for a query or a change of rows that may be carried out by itself.
+/// True for a query or a change of rows that may be run alone.
 fn is_work(text: &str, flavour: Flavour) -> bool {
     let first = text.trim_start_matches(['(', ' ', '\n']).split([' ', '\n', '\t', '(']).next().unwrap_or_default();
     let known = ["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
@@ -179,10 +179,10 @@ fn is_work(text: &str, flavour: Flavour) -> bool {
     is_known && matches!(kind(text, flavour), Kind::Reads | Kind::Writes) && guard::refuses(text).is_none()
 }
 
-/// Learns from `production` which statements are drawn.
+/// Learns from `production` which statements to draw.
 ///
 /// # Errors
-/// [`Fault::Refused`] with all that the account lacks, or where nothing can be drawn; the server's error.
+/// [`Fault::Refused`] with everything that the account lacks, or if nothing can be drawn; the server's error.
 pub fn learn(production: &mut dyn Production) -> Result<Learned, Fault> {
     let flavour = Flavour::of(production.protocol());
     let flavour = flavour.ok_or_else(|| Fault::Refused("the server counts no statements of SQL".to_owned()))?;

@@ -1,8 +1,8 @@
-//! A load like that of production: the statements that a running server has counted, by their calls, with parameters
-//! drawn from what it knows of its columns' values.
+//! A production-like load: the statements that a running server has counted, in proportion to their calls, with
+//! parameters drawn from its statistics of column values.
 //!
-//! What differs from production: statements run one by one, because a server counts no transactions; values of a
-//! statement's parameters are drawn one by one, as if columns did not depend on each other.
+//! Differences from production: statements run one by one, because a server counts no transactions. Values of a
+//! statement's parameters are drawn independently, as if columns did not depend on each other.
 
 mod client;
 mod learned;
@@ -41,15 +41,15 @@ const ROW_BYTES: u64 = 100;
 
 const PRESETS: &[Preset] = &[("calls", "The statements that the server has counted, by their calls", &[])];
 
-/// A load like that of production.
+/// A production-like load.
 #[derive(Default)]
 pub struct LikeProduction {
-    /// What copies of tables may take, bytes.
+    /// Size limit of copies of tables, bytes.
     copy_limit: Option<u64>,
     learned: OnceLock<Arc<Learned>>,
 }
 
-/// The load like production's, for the catalogue.
+/// The production-like load, for the catalogue.
 pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
         id: "like_production",
@@ -77,10 +77,10 @@ fn read(_file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
     Err(vec![(1, "is a file, and a server is asked in its place".to_owned(), help)])
 }
 
-/// Makes the workload, which learns what it does from a server.
+/// Makes the workload, which learns its load from a server.
 ///
 /// # Errors
-/// Data of the user's own.
+/// Unsupported data of the user's own.
 pub fn make(
     described: &experiment::Workload,
     _data: &experiment::Data,

@@ -1,7 +1,7 @@
-//! Which column the parameters of a statement belong to, found by scanning its text.
+//! Finds the column of each parameter of a statement by scanning its text.
 //!
-//! A server's digest of a statement is not quite SQL, so that no parser takes it. What is not recognised belongs to no
-//! column, and its statement is left out.
+//! A server's digest of a statement is not exactly SQL, so no parser accepts it. A parameter that is not recognised has
+//! no column, and its statement is left out.
 
 use std::collections::BTreeSet;
 
@@ -9,31 +9,31 @@ use tithe_plugin::production::ColumnValues;
 
 use crate::replay::sql::{Flavour, Piece, pieces};
 
-/// What a parameter is.
+/// The meaning of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// A value of this column, by its number among all.
     Column(usize),
-    /// As many rows as a call returned on average.
+    /// A LIMIT: as many rows as a call returned on average.
     Limit,
-    /// Rows that are skipped: none.
+    /// An OFFSET: no rows are skipped.
     Offset,
-    /// A value that stands for itself: `SELECT 1`.
+    /// A constant: `SELECT 1`.
     Constant,
 }
 
-/// A statement that was taken apart.
+/// A statement split at its parameters.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parsed {
-    /// What is in front of each parameter, and the parameter's number.
+    /// The text before each parameter, and the parameter's number.
     pub parts: Vec<(String, usize)>,
-    /// What is behind the last.
+    /// The text after the last one.
     pub rest: String,
-    /// What each parameter is; `None` where no column was found.
+    /// The meaning of each parameter; `None` if no column was found.
     pub places: Vec<Option<Place>>,
-    /// Columns that get values, by their numbers.
+    /// Columns that are written, by their numbers.
     pub written: BTreeSet<usize>,
-    /// Tables that the statement names, as it calls them.
+    /// Tables in the statement, by their names there.
     pub tables: Vec<Table>,
 }
 
@@ -42,13 +42,13 @@ pub struct Parsed {
 pub struct Table {
     /// Its name, without its schema.
     pub name: String,
-    /// What columns are qualified by.
+    /// The qualifier of its columns.
     alias: String,
     /// It is named with its schema.
     pub is_qualified: bool,
 }
 
-/// Words that can follow a table and are no other name for it.
+/// Words after a table's name that are not an alias.
 const NO_ALIAS: [&str; 23] = [
     "WHERE",
     "SET",
@@ -83,7 +83,7 @@ enum Token<'t> {
     Sign(&'t str),
 }
 
-/// Takes `text` apart; its parameters are of `columns`.
+/// Splits `text`; its parameters belong to `columns`.
 pub fn parsed(text: &str, flavour: Flavour, columns: &[ColumnValues]) -> Parsed {
     let (mut tokens, mut parts, mut rest, mut count) = (Vec::new(), Vec::new(), String::new(), 0);
     for (piece, written) in pieces(text, flavour) {
@@ -157,7 +157,7 @@ fn tables(tokens: &[Token<'_>]) -> Vec<Table> {
     tables
 }
 
-/// The names with points between them that begin at `at`, and what is behind them.
+/// The dotted name that begins at `at`, and the position after it.
 fn path<'t>(tokens: &[Token<'t>], mut at: usize) -> Option<(Vec<&'t str>, usize)> {
     let mut names = Vec::new();
     while let Some(Token::Word(word)) = tokens.get(at) {
@@ -198,7 +198,7 @@ impl Statement<'_> {
         }
     }
 
-    /// What the parameter at `at` is.
+    /// The meaning of the parameter at `at`.
     fn place(&self, at: usize) -> Option<Place> {
         let back = |count: usize| at.checked_sub(count);
         let is_sign = |at: Option<usize>, sign| at.and_then(|at| self.tokens.get(at)) == Some(&Token::Sign(sign));
@@ -229,7 +229,7 @@ impl Statement<'_> {
         found.or_else(|| self.column_behind(at)).map(Place::Column)
     }
 
-    /// The end of what is compared with the list in which `at` stands: `a IN ($1, $2)`.
+    /// The end of the expression that is compared with the list containing `at`: `a IN ($1, $2)`.
     fn of_list(&self, at: usize) -> Option<usize> {
         let inside = |token: &Token<'_>| matches!(token, Token::Parameter(_) | Token::Value | Token::Sign(","));
         let open = (0..at).rev().find(|it| !inside(&self.tokens[*it]))?;
@@ -249,7 +249,7 @@ impl Statement<'_> {
         self.column(qualifier, column)
     }
 
-    /// The column that the parameter at `at` is compared with behind it: `$1 < a`.
+    /// The column after the parameter at `at` that it is compared with: `$1 < a`.
     fn column_behind(&self, at: usize) -> Option<usize> {
         let start = (at + 1..self.tokens.len()).find(|it| !self.is_operator(*it))?;
         let (path, _) = path(self.tokens, start).filter(|_| start > at + 1)?;
@@ -257,7 +257,7 @@ impl Statement<'_> {
         self.column(qualifiers.last().copied(), column)
     }
 
-    /// The number of a column; `None` where it is unknown, or several tables of the statement have it.
+    /// The number of a column; `None` if it is unknown, or several tables of the statement have it.
     fn column(&self, qualifier: Option<&str>, column: &str) -> Option<usize> {
         let (qualifier, column) = (qualifier.map(unquoted), unquoted(column));
         let same = |one: &str, other: &str| one.eq_ignore_ascii_case(other);
@@ -316,7 +316,7 @@ impl Statement<'_> {
         }
     }
 
-    /// The columns that `UPDATE t SET a = …, b = …` gives values.
+    /// The columns that `UPDATE t SET a = …, b = …` writes.
     fn assigned(&self, written: &mut BTreeSet<usize>) {
         let Some(set) = (0..self.tokens.len()).find(|at| self.is_word(Some(*at), &["SET"])) else { return };
         let end = (set..self.tokens.len()).find(|at| self.is_word(Some(*at), &["WHERE", "FROM"]));

@@ -1,4 +1,4 @@
-//! Statements as servers count them: what is drawn of them, and what is left out.
+//! Statements as servers count them: which are drawn, and which are left out.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Values of columns, drawn from what a server knows of them.
+//! Values of columns, drawn from a server's statistics.
 
 use tithe_model::schedule::SplitMix64;
 use tithe_plugin::production::ColumnValues;
@@ -8,14 +8,14 @@ use crate::replay::sql::Flavour;
 /// The values of a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Values {
-    /// Values with the sum of their shares and of those before.
+    /// Values with the cumulative sum of their shares.
     common: Vec<(String, f64)>,
     bounds: Vec<String>,
     is_whole: bool,
 }
 
 impl Values {
-    /// What is drawn of `column`; `None` where the server knows none of its values.
+    /// The values to draw for `column`; `None` if the server knows none.
     pub fn of(column: &ColumnValues) -> Option<Self> {
         let mut sum = 0.0;
         let common: Vec<(String, f64)> = column
@@ -33,7 +33,7 @@ impl Values {
     /// Writes a value as a literal of `flavour` to `out`.
     pub fn draw(&self, random: &mut SplitMix64, flavour: Flavour, out: &mut String) {
         let all = self.common.last().map_or(0.0, |(_, sum)| *sum);
-        // What is left over are other values and NULL, which no comparison finds.
+        // The rest are other values and NULL, which no comparison finds.
         let of = if self.bounds.is_empty() { all } else { all.max(1.0) };
         let drawn = random.next_f64() * of;
         match self.common.iter().find(|(_, sum)| drawn < *sum).or(self.common.last().filter(|_| self.bounds.is_empty()))
@@ -43,7 +43,7 @@ impl Values {
         }
     }
 
-    /// A value between two neighbouring bounds; where there is no telling what is between them, one of the bounds.
+    /// A value between two adjacent bounds; if values between them cannot be made, one of the bounds.
     fn between(&self, random: &mut SplitMix64, flavour: Flavour, out: &mut String) {
         let part = random.below(self.bounds.len().saturating_sub(1).max(1) as u64) as usize;
         let low = self.bounds[part].as_str();
@@ -62,7 +62,7 @@ impl Values {
 /// Writes `value` as a literal.
 fn literal(value: &str, is_whole: bool, flavour: Flavour, out: &mut String) {
     if is_whole {
-        // Behind a minus sign another one would begin a remark.
+        // After a minus sign another one would begin a comment.
         let (open, close) = if value.starts_with('-') { ("(", ")") } else { ("", "") };
         [open, value, close].into_iter().for_each(|text| out.push_str(text));
         return;

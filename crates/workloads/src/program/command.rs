@@ -1,9 +1,9 @@
-//! Any program as a workload: a command line with places to fill in, and a named pattern for what it prints.
+//! Any program as a workload: a command line with placeholders, and a named pattern for its output.
 //!
-//! Places are `{host}`, `{port}`, `{user}`, `{database}`, `{clients}`, `{seconds}`, `{records}`, `{seed}`, and the
-//! paths `{data}` (a folder of the program's own beside the server's data, on the same volume), `{password_file}`,
-//! `{authority}`, `{certificate}` and `{key}`; a path is empty where the arm has no such thing. There is no place for a
-//! password: it is in the file, and for programs on PostgreSQL's library in the file that their environment names. No
+//! Placeholders are `{host}`, `{port}`, `{user}`, `{database}`, `{clients}`, `{seconds}`, `{records}`, `{seed}`, and
+//! the paths `{data}` (a folder for the program next to the server's data, on the same volume), `{password_file}`,
+//! `{authority}`, `{certificate}` and `{key}`; a path is empty if the arm has no such file. There is no placeholder for
+//! a password: it is in the file, and for programs on PostgreSQL's library in the file named by their environment. No
 //! shell reads the line.
 
 use std::path::{Path, PathBuf};
@@ -30,12 +30,12 @@ use super::{
 };
 use crate::{find::find_in, libpq};
 
-/// File in the program's folder that holds the password.
+/// File with the password in the program's folder.
 const PASSWORD: &str = "password";
 
 const KNOWN: [&str; 6] = ["pattern", "run", "prepare", "writes", "needle", "record_bytes"];
 
-/// The patterns, each as a ready set that says nothing else.
+/// The patterns, each as a preset that sets nothing else.
 const PRESETS: &[Preset] = &[
     (PATTERNS[0].0, PATTERNS[0].1, &[("pattern", PATTERNS[0].0)]),
     (PATTERNS[1].0, PATTERNS[1].1, &[("pattern", PATTERNS[1].0)]),
@@ -89,14 +89,14 @@ pub fn make(
     if problems.is_empty() { Ok(ByProgram::boxed(Command { records: data.records, ..command })) } else { Err(problems) }
 }
 
-/// There are no property files of commands that anyone has.
+/// Commands have no property files.
 fn read(_file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
     let help = "write `command = \"PATTERN\"` and `properties = { run = \"…\" }`";
     Err(vec![(1, "a command is not read from a file".to_owned(), help.to_owned())])
 }
 
 impl Command {
-    /// The command of `properties`, with what is wrong with them.
+    /// The command of `properties`, and their problems.
     fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
         let mut problems = Vec::new();
         unknown(properties, &KNOWN, &mut problems);
@@ -108,7 +108,7 @@ impl Command {
         }
         let mut line = |name: &str| {
             let text = properties.get(name).map_or("", String::as_str);
-            // What is kept of an experiment must hold no password, and URLs may.
+            // Records of an experiment must contain no password, and URLs may.
             if text.replace("://{host}", "").contains("://") || text.to_lowercase().contains("password=") {
                 problem(name, "may hold a password".to_owned(), "write `://{host}` in URLs, and use {password_file}");
             }
@@ -146,7 +146,7 @@ impl Command {
         (command, problems)
     }
 
-    /// `line` with every place filled in, which was checked to be possible.
+    /// `line` with every placeholder replaced; a check has made sure that it is possible.
     fn filled(&self, line: &[String], at: &ProgramContext<'_>, job: Option<&Job>) -> launch::Command {
         let value = |name: &str| self.value(name, at, job);
         let mut words = line.iter().map(|word| words::fill(word, &value).unwrap_or_default());
@@ -180,7 +180,7 @@ impl Command {
     }
 }
 
-/// Every place that can be filled in.
+/// Every placeholder.
 const PLACES: [&str; 13] = [
     "host",
     "port",
@@ -223,7 +223,7 @@ impl Program for Command {
     }
 
     fn find(&self) -> Result<PathBuf, Missing> {
-        // A path is taken from where Tithe was started, a name from PATH.
+        // A path is relative to the folder where Tithe was started; a name is searched in PATH.
         let name = self.run.first().map_or("", String::as_str);
         let place = if name.contains('/') { std::path::absolute(name).ok() } else { None };
         let place = place.map_or(name.to_owned(), |place| place.display().to_string());

@@ -1,16 +1,16 @@
 //! Load that another program offers: pgbench, sysbench, any command.
 //!
 //! Such a program is a workload of an experiment like any other, with two differences. Its load cannot be cut into
-//! short slots, so each arm is given whole slices of it, some seconds each, in the drawn order of a frame; and what an
-//! operation took is what the program itself says. Beside that stand Tithe's own figures: the processor time of the
-//! server while the program ran, and that of the program as the kernel accounts it when it ends.
+//! short slots, so each arm gets whole slices of it, some seconds each, in the random order of a frame. And the time of
+//! an operation is what the program itself reports. Next to it are Tithe's own figures: the processor time of the
+//! server while the program ran, and that of the program, as the kernel reports it at its end.
 //!
-//! Each program is one file here, which implements [`Program`]: what to run, as data, and how to read what was printed.
-//! [`workspace`] runs it, in the sandbox and under the servers' account. A program is given servers that Tithe
-//! launched, and no others: it makes tables of its own there, and nothing that Tithe did not make may be touched.
+//! Each program is one file here, which implements [`Program`]: the commands, as data, and a reader of the output.
+//! [`workspace`] runs it, in the sandbox and under the servers' account. A program runs only on servers that Tithe
+//! launched: it creates its own tables, and other servers' objects must not be changed.
 //!
-//! Left out: protections by Tithe's own client (encrypted columns, statements for every session), which another program
-//! does not have; and the bytes that a program sends, which nobody counts.
+//! Not supported: protections by Tithe's own client (encrypted columns, statements for every session), which another
+//! program does not have; and the bytes that a program sends, which are not counted.
 
 pub mod command;
 mod output;
@@ -31,18 +31,18 @@ use tithe_plugin::{
 
 use crate::dump::Dump;
 
-/// The one operation that is recorded.
+/// The only recorded operation.
 const OPERATION: &str = "TRANSACTION";
 
 /// A workload whose load `program` offers.
 pub struct ByProgram<P> {
     program: P,
-    /// Data of the user's own, which the program works on in place of what it would load.
+    /// Data of the user's own, which the program uses in place of data that it would load.
     data: Option<Dump>,
 }
 
 impl<P: Program + 'static> ByProgram<P> {
-    /// The workload that `program` offers.
+    /// The workload offered by `program`.
     pub fn boxed(program: P) -> Box<dyn Workload> {
         Box::new(Self { program, data: None })
     }
@@ -86,7 +86,7 @@ impl<P: Program> Workload for ByProgram<P> {
     }
 }
 
-/// Programs of `workloads` that this machine does not have.
+/// Programs of `workloads` that are missing on this machine.
 pub fn missing(workloads: &[Box<dyn Workload>]) -> Vec<Missing> {
     let mut all: Vec<Missing> = Vec::new();
     for missing in workloads.iter().filter_map(|workload| workload.offered_by().program()?.find().err()) {
@@ -97,8 +97,8 @@ pub fn missing(workloads: &[Box<dyn Workload>]) -> Vec<Missing> {
     all
 }
 
-/// Lines of a script that hold a password in a URL: what is kept of an experiment must hold none. Links without one, as
-/// comments have them, are no secrets.
+/// Lines of a script that contain a password in a URL: records of an experiment must contain none. Links without one,
+/// as in comments, are no secrets.
 pub(crate) fn secrets(text: &str) -> Vec<LineProblem> {
     let holds = |line: &str| {
         line.split("://").skip(1).any(|rest| {
@@ -122,7 +122,7 @@ pub(crate) fn numbered(name: &str, number: usize) -> String {
     if number == 1 { name.to_owned() } else { format!("{name}_{number}") }
 }
 
-/// A whole number among `properties`, `usual` where it is not given; what is wrong goes to `problems`.
+/// A whole number among `properties`, with the default `usual`; adds its problems to `problems`.
 fn whole(
     properties: &tithe_model::catalogue::Properties,
     name: &str,
@@ -136,7 +136,7 @@ fn whole(
     })
 }
 
-/// The word of `known` that a property is, `usual` where it is not given; what is wrong goes to `problems`.
+/// A property that is one of the words `known`, with the default `usual`; adds its problems to `problems`.
 pub(crate) fn one_of(
     properties: &tithe_model::catalogue::Properties,
     (name, usual): (&str, &str),

@@ -1,12 +1,12 @@
-//! What programs print when they end, read into figures. Pure: text in, figures or a reason out.
+//! Reads figures from the output of programs. Pure: text in, figures or a reason out.
 //!
-//! Read is what is in the printed text alone; what contradicts itself, lacks a figure or holds one that is no
-//! number is refused rather than guessed.
+//! Only the printed text is read. Text that contradicts itself, lacks a figure or has one that is no number is refused,
+//! not guessed.
 
 use tithe_model::histogram::{Histogram, index};
 use tithe_plugin::program::ProgramReport;
 
-/// Reads what a program has printed; the reason where a figure is missing.
+/// Reads the output of a program; the reason if a figure is missing.
 pub type Read = fn(&str) -> Result<ProgramReport, String>;
 
 /// The named patterns for the output of any command: name, one sentence, how it is read.
@@ -21,17 +21,17 @@ pub const PATTERNS: [(&str, &str, Read); 4] = [
     ),
 ];
 
-/// Longest latency and longest run that are believed, ns: a year. What is longer is no figure of a slice.
+/// Longest accepted latency and run, ns: a year. A slice has no longer one.
 const MOST_NS: f64 = 3.2e16;
 
-/// pgbench's summary (PostgreSQL documentation, "pgbench", Notes). From version 14 on the rate is without connecting;
+/// pgbench's summary (PostgreSQL documentation, "pgbench", Notes). Since version 14 the rate excludes connecting;
 /// version 13 prints both, the one without last.
 pub fn pgbench(text: &str) -> Result<ProgramReport, String> {
     let count = |name: &str| number_after(text, name);
     let transactions = count("number of transactions actually processed:").ok_or("no number of transactions")?;
     let failed = count("number of failed transactions:").unwrap_or(0.0);
     if transactions == 0.0 {
-        // A slice in which everything was paused has no rate.
+        // A slice that consists of pauses has no rate.
         return Ok(ProgramReport { failed: failed as u64, ..ProgramReport::default() });
     }
     let mut rates = text.lines().filter_map(|line| number_after(line, "tps = "));
@@ -46,12 +46,12 @@ pub fn pgbench(text: &str) -> Result<ProgramReport, String> {
     })
 }
 
-/// What pgbench logs of single transactions.
+/// pgbench's log of single transactions.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Log {
     /// Latencies from the actual start.
     pub latency: Histogram,
-    /// Latencies from the scheduled start, which with `--rate` are in the log.
+    /// Latencies from the scheduled start, which the log has with `--rate`.
     pub intended: Histogram,
     /// Sum of the latencies from the actual start, ns.
     pub sum_ns: u64,
@@ -59,16 +59,15 @@ pub struct Log {
 
 impl Log {
     /// Adds a file of the log (PostgreSQL documentation, "Per-Transaction Logging"): client, number, time in µs,
-    /// script, two numbers of the clock and, with `scheduled`, by how much it began late in µs, which the time
-    /// includes.
+    /// script, two clock numbers and, with `scheduled`, the delay of the start in µs, which the time includes.
     ///
     /// # Errors
-    /// The first line that is not one of the log.
+    /// The first line that is not in the log's format.
     pub fn add(&mut self, text: &str, scheduled: bool) -> Result<(), String> {
         for line in text.lines() {
             let mut fields = line.split_ascii_whitespace();
             let time = fields.nth(2).ok_or_else(|| format!("a line of the log is {line:?}"))?;
-            // What stands for transactions that did not come to a time; the summary counts those that failed.
+            // These transactions have no time; the summary counts those that failed.
             if time == "skipped" || time == "failed" {
                 continue;
             }
@@ -88,8 +87,8 @@ impl Log {
     }
 }
 
-/// sysbench's report: counts, total time and sum of latencies, and the histogram where one was asked for. Its buckets
-/// are about 1.8 % wide, and each is named by its value in ms.
+/// sysbench's report: counts, total time and sum of latencies, and the histogram if it was requested. Its buckets are
+/// about 1.8 % wide, and each is named by its value in ms.
 pub fn sysbench(text: &str) -> Result<ProgramReport, String> {
     let events = number_after(text, "total number of events:").ok_or("no number of events")?;
     let seconds = number_after(text, "total time:").ok_or("no total time")?;
@@ -117,14 +116,14 @@ pub fn sysbench(text: &str) -> Result<ProgramReport, String> {
     })
 }
 
-/// YCSB's measurements as text: lines `[KIND], name, value`. What failed is among the operations of its throughput.
+/// YCSB's measurements as text: lines `[KIND], name, value`. Its throughput includes failed operations.
 pub fn ycsb(text: &str) -> Result<ProgramReport, String> {
     let overall = |name: &str| number_after(text, &format!("[OVERALL], {name},"));
     let wall_ms = overall("RunTime(ms)").ok_or("no run time")?;
     let rate = overall("Throughput(ops/sec)").ok_or("no throughput")?;
     let failed: f64 = text
         .lines()
-        // With `measurement.interval=both` each stands there once more, as `Intended-READ-FAILED`.
+        // With `measurement.interval=both` each occurs a second time, as `Intended-READ-FAILED`.
         .filter(|line| !line.starts_with("[Intended-"))
         .filter_map(|line| line.strip_prefix('[')?.split_once("-FAILED], Operations,"))
         .filter_map(|(_, count)| number(count.trim()))
@@ -138,7 +137,8 @@ pub fn ycsb(text: &str) -> Result<ProgramReport, String> {
     })
 }
 
-/// Lines of a name and a number, for what no other pattern reads: a few lines of shell make them of any output.
+/// Lines of a name and a number, for output that no other pattern reads: a few lines of shell can convert any output to
+/// them.
 pub fn lines(text: &str) -> Result<ProgramReport, String> {
     let figure = |name: &str| {
         text.lines().filter_map(|line| line.split_once(' ')).find_map(|(word, rest)| {
@@ -165,19 +165,19 @@ pub fn lines(text: &str) -> Result<ProgramReport, String> {
     })
 }
 
-/// The number that follows `name` in `text`.
+/// The number after `name` in `text`.
 fn number_after(text: &str, name: &str) -> Option<f64> {
     let rest = text[text.find(name)? + name.len()..].trim_start_matches([' ', '\t']);
     let end = rest.find(|sign: char| !sign.is_ascii_digit() && sign != '.').unwrap_or(rest.len());
     number(&rest[..end])
 }
 
-/// How often a latency occurred; so few that no sum of them leaves its type.
+/// How often a latency occurred; limited so that no sum overflows.
 fn count(text: &str) -> Option<u64> {
     text.parse().ok().filter(|count| *count <= 1_000_000_000_000)
 }
 
-/// A number from 0 on that counts or measures something.
+/// A number, 0 or more, that counts or measures something.
 fn number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| (0.0..=1e18).contains(number))
 }

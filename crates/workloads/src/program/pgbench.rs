@@ -1,9 +1,9 @@
-//! pgbench, PostgreSQL's own load generator: its built-in scripts, or scripts of one's own, each with its weight.
+//! pgbench, PostgreSQL's own load generator: its built-in scripts, or the user's own, each with its weight.
 //!
-//! What stands elsewhere in an experiment is not repeated: the clients (`-c`) and the rate (`-R`) are those of
+//! Settings from elsewhere in an experiment are not repeated: the clients (`-c`) and the rate (`-R`) are those of
 //! `[load]`, the scale is a hundred-thousandth of the records, and the seconds (`-T`) are those of a slot. Every
-//! transaction is logged (`--log`), so that the latencies are all there. Tables are not vacuumed before each slice
-//! (`-n`): Tithe vacuums them once after loading, and what pgbench would do then is no transaction.
+//! transaction is logged (`--log`), so that all latencies are available. Tables are not vacuumed before each slice
+//! (`-n`): Tithe vacuums them once after loading, and pgbench's own vacuum would be no transaction.
 
 use std::{collections::BTreeMap, fs, path::PathBuf};
 
@@ -35,13 +35,13 @@ const ROWS_PER_SCALE: u64 = 100_000;
 /// A row of `pgbench_accounts`: three whole numbers and 84 letters.
 const ROW_BYTES: u64 = 97;
 
-/// What the properties and the files of scripts begin with: `script`, `script_2`.
+/// Prefix of the properties and files of scripts: `script`, `script_2`.
 const SCRIPT: &str = "script";
 
-/// What the properties of their weights begin with.
+/// Prefix of the properties of their weights.
 const WEIGHT: &str = "weight";
 
-/// What the files of the log begin with.
+/// Prefix of the log files.
 const LOG: &str = "log";
 
 const KNOWN: [&str; 6] = ["script", "builtin", "protocol", "jobs", "connect", "define"];
@@ -61,11 +61,11 @@ pub struct Pgbench {
     connect: bool,
     /// Variables of the scripts, `name=value`.
     define: Vec<String>,
-    /// 0 where it works on data of the user's own.
+    /// 0 if it uses the user's own data.
     scale: u64,
 }
 
-/// What each transaction does.
+/// The transactions.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Script {
     BuiltIn(String),
@@ -121,7 +121,7 @@ pub fn make(
     let (mut pgbench, mut problems) = Pgbench::resolve(&described.properties);
     pgbench.scale = if described.prepare.is_some() { 0 } else { data.records / ROWS_PER_SCALE };
     let prepared = Dump::of(described, &mut problems);
-    // Data of the user's own have the size that they have.
+    // The user's own data have a fixed size.
     if described.prepare.is_none() && (data.records == 0 || !data.records.is_multiple_of(ROWS_PER_SCALE)) {
         problems.push((
             "records".to_owned(),
@@ -132,7 +132,7 @@ pub fn make(
     if problems.is_empty() { Ok(ByProgram::boxed_on(pgbench, prepared)) } else { Err(problems) }
 }
 
-/// A script is a property like any other, so that the record of a run holds it.
+/// A script is a property like any other, so that a run's record contains it.
 fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
     let text = file.text()?;
     let problems = secrets(text);
@@ -147,7 +147,7 @@ fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
 }
 
 impl Pgbench {
-    /// pgbench of `properties`, with what is wrong with them.
+    /// pgbench of `properties`, and their problems.
     fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
         let mut problems = Vec::new();
         let (numbered_ones, others): (Properties, Properties) =
@@ -182,7 +182,7 @@ impl Pgbench {
     }
 
     fn writes(&self) -> bool {
-        // What a script of one's own does is not known: it is taken to write.
+        // The effect of a user's script is unknown: it is assumed to write.
         self.script != Script::BuiltIn("select-only".to_owned())
     }
 }
@@ -283,7 +283,7 @@ impl Program for Pgbench {
     }
 
     fn needle(&self) -> Option<&[u8]> {
-        // The built-in scripts name their tables in every transaction; with prepared statements, in the first.
+        // The built-in scripts name their tables in every transaction; with prepared statements, only in the first.
         matches!(self.script, Script::BuiltIn(_)).then_some(b"pgbench_accounts")
     }
 

@@ -1,5 +1,5 @@
-//! The variables of a pgbench script: which it needs and which it sets, so that a plan says what pgbench would say in
-//! the first slice.
+//! The variables of a pgbench script: which it needs and which it sets, so that a plan reports errors that pgbench
+//! would report in the first slice.
 
 use std::collections::BTreeSet;
 
@@ -29,11 +29,11 @@ pub fn is_of_name(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// What one command of a script sets.
+/// The variables that a command of a script sets.
 struct Sets<'t> {
     /// A variable.
     sets: Option<&'t str>,
-    /// What the variables begin with that take the columns of a row.
+    /// Prefix of the variables for the columns of a row.
     prefix: Option<&'t str>,
 }
 
@@ -72,14 +72,14 @@ fn needed(script: &str) -> BTreeSet<String> {
     names
 }
 
-/// A line of SQL as it is, the expression of a command; nothing of another command.
+/// A line of SQL unchanged, or the expression of a command; empty for other commands.
 fn expression_or_sql(line: &str) -> &str {
     let Some(command) = line.trim_start().strip_prefix('\\') else { return line };
     let (name, rest) = command.split_once(char::is_whitespace).unwrap_or((command, ""));
     if !WITH_EXPRESSION.contains(&name) {
         return "";
     }
-    // What is set is not needed.
+    // A variable that is set is not needed.
     if name == "set" { rest.trim_start().split_once(char::is_whitespace).map_or("", |(_, value)| value) } else { rest }
 }
 
@@ -105,7 +105,7 @@ fn without_quotes_and_comments(sql: &str) -> String {
     kept
 }
 
-/// The length of the text in dollar quotes that `rest` begins with; 1 where the sign is another one.
+/// The length of the dollar-quoted text at the beginning of `rest`; 1 if there is none.
 fn dollar_quote(rest: &str) -> Option<usize> {
     let tag = rest[1..].find(|it: char| !is_of_name(it)).map(|at| at + 1).filter(|&at| rest[at..].starts_with('$'));
     let Some(tag) = tag else { return Some(1) };

@@ -1,14 +1,13 @@
-//! sysbench 1.0 with the scripts `oltp_*` that come with it or a script of one's own, on what speaks the protocol of
-//! MySQL or PostgreSQL.
+//! sysbench 1.0 with its own `oltp_*` scripts or a user's script, on servers with the protocol of MySQL or PostgreSQL.
 //!
-//! What stands elsewhere in an experiment is not repeated: the threads are the clients of `[load]`, the rows of all
-//! tables together are its records, and the seconds are those of a slot. A file of options that says them gives the
-//! experiment its defaults ([`super::sysbench_options`] knows the names). Latencies are those of sysbench's own
+//! Settings from elsewhere in an experiment are not repeated: the threads are the clients of `[load]`, the rows of all
+//! tables together are its records, and the seconds are those of a slot. An options file with such settings gives the
+//! experiment its defaults ([`super::sysbench_options`] has the names). Latencies are those of sysbench's own
 //! histogram.
 //!
-//! Of TLS in MySQL's protocol sysbench knows on and off, and files of fixed names in the folder that it is started in.
-//! Whether it checks whose certificate the server shows is up to its library and is not claimed here. So is the proof
-//! of a password: the library of Debian's sysbench (libmariadb) has a plugin for MySQL's `caching_sha2_password`.
+//! In MySQL's protocol sysbench can only switch TLS on and off, and needs files with fixed names in its working folder.
+//! Whether it checks the server's certificate depends on its library and is not claimed here. So does password
+//! authentication: the library of Debian's sysbench (libmariadb) has a plugin for MySQL's `caching_sha2_password`.
 
 use std::{
     fs,
@@ -42,16 +41,17 @@ use crate::{find::find_in, libpq};
 /// A row: two whole numbers, 120 and 60 letters.
 const ROW_BYTES: u64 = 188;
 
-/// The database of sysbench's tables on MySQL and MariaDB: that of Tithe holds nothing but what Tithe has marked.
+/// The database of sysbench's tables on MySQL and MariaDB: Tithe's own database contains only objects that Tithe has
+/// marked.
 const DATABASE: &str = "sbtest";
 
-/// File in the program's folder with a script of one's own.
+/// File with a user's script in the program's folder.
 const OWN: &str = "script.lua";
 
-/// Options in a file, for the password among them.
+/// Options file, which contains the password.
 const OPTIONS: &str = "options";
 
-/// The names under which sysbench 1.0 looks for certificates in the folder that it is started in.
+/// The names of the certificates that sysbench 1.0 reads in its working folder.
 const CERTIFICATES: [&str; 3] = ["cacert.pem", "client-cert.pem", "client-key.pem"];
 
 const PRESETS: &[Preset] = &[
@@ -73,16 +73,16 @@ pub struct Sysbench {
     options: Options,
 }
 
-/// What an event does.
+/// The script of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Script {
     BuiltIn(String),
-    /// The text of a script of one's own.
+    /// The text of a user's script.
     Own(String),
 }
 
 impl Script {
-    /// True where it makes its tables itself.
+    /// True if it creates its tables itself.
     fn prepares(&self) -> bool {
         match self {
             Self::BuiltIn(_) => true,
@@ -92,7 +92,7 @@ impl Script {
         }
     }
 
-    /// True where it takes the options of sysbench's own scripts. One that names no options takes all.
+    /// True if it accepts the options of sysbench's own scripts. A script that names no options accepts all.
     fn takes_tables(&self) -> bool {
         match self {
             Self::BuiltIn(_) => true,
@@ -127,7 +127,7 @@ pub fn entry() -> WorkloadEntry {
 /// Makes the workload that an experiment describes.
 ///
 /// # Errors
-/// Every problem with the properties, and records that are fewer than tables.
+/// Every problem with the properties, and fewer records than tables.
 pub fn make(
     described: &experiment::Workload,
     data: &experiment::Data,
@@ -142,10 +142,10 @@ pub fn make(
     if problems.is_empty() { Ok(ByProgram::boxed(sysbench)) } else { Err(problems) }
 }
 
-/// What the properties begin with that hold scripts.
+/// Prefix of the properties that contain scripts.
 const LUA: &str = "lua_";
 
-/// A script in Lua, or lines of `name=value` with `#` before a remark.
+/// A script in Lua, or lines of `name=value` with `#` before a comment.
 fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
     let text = file.text()?;
     if Path::new(file.name).extension().is_some_and(|ending| ending.eq_ignore_ascii_case("lua")) {
@@ -157,7 +157,7 @@ fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
 }
 
 impl Sysbench {
-    /// sysbench of `properties`, with what is wrong with them.
+    /// sysbench of `properties`, and their problems.
     fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
         let mut problems = Vec::new();
         let properties = options::canonical(properties);
@@ -177,7 +177,7 @@ impl Sysbench {
     }
 
     fn writes(&self) -> bool {
-        // What a script of one's own does is not known: it is taken to write.
+        // The effect of a user's script is unknown: it is assumed to write.
         let reads = ["oltp_read_only", "oltp_point_select"];
         !matches!(&self.script, Script::BuiltIn(name) if reads.contains(&name.as_str()))
     }
@@ -210,8 +210,8 @@ impl Program for Sysbench {
         (arrivals != Arrivals::Closed).then(|| "is offered a closed loop only: leave `rate` out".to_owned())
     }
 
-    /// Whenever it speaks TLS in MySQL's protocol it shows a client's certificate, and a server that was told of no
-    /// authority for those refuses it: MariaDB does, and of MySQL it is not known.
+    /// With TLS in MySQL's protocol it always presents a client certificate. A server without an authority for those
+    /// refuses it: MariaDB does, for MySQL it is unknown.
     fn refuses_setup(&self, protocol: WireProtocol, setup: &Setup) -> Option<String> {
         let one_sided = matches!(setup.transport, Transport::Tls { mutual: false, .. });
         (protocol == WireProtocol::MySql && one_sided).then(|| {
@@ -256,7 +256,7 @@ impl Program for Sysbench {
         if self.script.prepares() {
             return vec![self.command(at, &self.script, self.options.arguments(), "prepare")];
         }
-        // A script without tables of its own finds those of sysbench's scripts.
+        // A script that creates no tables finds those of sysbench's scripts.
         vec![self.command(at, &Script::BuiltIn("oltp_read_write".to_owned()), self.options.of_tables(), "prepare")]
     }
 
@@ -265,7 +265,7 @@ impl Program for Sysbench {
             format!("--threads={}", job.clients),
             format!("--time={}", job.seconds),
             "--events=0".to_owned(),
-            // 0 would be the time of day.
+            // 0 would mean the time of day.
             format!("--rand-seed={}", job.seed.max(1)),
             "--histogram=on".to_owned(),
         ];
@@ -310,7 +310,7 @@ impl Program for Sysbench {
     }
 }
 
-/// The options that say where the server is and who comes. On PostgreSQL the library's environment says the rest.
+/// The options for the server's address and the account. On PostgreSQL the library's environment has the rest.
 fn server_options(at: &ProgramContext<'_>) -> String {
     let reach = at.reach;
     if at.protocol == WireProtocol::Postgres {

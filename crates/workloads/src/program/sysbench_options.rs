@@ -1,15 +1,15 @@
-//! The options of sysbench 1.0 by their own names: which are passed on, which stand elsewhere in an experiment, which
-//! are left aside, and why.
+//! The options of sysbench 1.0 by their own names: which are passed on, which come from elsewhere in an experiment,
+//! which are ignored, and why.
 //!
-//! A name is written with dashes or underscores, as sysbench takes both. In properties it has underscores, unless the
-//! experiment itself writes dashes: that is how its own spelling is known from a file's, and wins.
+//! A name is written with dashes or underscores, as sysbench accepts both. In properties it has underscores, unless the
+//! experiment itself writes dashes: this distinguishes its own spelling from a file's, and it wins.
 
 use tithe_model::{
     catalogue::{Asked, AskedOf, Properties, PropertyProblem},
     diagnostic,
 };
 
-/// Options that change the work and are passed on, each with the words that it takes; without any it takes a number.
+/// Options that change the work and are passed on, each with its allowed words; without any it takes a number.
 const PASSED: &[(&str, &[&str])] = &[
     ("auto_inc", SWITCH),
     ("create_secondary", SWITCH),
@@ -33,7 +33,7 @@ const PASSED: &[(&str, &[&str])] = &[
     ("sum_ranges", &[]),
 ];
 
-/// Those of them that say what the tables are like.
+/// Those of them that describe the tables.
 const OF_TABLES: [&str; 3] = ["auto_inc", "create_secondary", "secondary"];
 
 const SWITCH: &[&str] = &["on", "off", "true", "false"];
@@ -42,7 +42,8 @@ const TIME: &str = "the experiment's [measure] decides it";
 const MEASURES: &str = "Tithe measures and reports by itself";
 const SERVER: &str = "the experiment's database and arms decide it";
 
-/// Options that are accepted and not used, and why. A name that ends in an underscore stands for all that begin so.
+/// Options that are accepted but not used, and why. A name that ends in an underscore stands for all names with this
+/// prefix.
 const IGNORED: &[(&str, &str)] = &[
     ("config_file", "the experiment names it"),
     ("db_debug", MEASURES),
@@ -65,13 +66,13 @@ const IGNORED: &[(&str, &str)] = &[
     ("verbosity", MEASURES),
 ];
 
-/// Options that stand elsewhere in an experiment.
+/// Options that come from elsewhere in an experiment.
 const ASKED: [&str; 3] = ["num_threads", "table_size", "threads"];
 
-/// A rate, which sysbench is not asked for.
+/// A rate, which is not passed to sysbench.
 const RATES: [&str; 2] = ["rate", "tx_rate"];
 
-/// The options in a file: lines of `name=value`, `#` before a remark. A name alone switches something on.
+/// The options in a file: lines of `name=value`, `#` before a comment. A name alone switches something on.
 pub fn read(text: &str) -> Properties {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     lines
@@ -86,13 +87,13 @@ fn underscored(name: &str) -> String {
     name.trim_start_matches('-').replace('-', "_")
 }
 
-/// `properties` with underscores in their names; of two spellings that which the experiment itself has written.
+/// `properties` with underscores in their names; of two spellings the one in the experiment itself wins.
 pub fn canonical(properties: &Properties) -> Properties {
     let (plain, spelled): (Vec<_>, Vec<_>) = properties.iter().partition(|(name, _)| underscored(name) == **name);
     plain.into_iter().chain(spelled).map(|(name, value)| (underscored(name), value.clone())).collect()
 }
 
-/// What `properties` say of the experiment around them.
+/// Defaults that `properties` set for the experiment.
 pub fn asks(properties: &Properties) -> Vec<Asked> {
     let number = |name: &str| properties.get(name)?.parse::<u64>().ok().filter(|&number| number > 0);
     let threads = ["threads", "num_threads"].into_iter().find_map(|name| Some((name, number(name)? as f64)));
@@ -105,14 +106,14 @@ pub fn asks(properties: &Properties) -> Vec<Asked> {
 /// The options of one experiment.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What is passed on.
+    /// Options that are passed on.
     passed: Vec<(String, String)>,
-    /// What is not used, with the reason.
+    /// Options that are not used, with the reason.
     ignored: Vec<(String, &'static str)>,
 }
 
 impl Options {
-    /// The options among `properties`, whose names have underscores. A script of one's `own` may have any.
+    /// The options among `properties`, whose names have underscores. A user's script (`own`) may have any.
     pub fn of(properties: &Properties, own: bool, problems: &mut Vec<PropertyProblem>) -> Self {
         let mut options = Self::default();
         let mut problem = |name: &str, problem: String, help: String| problems.push((name.to_owned(), problem, help));
@@ -144,12 +145,12 @@ impl Options {
         options
     }
 
-    /// All that is passed on, as arguments.
+    /// All passed options, as arguments.
     pub fn arguments(&self) -> Vec<String> {
         self.passed.iter().map(argument).collect()
     }
 
-    /// What of it says what the tables of sysbench's own scripts are like.
+    /// Those that describe the tables of sysbench's own scripts.
     pub fn of_tables(&self) -> Vec<String> {
         self.passed.iter().filter(|(name, _)| OF_TABLES.contains(&name.as_str())).map(argument).collect()
     }
@@ -160,7 +161,7 @@ impl Options {
         self.passed.iter().cloned().chain(ignored).collect()
     }
 
-    /// What is not passed on, each with the reason.
+    /// Options that are not passed on, each with the reason.
     pub fn ignored(&self) -> &[(String, &'static str)] {
         &self.ignored
     }

@@ -63,7 +63,7 @@ fn make(kind: &str, records: u64, pairs: &[(&str, &str)]) -> Result<Box<dyn Work
     crate::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1)
 }
 
-/// Arguments and environment of everything that the program of `workload` is told.
+/// Arguments and environment of all commands of `workload`'s program.
 fn reported(workload: &dyn Workload, at: &ProgramContext<'_>) -> String {
     let program = workload.offered_by().program().expect("a program");
     let job = Job { clients: 20, rate: Some(50.0), seconds: 3, seed: 7 };
@@ -80,7 +80,7 @@ fn reported(workload: &dyn Workload, at: &ProgramContext<'_>) -> String {
     text
 }
 
-/// As [`told`], on a server with TLS and a password; the password must not be told.
+/// As [`told`], on a server with TLS and a password; the password must not appear.
 fn told_in_secret(workload: &dyn Workload, protocol: WireProtocol, expect: Expect) {
     let reach = reach(true);
     let text = reported(workload, &at(protocol, &reach));
@@ -266,7 +266,7 @@ fn what_cannot_be_asked_for_is_told() {
     );
 }
 
-/// What a pattern makes of what a program really printed.
+/// The result of a pattern for the real output of a program.
 fn check(read: output::Read, printed: &str, expect: Expect) {
     let text = match read(printed) {
         Ok(reported) => format!(
@@ -308,7 +308,7 @@ fn output_of_pgbench() {
         0 done, 0 failed, 0 ns, latencies None ns, 0 in the histogram, median None ns
     "#]],
     );
-    // Version 13 tells the rate with connecting first.
+    // Version 13 prints the rate with connecting first.
     let old = "number of transactions actually processed: 10\nlatency average = 2.000 ms\n\
                tps = 80.0 (including connections establishing)\ntps = 100.0 (excluding connections establishing)\n";
     check(
@@ -401,7 +401,7 @@ fn a_shortfall_within_chance_is_none() {
     assert_eq!(busy.latency_sum_ns(&Job { clients: 4, ..job }), 4000, "clients that are never idle");
 }
 
-/// Text that looks enough like output for a reader to go far into it.
+/// Text so similar to output that a reader gets far into it.
 fn like_output() -> impl Strategy<Value = String> {
     let words = proptest::sample::select(vec![
         "number of transactions actually processed: ",

@@ -1,10 +1,10 @@
-//! The words of a command line, without a shell: what is between blanks is a word, and what is in single or
-//! double quotes belongs to one word, whatever it holds. Nothing else has a meaning.
+//! The words of a command line, without a shell: blanks separate words, and text in single or double quotes belongs to
+//! one word, whatever it contains. Nothing else is special.
 
 use tithe_model::catalogue::{Properties, PropertyProblem};
 
-/// The variables that the property `define` gives values: words of `name=value`, as pgbench's -D takes them. What is
-/// wrong with them goes to `problems`.
+/// The variables in the property `define`: words of `name=value`, as pgbench's -D takes them. Adds its problems to
+/// `problems`.
 pub fn defined(
     properties: &Properties,
     is_name: impl Fn(&str) -> bool,
@@ -31,7 +31,7 @@ pub fn defined(
 /// The words of `text`.
 ///
 /// # Errors
-/// A quote that is not closed.
+/// An unclosed quote.
 pub fn split(text: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

@@ -1,4 +1,4 @@
-//! What of a log is replayed and what is not, by reason, as a share of the time that it logged.
+//! Which part of a log is replayed and which is not, by reason, as a share of the logged time.
 
 use std::collections::BTreeMap;
 
@@ -9,30 +9,30 @@ use super::sql::Kind;
 pub enum Reason {
     /// The values of parameters are not in the log.
     NoParameters,
-    /// The log has the beginning of a text or a value only.
+    /// The log has only the beginning of a text or a value.
     Cut,
     /// It defines or maintains tables, accounts, the server.
     Defines,
     /// The rows that it copies are not in the log.
     Copies,
-    /// It leaves something in its session, where a later slot would meet it.
+    /// It changes the state of its session, which would affect later slots.
     SessionState,
     /// It failed.
     Failed,
-    /// Statements and ends of transactions stand in one text, or it is prepared for a second phase.
+    /// One text contains statements and ends of transactions, or it prepares a two-phase commit.
     Several,
     /// Its beginning is not in the log.
     NoBegin,
     /// Its end is not in the log.
     NoEnd,
-    /// It is of another database than the one that is replayed.
+    /// It belongs to another database than the replayed one.
     OtherDatabase,
-    /// It does not fit into the memory that a replay may take.
+    /// It does not fit into the memory limit of a replay.
     NoMemory,
 }
 
 impl Reason {
-    /// Why a statement of `kind` keeps its transaction from being replayed.
+    /// Why a statement of `kind` prevents the replay of its transaction.
     pub fn of(kind: Kind) -> Option<Self> {
         match kind {
             Kind::Defines => Some(Self::Defines),
@@ -43,7 +43,7 @@ impl Reason {
         }
     }
 
-    /// What the report says of it.
+    /// Its text in the report.
     pub fn text(self) -> &'static str {
         match self {
             Self::NoParameters => "values of parameters are not in the log",
@@ -61,14 +61,14 @@ impl Reason {
     }
 }
 
-/// How much.
+/// An amount.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Transactions.
     pub transactions: u64,
     /// Statements of them.
     pub statements: u64,
-    /// What they took, ns.
+    /// Their time, ns.
     pub ns: u64,
     /// The line of the first.
     pub first_line: u64,
@@ -86,19 +86,19 @@ impl Tally {
     }
 }
 
-/// What of a log is replayed and what is not.
+/// The replayed and the omitted part of a log.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Account {
-    /// What is replayed.
+    /// The replayed part.
     pub replayed: Tally,
-    /// What is not, by reason.
+    /// The omitted part, by reason.
     pub left_out: BTreeMap<Reason, Tally>,
-    /// The line of the record in whose middle the log ends.
+    /// The line of the record that the log ends in.
     pub cut_at: Option<u64>,
 }
 
 impl Account {
-    /// True when the log says how long statements took.
+    /// True if the log has durations of statements.
     pub fn has_durations(&self) -> bool {
         self.all().any(|tally| tally.ns > 0)
     }
@@ -108,14 +108,14 @@ impl Account {
         self.left_out.values().chain([&self.replayed])
     }
 
-    /// The share of `tally` in all: of time, or of statements where the log has no durations. Percent.
+    /// The share of `tally` in all: of time, or of statements if the log has no durations. Percent.
     pub fn share(&self, tally: &Tally) -> f64 {
         let size = |tally: &Tally| if self.has_durations() { tally.ns } else { tally.statements };
         let all: u64 = self.all().map(size).sum();
         if all == 0 { 0.0 } else { size(tally) as f64 / all as f64 * 100.0 }
     }
 
-    /// Lines of a report: what is replayed, and each reason for what is not, the largest first.
+    /// Lines of a report: the replayed part, and each reason for omissions, the largest first.
     pub fn lines(&self) -> Vec<(String, String)> {
         let of = if self.has_durations() {
             "of the logged time"

@@ -1,5 +1,5 @@
-//! Whether a server has what the statements of a log name: one transaction of each kind, carried out and undone before
-//! anything is measured.
+//! Whether a server has all objects in the statements of a log: one transaction of each kind is run and rolled back
+//! before anything is measured.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use tithe_plugin::session::{Discard, Parameter, Progress, SqlSession};
 
 use super::{config::Replayed, recording::Step};
 
-/// Missing things that are named, at most.
+/// Most missing objects that are named.
 const NAMED: usize = 10;
 
-/// SQL states of what is not there or not allowed, as PostgreSQL and MySQL begin them: class 42, and databases and
+/// SQL states for missing or forbidden objects, by their beginning in PostgreSQL and MySQL: class 42, and databases and
 /// schemas.
 const MISSING: [&str; 3] = ["42", "3D", "3F"];
 
-/// Carries out the first transaction of each kind through a blocking `session`, and undoes it.
+/// Runs the first transaction of each kind through a blocking `session`, and rolls it back.
 ///
 /// # Errors
 /// [`Fault::Wrong`] with everything that the statements name and the server does not have, or this account may not use;
@@ -50,14 +50,14 @@ pub fn check(session: &mut dyn SqlSession, replayed: &Replayed) -> Result<String
     )))
 }
 
-/// True for an error that names what is not there, or not for this account.
+/// True for an error about a missing object, or one that this account may not use.
 fn is_missing(words: &str) -> bool {
     let state = words.split_once(" (").filter(|(code, _)| code.bytes().all(|it| it.is_ascii_digit()));
     let state = state.map_or(words, |(_, state)| state);
     MISSING.iter().any(|class| state.starts_with(class))
 }
 
-/// Carries out one statement as it was sent.
+/// Runs one statement in the way it was sent.
 fn run(session: &mut dyn SqlSession, replayed: &Replayed, step: &Step) -> Result<(), Fault> {
     let text = &replayed.recording.texts[step.text];
     let parameters: Vec<Parameter<'_>> = replayed.recording.parameters(step).collect();
@@ -69,7 +69,7 @@ fn run(session: &mut dyn SqlSession, replayed: &Replayed, step: &Step) -> Result
     done(session)
 }
 
-/// Takes an answer.
+/// Reads an answer.
 fn done(session: &mut dyn SqlSession) -> Result<(), Fault> {
     while session.advance(&mut Discard)? == Progress::Pending {}
     Ok(())

@@ -1,4 +1,4 @@
-//! A client of the replay: carries the transactions of one session through its own, one statement after the other.
+//! A client of the replay: runs the transactions of one session, one statement after the other.
 
 use std::{collections::HashMap, sync::Arc};
 
@@ -15,41 +15,41 @@ use super::{
     recording::Transaction,
 };
 
-/// Statements that are prepared before anything is measured, at most: servers keep them for each session.
+/// Most statements that are prepared before anything is measured: servers keep them for each session.
 const PREPARED: usize = 500;
 
 /// One client.
 pub struct Player {
     replayed: Arc<Replayed>,
     random: SplitMix64,
-    /// Its seat, where transactions come at the pace of the log.
+    /// Its seat, if transactions run at the pace of the log.
     seat: usize,
-    /// The transaction that comes next.
+    /// The next transaction.
     next: usize,
-    /// True for the first since the seed.
+    /// True for the first one after a seed.
     is_first: bool,
-    /// The transaction that is carried out.
+    /// The current transaction.
     current: usize,
     pause_ns: u64,
-    /// When the seed has this client look into the log first, µs of its clock.
+    /// The log time at which the seed makes this client start, µs.
     from_us: i64,
-    /// Which of its statements comes next.
+    /// The next statement.
     step: Next,
-    /// What the server said of the statement that failed, while the transaction is undone.
+    /// The server's error of the failed statement, during rollback.
     failed: Option<Fault>,
     rows: u64,
     prepared: HashMap<usize, Statement>,
     statements: u64,
 }
 
-/// What is sent next.
+/// The next request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
-    /// `BEGIN`, which the log does not have.
+    /// `BEGIN`, which the log does not contain.
     Begin,
     /// A statement of the transaction, by number.
     Step(usize),
-    /// `ROLLBACK`, which the log does not have.
+    /// `ROLLBACK`, which the log does not contain.
     Undo,
     /// Nothing: the transaction is over.
     Nothing,
@@ -79,7 +79,7 @@ impl Player {
         &self.replayed.recording.transactions[self.current]
     }
 
-    /// What follows `sent` of the current transaction.
+    /// The request after `sent` in the current transaction.
     fn after(&self, sent: Next) -> Next {
         let steps = self.replayed.recording.steps(self.transaction());
         let undoes = self.replayed.finish == Finish::Rollback;
@@ -91,13 +91,13 @@ impl Player {
         match steps.get(following) {
             Some(step) if step.ends && undoes => Next::Undo,
             Some(_) => Next::Step(following),
-            // A statement without a transaction around it got one.
+            // A single statement was put into a transaction.
             None if undoes && !steps.last().is_some_and(|last| last.ends) => Next::Undo,
             None => Next::Nothing,
         }
     }
 
-    /// The first thing to send of the current transaction.
+    /// The first request of the current transaction.
     fn first(&self) -> Next {
         let transaction = self.transaction();
         let steps = self.replayed.recording.steps(transaction);
@@ -106,7 +106,7 @@ impl Player {
         if begins { Next::Begin } else { Next::Step(0) }
     }
 
-    /// Sends what is due.
+    /// Sends the next request.
     fn send(&mut self, session: &mut dyn SqlSession) -> Result<(), Fault> {
         self.statements += 1;
         let replayed = Arc::clone(&self.replayed);
@@ -127,7 +127,7 @@ impl Player {
         }
     }
 
-    /// The kind of the statement that was sent, among all kinds of operations.
+    /// The kind of the sent statement, among all kinds of operations.
     fn sent_kind(&self) -> usize {
         let recording = &self.replayed.recording;
         let text = match self.step {
@@ -137,7 +137,7 @@ impl Player {
         recording.statement_kind(text)
     }
 
-    /// Where the log stands at `from_us` in this client's seat: the first transaction that begins then or later.
+    /// The log's position at `from_us` in this client's seat: the first transaction that begins then or later.
     fn at_time(&self, from_us: i64) -> usize {
         let replayed = &self.replayed;
         let order = &replayed.order[self.seat];
@@ -195,7 +195,7 @@ impl Client for Player {
         self.next = (self.next + 1) % order.len();
         let transactions = &replayed.recording.transactions;
         let since_us = if self.is_first { self.from_us } else { transactions[before].end_us };
-        // Behind the last transaction the log begins again.
+        // After the last transaction the log starts over.
         let mut gap_us = transactions[self.current].start_us - since_us;
         if gap_us < 0 && (self.is_first || self.next == 1 % order.len()) {
             gap_us += replayed.end_us - replayed.start_us;
@@ -211,7 +211,7 @@ impl Client for Player {
 
     fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
         let session = session.sql()?;
-        // An embedded database answers at once, so its transactions go through in one call.
+        // An embedded database answers at once, so its transactions complete in one call.
         let at_once = session.descriptor().is_none();
         loop {
             match session.advance(&mut Discard) {

@@ -1,4 +1,4 @@
-//! The properties of a replay, and the log that they name, read once.
+//! The properties of a replay, and their log, which is read once.
 
 use std::{
     fs::File,
@@ -41,7 +41,7 @@ pub enum Finish {
     Rollback,
 }
 
-/// What properties say, without their log.
+/// The properties, without their log.
 #[derive(Debug, Clone)]
 pub struct Config {
     log: String,
@@ -53,27 +53,27 @@ pub struct Config {
     copy_limit: Option<u64>,
 }
 
-/// A log, ready to be replayed.
+/// A log, ready for replay.
 pub struct Replayed {
     /// Its file.
     pub file: String,
-    /// Its form.
+    /// Its format.
     pub form: &'static str,
-    /// Whose SQL its statements are.
+    /// The product family of its SQL.
     pub flavour: Flavour,
     /// Its transactions.
     pub recording: Recording,
-    /// What is replayed of it, and what is not.
+    /// The replayed and the omitted part.
     pub account: Account,
-    /// Times as fast as logged; `None` for one transaction after the other.
+    /// Speed relative to the log; `None` for one transaction after the other.
     pub pace: Option<f64>,
     /// How transactions end.
     pub finish: Finish,
-    /// Transactions by seat, in the order of time: as many seats as sessions at a time.
+    /// Transactions by seat, in the order of time: as many seats as concurrent sessions.
     pub order: Vec<Vec<usize>>,
-    /// Some statement changes rows, as far as their texts say.
+    /// Some statement changes rows, according to the texts.
     pub writes: bool,
-    /// What copies of tables may take, bytes.
+    /// Size limit of copies of tables, bytes.
     pub copy_limit: Option<u64>,
     /// Texts that were prepared under a name, the most frequent first.
     pub prepared: Vec<usize>,
@@ -83,11 +83,11 @@ pub struct Replayed {
     pub end_us: i64,
 }
 
-/// How files of gzip, zstd, xz and bzip2 begin.
+/// First bytes of gzip, zstd, xz and bzip2 files.
 const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh"];
 
 impl Config {
-    /// What `properties` ask for, with what is wrong with them. No file is opened.
+    /// Resolves `properties`, with their problems. No file is opened.
     pub fn resolve(properties: &Properties) -> (Self, Vec<PropertyProblem>) {
         let mut problems = Vec::new();
         for name in properties.keys().filter(|name| KNOWN.iter().all(|(known, ..)| known != name)) {
@@ -141,7 +141,7 @@ impl Config {
             refuse("memory", "is no number of MB from 1 on".to_owned());
             1
         });
-        // A blank may end a prefix, and often does.
+        // A prefix may end with a blank, and often does.
         let prefix = properties.get("prefix").filter(|prefix| !prefix.is_empty()).cloned();
         let config = Self {
             log: given("log").unwrap_or_default().to_owned(),
@@ -162,7 +162,7 @@ impl Config {
     /// Reads the log.
     ///
     /// # Errors
-    /// What is wrong with it, with file and line.
+    /// The problem with it, with file and line.
     pub fn read(&self) -> Result<Replayed, PropertyProblem> {
         let name =
             Path::new(&self.log).file_name().map_or(self.log.clone(), |name| name.to_string_lossy().into_owned());
@@ -185,7 +185,7 @@ impl Config {
     /// Reads a log called `name` from `input`.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The problem with it.
     pub fn read_from(&self, input: &mut dyn BufRead, name: String) -> Result<Replayed, Problem> {
         let mut head = Vec::new();
         input.take(1 << 16).read_to_end(&mut head).map_err(|error| super::lines::unreadable(1, &error))?;

@@ -1,32 +1,32 @@
-//! What the readers of logs deliver, whatever the form of the log: one entry after the other, each of one session.
+//! The output of the readers of logs, the same for every format: one entry after the other, each of one session.
 
 use std::fmt;
 
-/// One record of a log that says something of a session.
+/// One record of a log about a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
     /// The line where the record begins, from 1.
     pub line: u64,
-    /// What tells the session from others in the log.
+    /// Distinguishes the session from others in the log.
     pub session: String,
-    /// The database of the session; empty where the record does not say it.
+    /// The database of the session; empty if the record does not contain it.
     pub database: String,
-    /// When it was written, µs of the log's own clock; for a statement with a duration, when that began.
+    /// When it was written, µs of the log's own clock; for a statement with a duration, when the statement began.
     pub at_us: Option<i64>,
-    /// What happened.
+    /// The event.
     pub event: Event,
 }
 
-/// What happened in a session.
+/// An event in a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Event {
-    /// A statement ran, or begins to run where its duration follows.
+    /// A statement ran, or begins to run if its duration follows.
     Statement(Logged),
-    /// What the statement before took, ns.
+    /// The duration of the statement before, ns.
     Duration(u64),
-    /// Time of preparing what is executed next, ns.
+    /// Time of preparing the statement that is executed next, ns.
     Aside(u64),
-    /// A statement failed; its text where the record has it.
+    /// A statement failed; its text if the record has it.
     Failed(Option<String>),
     /// The session begins.
     Begins,
@@ -34,22 +34,22 @@ pub enum Event {
     Ends,
 }
 
-/// A statement as a log has it.
+/// A statement in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Logged {
     /// Its text.
     pub sql: String,
     /// The values of its parameters.
     pub values: Values,
-    /// How long it took, ns, where the same record says it.
+    /// Its duration, ns, if the same record has it.
     pub duration_ns: Option<u64>,
     /// How it was sent.
     pub sent: Sent,
-    /// True for the record of an audit extension, beside which the server may have one of its own.
+    /// True for the record of an audit extension; the server may also write its own record.
     pub audited: bool,
 }
 
-/// What a log has of the parameters of a statement.
+/// The parameters of a statement in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values {
     /// They are in the text, or there are none.
@@ -58,7 +58,7 @@ pub enum Values {
     Known(Vec<Option<String>>),
     /// The log does not have them.
     Absent,
-    /// The log has their beginnings only.
+    /// The log has only their beginnings.
     Cut,
 }
 
@@ -67,7 +67,7 @@ pub enum Values {
 pub enum Sent {
     /// As text.
     Text,
-    /// As text with parameters beside it.
+    /// As text with separate parameters.
     Once,
     /// Prepared under a name before.
     Prepared,
@@ -76,9 +76,9 @@ pub enum Sent {
 /// How a log ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogEnd {
-    /// With a whole record.
+    /// With a complete record.
     Whole,
-    /// In the middle of the record that begins at this line, as when a log is copied while it is written.
+    /// Within the record that begins at this line, for example because the log was copied while it was written.
     Cut(u64),
 }
 
@@ -87,9 +87,9 @@ pub enum LogEnd {
 pub struct Problem {
     /// The line, from 1.
     pub line: u64,
-    /// What is wrong.
+    /// The problem.
     pub what: String,
-    /// What to do.
+    /// The remedy.
     pub help: String,
 }
 
@@ -106,5 +106,5 @@ impl fmt::Display for Problem {
     }
 }
 
-/// Takes the entries of a log in its order.
+/// Receives the entries of a log in its order.
 pub type Sink<'s> = &'s mut dyn FnMut(Entry) -> Result<(), Problem>;

@@ -1,4 +1,4 @@
-//! From entries to transactions by session, one entry at a time.
+//! Collects entries into transactions by session, one entry at a time.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -10,32 +10,32 @@ use super::{
     sql::{Flavour, Kind, kind, shape},
 };
 
-/// Kinds of transactions that are counted by themselves; all others are counted as one kind.
+/// Kinds of transactions that are counted separately; all others are counted as one kind.
 const CLASSES: usize = 12;
 
-/// Kinds of statements that are timed by themselves; all others are timed as one kind.
+/// Kinds of statements that are timed separately; all others are timed as one kind.
 const DIGESTS: usize = 24;
 
-/// What the names of kinds of statements begin with.
+/// Prefix of the names of kinds of statements.
 pub const DIGEST: &str = "log:";
 
-/// Kinds that are counted before the ones that took most are chosen.
+/// Kinds that are counted before those with the most time are chosen.
 const COUNTED: usize = 10_000;
 
-/// After so many sessions those of which nothing is open are forgotten: a log may not say when sessions end.
+/// After this many sessions, those without an open transaction are removed: a log may not show when sessions end.
 const SESSIONS: usize = 10_000;
 
-/// How far a log's clock may go back, µs: records of a busy server are not quite in order, and summer time ends.
+/// How far a log's clock may go back, µs: records of a busy server are not fully in order, and summer time ends.
 const BACK_US: i64 = 2 * 3_600_000_000;
 
-/// What to gather.
+/// Options of gathering.
 #[derive(Debug, Clone, Default)]
 pub struct Choice {
-    /// The one database; `None` for whatever there is, if it is one.
+    /// The selected database; `None` for any, if there is only one.
     pub database: Option<String>,
-    /// Bytes that the recording may take.
+    /// Memory limit of the recording, bytes.
     pub memory: u64,
-    /// True when each transaction is undone: one whole in a text cannot be.
+    /// True if each transaction is rolled back, which is impossible for a whole transaction in one text.
     pub undoes: bool,
 }
 
@@ -57,16 +57,16 @@ pub struct Gather {
     latest: Option<(i64, u64)>,
 }
 
-/// Kinds by their shape, and what each took.
+/// Kinds by their shape, and the time of each.
 #[derive(Default)]
 struct Counted {
     numbers: HashMap<String, usize>,
-    /// Nanoseconds, and how often it is there.
+    /// Nanoseconds, and number of occurrences.
     took: Vec<(u64, u64)>,
 }
 
 impl Counted {
-    /// Counts one of this shape that took `ns`; returns the kind's number, `usize::MAX` where there are too many.
+    /// Counts one of this shape with the time `ns`; returns the kind's number, `usize::MAX` if there are too many.
     fn add(&mut self, shape: String, ns: u64) -> usize {
         let kinds = self.took.len();
         let number = match self.numbers.get(&shape) {
@@ -83,7 +83,7 @@ impl Counted {
         number
     }
 
-    /// The shapes of the `most` kinds that took most, that one first, and for each kind its place among them.
+    /// The shapes of the `most` kinds with the most time, sorted by it, and for each kind its place among them.
     fn ranked(self, most: usize) -> (Vec<String>, Vec<usize>) {
         let mut texts = vec![String::new(); self.took.len()];
         self.numbers.into_iter().for_each(|(text, number)| texts[number] = text);
@@ -102,10 +102,10 @@ struct Session {
     database: String,
     /// A statement whose duration may follow.
     pending: Option<Pending>,
-    /// Time of preparing what comes next, ns.
+    /// Time of preparing the next statement, ns.
     aside_ns: u64,
     open: Option<Open>,
-    /// True when transactions begin by themselves.
+    /// True if transactions begin implicitly.
     implicit: bool,
 }
 
@@ -125,7 +125,7 @@ struct Open {
     count: u64,
     /// Bytes of them.
     bytes: u64,
-    /// The statements, while nothing keeps the transaction from being replayed.
+    /// The statements, as long as the transaction can be replayed.
     steps: Vec<(Logged, Kind)>,
     reason: Option<Reason>,
     begins: bool,
@@ -147,12 +147,12 @@ impl Open {
         }
     }
 
-    /// Takes a statement; `memory` is what a transaction may take, bytes.
+    /// Adds a statement; `memory` is the limit for a transaction, bytes.
     fn push(&mut self, pending: Pending, kind: Kind, memory: u64) {
         let Pending { at_us, logged, .. } = pending;
         let took_ns = logged.duration_ns.unwrap_or(0);
         self.ns += took_ns;
-        // A clock of whole seconds does not show what statements took.
+        // A clock of whole seconds does not show the duration of statements.
         let took_us = |ns: u64| (ns / 1000) as i64;
         let (from_first, from_last) = (self.start_us + took_us(self.ns), at_us.unwrap_or(0) + took_us(took_ns));
         self.end_us = self.end_us.max(from_first).max(from_last);
@@ -177,7 +177,7 @@ impl Open {
 }
 
 impl Gather {
-    /// Gathers what `choice` says of a log of `flavour`.
+    /// Gathers a log of `flavour` according to `choice`.
     pub fn new(choice: Choice, flavour: Flavour) -> Self {
         Self {
             choice,
@@ -196,7 +196,7 @@ impl Gather {
     /// Takes the next entry.
     ///
     /// # Errors
-    /// An entry that cannot come from the same server as those before.
+    /// An entry that cannot come from the same server as the earlier ones.
     pub fn take(&mut self, entry: Entry) -> Result<(), Problem> {
         self.follows(&entry)?;
         let Entry { line, session: name, database, at_us, event } = entry;
@@ -228,7 +228,7 @@ impl Gather {
             Event::Aside(ns) => session.aside_ns += ns,
             Event::Failed(statement) => self.failed(&mut session, line, statement.as_deref()),
             Event::Begins | Event::Ends => {
-                // A change of database or user ends nothing that a replay would meet.
+                // A change of database or user ends nothing that a replay depends on.
                 if let Some(pending) = session.pending.take() {
                     self.ran(&mut session, pending);
                 }
@@ -242,20 +242,20 @@ impl Gather {
         Ok(())
     }
 
-    /// Forgets sessions of which nothing is open, where each record says all of its session: one that comes again is
-    /// another one.
+    /// Removes sessions without an open transaction, if each record fully identifies its session: a session that occurs
+    /// again is then a new one.
     fn forget_sessions(&mut self) {
         if self.flavour == Flavour::Postgres {
             self.sessions.retain(|_, it| it.implicit || it.open.is_some() || it.pending.is_some());
         }
     }
 
-    /// Looks whether `entry` can follow those before.
+    /// Checks whether `entry` can follow the earlier ones.
     fn follows(&mut self, entry: &Entry) -> Result<(), Problem> {
         let Some(at_us) = entry.at_us else { return Ok(()) };
         match self.latest {
             Some((latest, line)) if at_us < latest - BACK_US && entry.event != Event::Begins => {
-                // A statement that took so long began so much before.
+                // The start of a statement is its record's time minus its duration.
                 let took_us = match &entry.event {
                     Event::Statement(logged) => logged.duration_ns.unwrap_or(0) / 1000,
                     _ => 0,
@@ -277,11 +277,11 @@ impl Gather {
         Ok(())
     }
 
-    /// A statement: whether it ran is known when the next record of its session comes, unless its duration is there.
+    /// A statement: unless its duration is there, only the next record of its session shows whether it ran.
     fn statement(&mut self, session: &mut Session, mut pending: Pending) {
         if let Some(before) = session.pending.take() {
-            // pgaudit's record and the server's own may be of one statement.
-            // Of several statements in one text pgaudit writes a record each, with the whole text.
+            // pgaudit's record and the server's own may be about one statement. For several statements in one text
+            // pgaudit writes one record each, with the whole text.
             let (one, other) = (&before.logged, &pending.logged);
             let several = || one.sql.trim_end_matches(';').contains(';');
             let is_same = one.sql == other.sql && (one.audited != other.audited || one.audited && several());
@@ -341,7 +341,7 @@ impl Gather {
                     mark(open);
                     self.close(session, None);
                 }
-                // MySQL's clients end transactions that they have not begun.
+                // MySQL's clients may end transactions that they have not begun.
                 None if session.implicit => {}
                 None => self.leave_out(Reason::NoBegin, 1, pending.logged.duration_ns.unwrap_or(0), pending.line),
             },
@@ -368,7 +368,7 @@ impl Gather {
         }
     }
 
-    /// Ends the transaction of `session`: it is replayed, or left out because of a reason.
+    /// Ends the transaction of `session`: it is replayed, or omitted for a reason.
     fn close(&mut self, session: &mut Session, reason: Option<Reason>) {
         let Some(open) = session.open.take() else { return };
         let other = self.choice.database.as_ref().is_some_and(|database| *database != session.database);
@@ -390,7 +390,7 @@ impl Gather {
         self.account.left_out.entry(reason).or_default().add(statements, ns, line);
     }
 
-    /// Bytes that the recording takes, roughly.
+    /// Approximate size of the recording, bytes.
     fn size(&self) -> u64 {
         let recording = &self.recording;
         let texts: usize = recording.texts.len() * 64 + self.recording.text_bytes * 2;
@@ -436,14 +436,14 @@ impl Gather {
         if let Some(pending) = session.pending.take() {
             self.ran(&mut session, pending);
         }
-        // A session that ends has ended its transaction.
+        // A transaction ends with its session.
         self.close(&mut session, Some(Reason::NoEnd));
     }
 
-    /// What was gathered from a log that ends; `cut_at` is the line of the record that is not whole.
+    /// The recording of a complete log; `cut_at` is the line of the incomplete record.
     ///
     /// # Errors
-    /// A log without statements, one with nothing to replay, several databases of which none was chosen.
+    /// A log without statements, one with nothing to replay, several databases without a selection.
     pub fn finish(mut self, cut_at: Option<u64>) -> Result<(Recording, Account), Problem> {
         let mut sessions: Vec<Session> = std::mem::take(&mut self.sessions).into_values().collect();
         sessions.sort_by_key(|session| session.number);
@@ -488,7 +488,7 @@ impl Gather {
         }
     }
 
-    /// Names the kinds of transactions and of statements that took most, and makes one of all others.
+    /// Names the kinds of transactions and of statements with the most time, and combines all others.
     fn name_classes(&mut self) {
         let recording = &mut self.recording;
         let (texts, places) = std::mem::take(&mut self.classes).ranked(CLASSES);

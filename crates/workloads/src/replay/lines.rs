@@ -9,7 +9,7 @@ use super::entry::Problem;
 /// The longest line, bytes: longer than the longest statement that PostgreSQL and MariaDB take by default.
 pub const LONGEST: u64 = 64 << 20;
 
-/// How the bytes of a log are text.
+/// The encoding of a log's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Encoding {
     /// UTF-8.
@@ -20,10 +20,10 @@ pub enum Encoding {
 }
 
 impl Encoding {
-    /// The text of `bytes`, which stand at `line`.
+    /// The text of `bytes`, which are at `line`.
     ///
     /// # Errors
-    /// A byte that is no UTF-8.
+    /// A byte that is not UTF-8.
     pub fn text(self, bytes: &[u8], line: u64) -> Result<String, Problem> {
         match self {
             Self::Latin1 => Ok(bytes.iter().copied().map(char::from).collect()),
@@ -59,7 +59,7 @@ pub struct Line {
     pub number: u64,
     /// Its text without the end of the line.
     pub text: String,
-    /// False for the last line of a log where its end is missing.
+    /// False for the last line of a log if its end is missing.
     pub whole: bool,
 }
 
@@ -72,7 +72,7 @@ impl<R: BufRead> Lines<R> {
     /// The next line; `None` at the end.
     ///
     /// # Errors
-    /// A line that is too long or is not text, a file that cannot be read.
+    /// A line that is too long or not text, a file that cannot be read.
     pub fn next(&mut self) -> Result<Option<Line>, Problem> {
         self.buffer.clear();
         self.number += 1;
@@ -92,7 +92,7 @@ impl<R: BufRead> Lines<R> {
         }
         match self.encoding.text(bytes, self.number) {
             Ok(text) => Ok(Some(Line { number: self.number, text, whole })),
-            // A character may have been cut with the log.
+            // The log may have been cut within a character.
             Err(_) if !whole => Ok(Some(Line { number: self.number, text: String::new(), whole })),
             Err(problem) => Err(problem),
         }
@@ -113,8 +113,8 @@ pub fn too_long(line: u64) -> Problem {
     )
 }
 
-/// µs of `2026-11-28 05:36:06.764`, also with `T` between and more or fewer digits behind the point, and what follows
-/// it. The zone is not part of it.
+/// µs of `2026-11-28 05:36:06.764`, also with `T` in between and more or fewer digits after the point, and the rest of
+/// the text. The zone is not part of it.
 pub fn timestamp(text: &str) -> Option<(i64, &str)> {
     let bytes = text.as_bytes();
     let number = |from: usize, to: usize| -> Option<i64> {
@@ -151,7 +151,7 @@ pub fn seconds(hour: i64, minute: i64, second: i64) -> Option<i64> {
     (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
-/// ns of `0.079`, which are so many ns each.
+/// ns of `0.079`, in units of `unit_ns` ns.
 pub fn duration_ns(text: &str, unit_ns: f64) -> Option<u64> {
     let value: f64 = text.trim().parse().ok()?;
     (value.is_finite() && value >= 0.0).then_some((value * unit_ns).round() as u64)

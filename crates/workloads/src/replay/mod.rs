@@ -1,13 +1,12 @@
-//! The log of a server as the load: the transactions that were logged, by session, one after the other or at the pace
-//! of the log.
+//! The log of a server as the load: the logged transactions, by session, one after the other or at the pace of the log.
 //!
-//! A log is read once, line by line, by one of the [`readers`]; [`gather`] makes transactions of what they deliver and
-//! leaves out what cannot be replayed, by reason ([`account`]). What is kept is in memory ([`recording`]), as much of
-//! it as `memory` allows. A client begins each slot at a transaction that the slot's seed draws, and goes on from there
-//! in the order of the session, so every arm replays the same.
+//! A log is read once, line by line, by one of the [`readers`]. [`gather`] makes transactions from their entries and
+//! omits those that cannot be replayed, by reason ([`account`]). The result is in memory ([`recording`]), up to the
+//! limit `memory`. A client begins each slot at a transaction drawn from the slot's seed, and continues in the order of
+//! the session, so every arm replays the same.
 //!
-//! What differs from the log: waits between the statements of a transaction are left out; a session of the replay
-//! carries transactions of several sessions of the log; a transaction that was left out is missing for those after it.
+//! Differences from the log: waits between the statements of a transaction are left out. A session of the replay runs
+//! transactions of several sessions of the log. An omitted transaction is missing for those after it.
 
 pub mod account;
 mod check;
@@ -49,13 +48,13 @@ use self::{
 /// The property that names the log.
 const LOG: &str = "log";
 
-/// Bytes of a row, for estimates: what rows a log is about is not known.
+/// Bytes of a row, for estimates: the rows of a log are unknown.
 const ROW_BYTES: u64 = 100;
 
 /// The replay of one log.
 pub struct Replay {
     replayed: Arc<Replayed>,
-    /// The data that the log's statements are about.
+    /// The data that the log's statements use.
     data: Option<Dump>,
 }
 

@@ -8,8 +8,8 @@ use super::{
 /// The longest name, characters.
 const LENGTH: usize = 40;
 
-/// A name for transactions whose statements have the shapes in `text`: what the first of them does to which table, and
-/// how many follow. No class of `taken` has it.
+/// A name for transactions whose statements have the shapes in `text`: the action and table of the first one, and how
+/// many follow. Unique among the classes `taken`.
 pub fn name(text: &str, taken: &[Class]) -> String {
     let steps = text.split("; ").filter(|step| !matches!(kind(step, Flavour::Postgres), Kind::Begin | Kind::End));
     let steps: Vec<&str> = steps.collect();

@@ -1,4 +1,4 @@
-//! What the statements of a log ask of tables that Tithe did not make.
+//! The requests of a log's statements for tables that Tithe did not make.
 
 use std::collections::BTreeSet;
 
@@ -11,10 +11,10 @@ use super::{
 };
 use crate::script::guard;
 
-/// Statements that a server is asked about, at most: one for each shape.
+/// Most statements that a server checks: one for each shape.
 const ASKED: usize = 500;
 
-/// What the statements of `replayed` ask for. Names come from shapes: a value in double quotes is no name.
+/// The requests of the statements of `replayed`. Names come from shapes: a value in double quotes is no name.
 pub fn asked(replayed: &Replayed) -> Asked {
     let (writes, copy_limit) = (replayed.writes, replayed.copy_limit);
     let mut asked = Asked { writes, copy_limit, ..Asked::default() };
@@ -25,7 +25,7 @@ pub fn asked(replayed: &Replayed) -> Asked {
             continue;
         }
         asked.names.extend(guard::names(&shape));
-        // Of several statements in one text the server would carry out the later ones.
+        // With several statements in one text the server would execute the later ones.
         if !shape.contains(';') && asked.statements.len() < ASKED {
             let (place, parameters) = (names::name(&shape, &[]), parameters_of(text, replayed.flavour));
             asked.statements.push(OwnStatement { place, text: text.clone(), parameters });

@@ -1,4 +1,4 @@
-//! What is replayed: the transactions of a log in memory, by session.
+//! The replayed part of a log: its transactions in memory, by session.
 
 use std::{collections::HashMap, ops::Range};
 
@@ -6,20 +6,20 @@ use tithe_plugin::session::Parameter;
 
 use super::entry::Sent;
 
-/// Transactions that can be replayed. Texts are kept once, values one behind the other.
+/// Transactions that can be replayed. Texts are stored once, values one after the other.
 #[derive(Debug, Default)]
 pub struct Recording {
     /// Texts of statements.
     pub texts: Vec<String>,
-    /// Kinds of transactions, the one that took most first; all others are one kind, the last.
+    /// Kinds of transactions, by descending time; all others are one kind, the last.
     pub classes: Vec<Class>,
-    /// Kinds of statements, the one that took most first; all others are one kind, the last.
+    /// Kinds of statements, by descending time; all others are one kind, the last.
     pub digests: Vec<Class>,
     /// The kind of statement of each text.
     pub digest_of: Vec<usize>,
     /// The transactions, session by session, in the order of each session.
     pub transactions: Vec<Transaction>,
-    /// Where the transactions of each session are.
+    /// The range of each session's transactions.
     pub sessions: Vec<Range<usize>>,
     pub(super) statements: Vec<Step>,
     pub(super) values: Vec<Option<Range<usize>>>,
@@ -30,7 +30,7 @@ pub struct Recording {
     pub(super) numbers: HashMap<String, usize>,
 }
 
-/// Transactions with the same statements, or statements with the same text, their values left aside.
+/// Transactions with the same statements, or statements with the same text, ignoring their values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Class {
     /// Its name.
@@ -46,11 +46,11 @@ pub struct Transaction {
     pub class: usize,
     /// Its session, by number.
     pub session: usize,
-    /// When it began, µs of the log's clock; 0 where the log has no times.
+    /// When it began, µs of the log's clock; 0 if the log has no times.
     pub start_us: i64,
     /// When it ended, µs.
     pub end_us: i64,
-    /// True when `BEGIN` has to be added, because its session begins transactions by itself.
+    /// True if `BEGIN` has to be added, because its session begins transactions implicitly.
     pub begins: bool,
     pub(super) statements: Range<usize>,
 }
@@ -62,9 +62,9 @@ pub struct Step {
     pub text: usize,
     /// How it was sent.
     pub sent: Sent,
-    /// True when it ends the transaction.
+    /// True if it ends the transaction.
     pub ends: bool,
-    /// True when it is a whole transaction in one text.
+    /// True if it is a whole transaction in one text.
     pub whole: bool,
     pub(super) values: Range<usize>,
 }
@@ -75,8 +75,8 @@ impl Recording {
         self.classes.iter().chain(&self.digests)
     }
 
-    /// The number among all [kinds](Self::kinds) of statements with the text of this number; of those that the log does
-    /// not have, where `None`.
+    /// The number among all [kinds](Self::kinds) of statements with the text of this number; with `None`, of statements
+    /// that are not in the log.
     pub fn statement_kind(&self, text: Option<usize>) -> usize {
         let digest = text.map_or(self.digests.len() - 1, |text| self.digest_of[text]);
         self.classes.len() + digest
@@ -97,7 +97,7 @@ impl Recording {
         self.values[step.values.clone()].iter().map(|value| value.clone().map(|range| &self.bytes[range]))
     }
 
-    /// The number of `text`, which is kept.
+    /// The number of `text`, which is stored.
     pub(super) fn number_of(&mut self, text: &str) -> usize {
         if let Some(number) = self.numbers.get(text) {
             return *number;
@@ -108,7 +108,7 @@ impl Recording {
         self.texts.len() - 1
     }
 
-    /// Keeps a value; returns nothing for NULL.
+    /// Stores a value; stores nothing for NULL.
     pub(super) fn keep(&mut self, value: Option<&str>) {
         let kept = value.map(|value| {
             let start = self.bytes.len();
@@ -118,7 +118,7 @@ impl Recording {
         self.values.push(kept);
     }
 
-    /// Puts the transactions of each session together, in the order in which they began.
+    /// Groups the transactions by session, in the order in which they began.
     pub(super) fn sort(&mut self) {
         // Within a session they were added in that order.
         self.transactions.sort_by_key(|transaction| transaction.session);
@@ -130,8 +130,8 @@ impl Recording {
         self.numbers = HashMap::new();
     }
 
-    /// Gives sessions to seats, so that no two of one seat overlap: as many seats as there were sessions at a time.
-    /// Sessions are given in the order in which they began.
+    /// Assigns sessions to seats, so that no two of one seat overlap: as many seats as concurrent sessions. Sessions
+    /// are assigned in the order in which they began.
     pub fn seats(&self) -> Vec<Vec<usize>> {
         let span = |session: usize| {
             let transactions = &self.transactions[self.sessions[session].clone()];

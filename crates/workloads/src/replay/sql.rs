@@ -1,10 +1,10 @@
-//! What the replay must know of a statement's text: what kind it is, its shape without values, its parameters.
+//! What the replay must know about a statement's text: its kind, its shape without values, its parameters.
 //!
-//! Texts are scanned, not parsed: the server does that.
+//! Texts are scanned, not parsed: the server parses them.
 
 use tithe_model::catalogue::WireProtocol;
 
-/// Whose SQL a text is.
+/// The product family of a text's SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Flavour {
     /// PostgreSQL's.
@@ -14,12 +14,12 @@ pub enum Flavour {
 }
 
 impl Flavour {
-    /// Of what servers take that speak `protocol`; `None` where that is no SQL.
+    /// The family of servers with this `protocol`; `None` if that is not SQL.
     pub fn of(protocol: WireProtocol) -> Option<Self> {
         [Self::Postgres, Self::MySql].into_iter().find(|flavour| flavour.wire_protocol() == protocol)
     }
 
-    /// What servers speak that take it.
+    /// The protocol of the family's servers.
     pub fn wire_protocol(self) -> WireProtocol {
         match self {
             Self::Postgres => WireProtocol::Postgres,
@@ -31,7 +31,7 @@ impl Flavour {
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Piece<'t> {
-    /// Blanks and remarks.
+    /// Blanks and comments.
     Blank,
     /// A name or a keyword, quoted names too.
     Word(&'t str),
@@ -43,7 +43,7 @@ pub enum Piece<'t> {
     Sign(&'t str),
 }
 
-/// What a statement does, as far as a replay must know.
+/// The effect of a statement, as far as a replay needs it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Begins a transaction.
@@ -54,19 +54,19 @@ pub enum Kind {
     Whole,
     /// Reads rows.
     Reads,
-    /// Changes rows, or may.
+    /// Changes rows, or might.
     Writes,
-    /// From now on a transaction begins by itself (`true`), or each statement is one.
+    /// From now on a transaction begins implicitly (`true`), or each statement is one.
     Implicit(bool),
     /// Defines or maintains tables, accounts, the server.
     Defines,
-    /// Brings or takes rows that stand beside it.
+    /// Transfers rows outside of the statement (COPY).
     Copies,
-    /// Leaves something in its session: a setting, a prepared statement, a lock.
+    /// Changes the state of its session: a setting, a prepared statement, a lock.
     SessionState,
-    /// Several statements of which some begin or end a transaction, but not one whole.
+    /// Several statements of which some begin or end a transaction, but not exactly one whole transaction.
     Several,
-    /// Nothing but blanks and remarks.
+    /// Only blanks and comments.
     Nothing,
 }
 
@@ -86,12 +86,12 @@ pub fn parameters_of(sql: &str, flavour: Flavour) -> usize {
     Scanner::new(sql, flavour).map(number).max().unwrap_or(0)
 }
 
-/// True when the text of a statement of MariaDB or MySQL has a `?` in place of a value.
+/// True if the text of a statement of MariaDB or MySQL has a `?` in place of a value.
 pub fn has_placeholder(sql: &str) -> bool {
     Scanner::new(sql, Flavour::MySql).any(|piece| piece == Piece::Sign("?"))
 }
 
-/// `sql` with a `?` in place of each value, one blank between words, and lists of values as one.
+/// `sql` with a `?` in place of each value, one blank between words, and lists of values reduced to one.
 pub fn shape(sql: &str, flavour: Flavour) -> String {
     let mut shape = String::new();
     let mut blank = false;
@@ -113,7 +113,7 @@ pub fn shape(sql: &str, flavour: Flavour) -> String {
             shape.push(' ');
         }
         shape.push_str(text);
-        // `?, ?, ?` is `?`, and so are rows of them.
+        // `?, ?, ?` becomes `?`, and so do rows of them.
         for (list, one) in [("?, ?", "?"), ("?,?", "?"), ("(?), (?)", "(?)"), ("(?),(?)", "(?)")] {
             if shape.ends_with(list) {
                 shape.truncate(shape.len() - list.len() + one.len());
@@ -124,13 +124,13 @@ pub fn shape(sql: &str, flavour: Flavour) -> String {
     shape
 }
 
-/// True where `shape` ends with the sign of the number that follows: `a + -`, `(-`.
+/// True if `shape` ends with the sign of the following number: `a + -`, `(-`.
 fn is_signed(shape: &str) -> bool {
     let before = shape.strip_suffix('-').map(str::trim_end);
     before.is_some_and(|before| before.ends_with(['+', '-', '*', '/', '=', '<', '>', '(', ',', '%']))
 }
 
-/// What `sql` does.
+/// The kind of `sql`.
 pub fn kind(sql: &str, flavour: Flavour) -> Kind {
     let mut kinds: Vec<Kind> = Vec::new();
     let mut words: Vec<&str> = Vec::new();
@@ -153,7 +153,7 @@ pub fn kind(sql: &str, flavour: Flavour) -> Kind {
     }
 }
 
-/// A transaction in one text that does `inner`.
+/// A transaction in one text that contains `inner`.
 fn whole(inner: &[Kind]) -> Kind {
     match worst(inner) {
         Kind::Reads | Kind::Writes | Kind::Nothing => Kind::Whole,
@@ -161,12 +161,12 @@ fn whole(inner: &[Kind]) -> Kind {
     }
 }
 
-/// True for what begins or ends transactions.
+/// True for a kind that begins or ends transactions.
 fn moves(kind: Kind) -> bool {
     matches!(kind, Kind::Begin | Kind::End | Kind::Whole | Kind::Implicit(_))
 }
 
-/// What keeps all of `kinds` from being replayed, or that one of them writes.
+/// The kind that prevents the replay of all `kinds`, or that one of them writes.
 fn worst(kinds: &[Kind]) -> Kind {
     let order = [Kind::Defines, Kind::Copies, Kind::SessionState, Kind::Several, Kind::Writes, Kind::Reads];
     order.into_iter().find(|kind| kinds.contains(kind)).unwrap_or(Kind::Nothing)
@@ -296,7 +296,7 @@ impl<'t> Iterator for Scanner<'t> {
             }
             it => (it.len_utf8(), Piece::Sign(&rest[..it.len_utf8()])),
         };
-        // A quote that is not closed may end within a character.
+        // An unclosed quote may end within a character.
         self.rest = rest.get(length..).unwrap_or("");
         Some(piece)
     }

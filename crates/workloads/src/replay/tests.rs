@@ -1,4 +1,4 @@
-//! True logs, small: of PostgreSQL 15.18 with pgbench and psql, and of MariaDB 10.11.
+//! Real logs, small: of PostgreSQL 15.18 with pgbench and psql, and of MariaDB 10.11.
 
 use std::io::Cursor;
 
@@ -601,13 +601,13 @@ fn memory_bounds_what_is_kept_and_not_what_is_counted() {
     let kept = replayed.recording.transactions.len();
     assert!((200..1000).contains(&kept), "{kept}");
     assert_eq!(replayed.account.left_out.values().map(|tally| tally.transactions).sum::<u64>(), 2000 - kept as u64);
-    // One transaction that does not end is not kept either.
+    // A transaction that does not end is not stored either.
     let begin = line(0).replace("select ", "begin --");
     let large = read(format!("{}{begin}{log}", line(0)), &[("memory", "1")]).unwrap().account;
     assert_eq!((large.replayed.statements, large.left_out[&Reason::NoMemory].statements), (1, 2001));
 }
 
-/// A statement as text of a csvlog.
+/// A statement in the text form of a csvlog.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
 }

@@ -1,30 +1,30 @@
-//! Answers of scans, compared with what they must be.
+//! Answers of scans, compared with the expected ones.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::session::Rows;
 
 use super::{config::Query, rows::AllRows};
 
-/// What has come of an answer.
+/// The received part of an answer.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// Rows so far.
     rows: u64,
     /// Sums of whole numbers, by column.
     sums: [u64; 3],
-    /// Counts, sums and groups that are as they must be.
+    /// Correct counts, sums and groups.
     right: u64,
-    /// The values of the row before the end.
+    /// The values of the current row.
     values: Vec<Vec<u8>>,
 }
 
-/// Takes an answer to `query`.
+/// Receives an answer to `query`.
 pub struct Reading<'a> {
-    /// What is asked.
+    /// The query.
     pub query: Query,
     /// Count and sum of each group.
     pub groups: &'a [(u64, u64)],
-    /// What has come.
+    /// The received part.
     pub answer: &'a mut Answer,
 }
 
@@ -37,7 +37,7 @@ impl Rows for Reading<'_> {
     fn field(&mut self, field: usize, value: Option<&[u8]>) {
         let value = value.unwrap_or_default();
         match self.query {
-            // A client throws the text away.
+            // The client discards the text.
             Query::Range if field < 2 => {
                 self.answer.sums[field] = self.answer.sums[field].wrapping_add(number(value));
             }
@@ -53,24 +53,24 @@ impl Rows for Reading<'_> {
     }
 }
 
-/// A whole number as products write it, `12` or `12.0000`; the largest for anything else.
+/// A whole number in the products' forms, `12` or `12.0000`; the largest number for anything else.
 fn number(text: &[u8]) -> u64 {
     let digits = text.split(|byte| *byte == b'.').next().unwrap_or_default();
     std::str::from_utf8(digits).ok().and_then(|digits| digits.parse().ok()).unwrap_or(u64::MAX)
 }
 
 impl Answer {
-    /// Forgets what has come.
+    /// Clears the received part.
     pub fn clear(&mut self) {
         (self.rows, self.sums, self.right) = (0, [0; 3], 0);
         self.values.clear();
     }
 
-    /// Looks whether all of it is as it must be: of `rows`, of which the scan has read `count` from `first` on, in
-    /// so many `groups`.
+    /// Checks that all of it is correct: for `rows`, of which the scan has read `count` from `first` on, in this many
+    /// `groups`.
     ///
     /// # Errors
-    /// [`Fault::Wrong`] with what is not.
+    /// [`Fault::Wrong`] with the incorrect part.
     pub fn check(&self, query: Query, rows: &AllRows, (first, count): (u64, u64), groups: usize) -> Result<(), Fault> {
         let ids = first..first + count;
         let (is, must_be) = match query {

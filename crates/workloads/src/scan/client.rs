@@ -55,7 +55,7 @@ impl Scanner {
         }
     }
 
-    /// One scan, waited for: for checks.
+    /// Runs one scan to its end: for checks.
     pub(super) fn scan(&mut self, session: &mut Session) -> Result<(), Fault> {
         self.submit(session)?;
         while self.take(session)? == Progress::Pending {

@@ -10,11 +10,11 @@ const SLOT_NS: u64 = 250_000_000;
 /// What a scan does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Query {
-    /// Numbers of the whole table: count, sum, mean, smallest and largest text.
+    /// Aggregates of the whole table: count, sum, mean, smallest and largest text.
     Aggregate,
     /// Count and sum of each group.
     Group,
-    /// The rows of a range of keys, all of which come to the client.
+    /// The rows of a range of keys, all of which are sent to the client.
     Range,
     /// The last row in the order of the texts.
     Sort,
@@ -24,7 +24,7 @@ pub enum Query {
 pub const QUERIES: [Query; 4] = [Query::Aggregate, Query::Group, Query::Range, Query::Sort];
 
 impl Query {
-    /// Its name, which is that of its preset.
+    /// Its name, which is also its preset's.
     pub fn name(self) -> &'static str {
         match self {
             Self::Aggregate => "aggregate",
@@ -34,7 +34,7 @@ impl Query {
         }
     }
 
-    /// What a scan is recorded as.
+    /// The operation under which a scan is recorded.
     pub fn operation(self) -> &'static str {
         match self {
             Self::Aggregate => "AGGREGATE",
@@ -45,12 +45,12 @@ impl Query {
     }
 }
 
-/// What a workload does.
+/// The configuration of scans.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// What a scan does.
     pub query: Query,
-    /// Groups that rows fall into.
+    /// Groups of rows.
     pub groups: u64,
     /// Rows of a range.
     pub range: u64,
@@ -75,7 +75,7 @@ pub const PRESETS: &[Preset] = &[
 ];
 
 impl Config {
-    /// What `properties` ask for.
+    /// Resolves `properties`.
     ///
     /// # Errors
     /// Every problem.
@@ -91,7 +91,7 @@ impl Config {
         reader.end(config)
     }
 
-    /// Bytes of a row as clients send it, roughly.
+    /// Approximate bytes of a row as clients send it.
     pub fn row_bytes(&self) -> u64 {
         20 + self.length as u64
     }

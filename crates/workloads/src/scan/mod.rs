@@ -1,8 +1,8 @@
 //! Scans: aggregates, groups and a sort of a whole table, and ranges of keys.
 //!
-//! An operation is a row that a scan reads, so that costs of scans of all sizes compare; what is timed is a request,
-//! a whole scan, whose latency is recorded as a whole. A workload has one kind of scan, for a row costs another time in
-//! each. Every answer is compared with what the rows make, which follow from the seed.
+//! An operation is a row that a scan reads, so that costs of scans of all sizes are comparable. The timed request is a
+//! whole scan, whose latency is recorded as a whole. A workload has one kind of scan, because the time per row differs
+//! between them. Every answer is compared with the expected one, which follows from the rows, and these from the seed.
 
 mod answer;
 mod client;
@@ -41,7 +41,7 @@ pub struct Scans {
     operations: [&'static str; 1],
 }
 
-/// What all clients share, and none changes.
+/// Shared by all clients, and never changed.
 struct Shared {
     config: Config,
     rows: AllRows,
@@ -147,7 +147,7 @@ impl Clients for Scans {
         Ok(())
     }
 
-    /// One scan of each kind, which must be answered right.
+    /// One scan of each kind, whose answer must be correct.
     fn check(&self, session: &mut Session, _fresh: bool) -> Result<Option<String>, Fault> {
         for query in config::QUERIES {
             let mut scanner = Scanner::of(query, Arc::clone(&self.shared));

@@ -1,4 +1,4 @@
-//! The rows that are scanned, and what scans of them must answer.
+//! The rows that are scanned, and the expected answers of scans.
 
 use std::ops::Range;
 
@@ -10,13 +10,13 @@ use crate::random_text::RandomText;
 
 /// The table.
 pub const TABLE: &str = "scan";
-/// Digits that a text begins with: no two rows share them.
+/// Digits at the beginning of a text, unique to its row.
 const DIGITS: usize = 16;
 
-/// Rows between two sums that are kept.
+/// Rows between two stored sums.
 const STEP: u64 = 1024;
 
-/// The table of `config`, which lives as long as the program, as descriptions of tables do.
+/// The table of `config`, with the program's lifetime, as all descriptions of tables.
 pub fn tables(config: &Config) -> &'static [SqlTable] {
     let columns = vec![
         Column::new("s_id", ColumnType::Long, Sensitivity::Identifier),
@@ -33,14 +33,14 @@ pub struct AllRows {
     groups: u64,
     seed: u64,
     padding: RandomText,
-    /// Sums of the numbers of all rows before each that [`STEP`] divides.
+    /// For each row whose number [`STEP`] divides, the sum of the numbers of all rows before it.
     sums: Vec<u64>,
     /// Smallest and largest text by its digits, and the row of the latter.
     ends: (u64, u64, u64),
 }
 
 impl AllRows {
-    /// So many rows of `config` that follow from `seed`.
+    /// This many rows of `config`, determined by `seed`.
     pub fn new(config: &Config, count: u64, seed: u64) -> Self {
         let padding = RandomText::new(seed, config.length - DIGITS);
         let mut rows = Self { count, groups: config.groups, seed, padding, sums: Vec::new(), ends: (u64::MAX, 0, 0) };
@@ -59,7 +59,7 @@ impl AllRows {
         rows
     }
 
-    /// How many there are.
+    /// The number of rows.
     pub fn count(&self) -> u64 {
         self.count
     }
@@ -81,7 +81,8 @@ impl AllRows {
         out.extend_from_slice(self.padding.of(digits));
     }
 
-    /// What the text of row `id` begins with. The generator's step is a permutation, so no two rows share it.
+    /// The digits at the beginning of row `id`'s text. The generator's step is a permutation, so they are unique to the
+    /// row.
     fn digits(&self, id: u64) -> u64 {
         SplitMix64::new(self.seed.wrapping_add(id)).next_u64()
     }
@@ -98,7 +99,7 @@ impl AllRows {
         kept + (step * STEP..id).map(|id| self.number(id)).sum::<u64>()
     }
 
-    /// How the smallest and the largest text begin, and the row of the latter.
+    /// The beginnings of the smallest and the largest text, and the row of the latter.
     pub fn ends(&self) -> (String, String, u64) {
         (spelt(self.ends.0), spelt(self.ends.1), self.ends.2)
     }
@@ -116,7 +117,7 @@ impl AllRows {
     }
 }
 
-/// Digits that sort as the number does, whatever the product sorts by.
+/// Digits that sort like the number in every product's order.
 fn spelt(digits: u64) -> String {
     format!("{digits:016x}")
 }

@@ -16,7 +16,7 @@ fn shared(records: u64, properties: &[(&str, &str)]) -> Shared {
     Shared { groups: rows.by_group(), rows, config }
 }
 
-/// What is said of an answer of these `rows`.
+/// The result for an answer of these `rows`.
 fn check(query: Query, (first, count): (u64, u64), rows: &[&[&str]], expect: Expect) {
     let shared = shared(5, &[("groups", "2"), ("range", "3")]);
     let mut answer = Answer::default();

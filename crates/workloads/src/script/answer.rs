@@ -1,4 +1,4 @@
-//! The rows of a statement: counted, and kept where the script takes them as variables.
+//! The rows of a statement: counted, and stored if the script takes them as variables.
 
 use tithe_plugin::session::Rows;
 
@@ -8,29 +8,29 @@ use super::{
     variables::{Variables, is_valid},
 };
 
-/// Largest answer that counts as one, bytes: what is larger fills the slots of several blocks.
+/// Largest accepted answer, bytes: a larger one fills the slots of several blocks.
 const LARGEST: u64 = 64 * 1024 * 1024;
 
-/// Takes the rows of one statement.
+/// Receives the rows of one statement.
 #[derive(Debug, Default)]
 pub struct Answer {
-    /// True when rows become variables.
+    /// True if rows become variables.
     keeps: bool,
-    /// True when the last row of each result does.
+    /// True if the last row of each result does.
     all: bool,
     prefix: String,
     columns: Vec<String>,
-    /// Values of the last row, as far as they are kept.
+    /// Stored values of the last row.
     row: Vec<Option<String>>,
     rows: u64,
     bytes: u64,
-    /// Results before the last one, of which the last row is kept.
+    /// Earlier results, of which the last row is stored.
     before: Vec<(Vec<String>, Vec<Option<String>>)>,
 }
 
 impl Answer {
-    /// Forgets the answer before, and gets ready for one whose rows are kept so and have these `columns`, where they
-    /// are known before.
+    /// Prepares for an answer whose rows are stored as in `keep` and have these `columns`, if they are known; clears
+    /// the answer before.
     pub fn expect(&mut self, keep: &Keep, columns: &[String]) {
         (self.rows, self.bytes) = (0, 0);
         self.keeps = *keep != Keep::Nothing;
@@ -43,11 +43,11 @@ impl Answer {
         }
     }
 
-    /// Gives what is kept to `variables`.
+    /// Moves the stored values to `variables`.
     ///
     /// # Errors
-    /// An answer that is too large; one that has not one row where one is taken; a column whose name is that of no
-    /// variable.
+    /// An answer that is too large; one that does not have exactly one row if one is taken; a column whose name is not
+    /// valid for a variable.
     pub fn store(&mut self, variables: &mut Variables) -> Result<(), String> {
         if let Some(words) = self.enough() {
             return Err(words);

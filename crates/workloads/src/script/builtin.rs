@@ -42,7 +42,7 @@ const SELECT_ONLY: &str = "\\set aid random(1, 100000 * :scale)
 SELECT abalance FROM pgbench_accounts WHERE aid = :aid;
 ";
 
-/// What precedes the name of a built-in script.
+/// The prefix of a built-in script's name.
 pub const PREFIX: &str = "builtin:";
 
 /// The scripts by name, as sets of properties.
@@ -121,7 +121,7 @@ pub fn load(
     (partition, of): (u64, u64),
     done: &AtomicU64,
 ) -> Result<(), Fault> {
-    // Letters beside NULL: pgbench leaves the fillers of branches and tellers NULL, and pads that of accounts.
+    // Letters because pgbench leaves the fillers of branches and tellers NULL, and pads that of accounts.
     let padding = [b' '; 84];
     for (table, (each, padded)) in TABLES.iter().zip([(1, false), (TELLERS, false), (ACCOUNTS, true)]) {
         let filler = if padded { Parameter::Text(&padding) } else { Parameter::Null };

@@ -1,4 +1,4 @@
-//! A client: draws a script, computes its variables, and carries one statement after the other through its session.
+//! A client: draws a script, computes its variables, and runs one statement after the other through its session.
 
 use std::{sync::Arc, thread, time::Duration};
 
@@ -21,7 +21,7 @@ use super::{
     variables::Variables,
 };
 
-/// What is sent where a transaction comes to its end without a statement, so that it has an answer.
+/// Sent if a transaction ends without a statement, so that it has an answer.
 const NOTHING: &str = "SELECT 1";
 
 /// One client.
@@ -31,26 +31,26 @@ pub struct ScriptClient {
     random: Random,
     /// Draws scripts.
     choice: Random,
-    /// The generator when the transaction began: one that is begun again draws the same.
+    /// The generator when the transaction began: a retry draws the same values.
     at_begin: Random,
     script: usize,
-    /// The command to go on with.
+    /// The next command.
     at: usize,
-    /// The part of a combined statement to go on with.
+    /// The next part of a combined statement.
     part: usize,
     tries: u64,
     state: State,
     answer: Answer,
     text: String,
     scratch: String,
-    /// For each script, command and part what was prepared of it.
+    /// For each script, command and part, its prepared form.
     prepared: Vec<Vec<Vec<Ready>>>,
     statements: u64,
-    /// Looks at answers that are not measured.
+    /// Observes answers that are not measured.
     observer: Option<Observer>,
 }
 
-/// What is known of a statement in this session.
+/// The state of a statement in this session.
 #[derive(Debug, Clone, Default)]
 struct Ready {
     statement: Option<Statement>,
@@ -59,28 +59,28 @@ struct Ready {
     columns: Vec<String>,
 }
 
-/// What the session is at.
+/// The activity of the session.
 enum State {
     /// The commands of the script.
     Script,
-    /// Taking back what was done, after which this is returned, or the transaction begun again.
+    /// Rolling back, after which this fault is returned, or the transaction retried.
     RollingBack(Option<Fault>),
 }
 
-/// How far commands have come.
+/// The result of running commands.
 enum Step {
     /// A statement was sent.
     Sent,
-    /// The script is at its end.
+    /// The script has ended.
     Ended,
 }
 
 impl ScriptClient {
-    /// Client 0, until it is told otherwise, with the values that `seed` gives to variables.
+    /// Client 0, until it gets another number, with the values that `seed` gives to variables.
     pub fn new(config: Arc<Config>, seed: u64) -> Self {
         let mut variables = Variables::new(Arc::clone(&config.program.names));
         let mut base = Random::new(seed);
-        // As pgbench with one client draws them: its generator comes before.
+        // As pgbench with one client draws them: it draws a generator first.
         base.bits();
         for (name, value) in [
             ("scale", config.scale as i64),
@@ -113,23 +113,23 @@ impl ScriptClient {
         }
     }
 
-    /// Has its answers observed from now on: it is not measured, and runs in a transaction of its caller's.
+    /// Starts to observe its answers: it is not measured, and runs in a transaction of its caller's.
     pub fn observe(&mut self) {
         self.observer = Some(Observer::default());
     }
 
-    /// What was observed since this was asked last.
+    /// The observations since the last call.
     pub fn observed(&mut self) -> Vec<Answered> {
         self.observer.as_mut().map(Observer::take).unwrap_or_default()
     }
 
-    /// Takes the words by which the transaction was refused.
+    /// Records the error with which the transaction was refused.
     pub fn refused(&mut self, words: String) {
         let operation = self.script;
         self.observer.iter_mut().for_each(|observer| observer.refused(operation, words.clone()));
     }
 
-    /// True for what is left out where its caller has the transaction.
+    /// True for an action that is skipped because its caller has the transaction.
     fn leaves_out(&self, action: &Action) -> bool {
         let is_bound = |sql: &Sql| sql.parts.iter().all(|part| guard::bound(&part.text) != guard::Bound::None);
         self.observer.is_some()
@@ -145,7 +145,7 @@ impl ScriptClient {
         (self.at, self.part, self.state) = (0, 0, State::Script);
     }
 
-    /// Goes on until a statement is sent.
+    /// Continues until a statement is sent.
     fn go_on(&mut self, session: &mut dyn SqlSession) -> Result<Step, Fault> {
         let config = Arc::clone(&self.config);
         let program = &config.program;
@@ -215,7 +215,7 @@ impl ScriptClient {
         }
     }
 
-    /// Sends a statement, or the part of it whose turn it is.
+    /// Sends a statement, or its next part.
     fn send(&mut self, session: &mut dyn SqlSession, sql: &Sql) -> Result<(), Fault> {
         let wrong = |problem| Fault::Wrong(problem);
         match self.config.program.protocol {
@@ -253,7 +253,7 @@ impl ScriptClient {
         }
     }
 
-    /// What becomes of the rows of the part whose turn it is.
+    /// The use of the current part's rows.
     fn keep(&self, sql: &Sql) -> Keep {
         match &sql.rows {
             Keep::Last(_) if self.part + 1 < sql.parts.len() => Keep::Nothing,
@@ -261,7 +261,7 @@ impl ScriptClient {
         }
     }
 
-    /// Takes the statement whose answer is complete into account, and goes to the next.
+    /// Records the statement whose answer is complete, and goes to the next.
     fn answered(&mut self) -> Result<Option<usize>, String> {
         let command = &self.config.program.scripts[self.script].commands[self.at];
         let operation = self.config.program.recorded[self.script][self.at];
@@ -282,7 +282,7 @@ impl ScriptClient {
         Ok(operation)
     }
 
-    /// Ends the transaction that has gone wrong: at once, or when what it did is taken back.
+    /// Ends the failed transaction: at once, or after its rollback.
     fn fail(&mut self, session: &mut dyn SqlSession, fault: Option<Fault>) -> Result<Progress, Fault> {
         self.state = State::RollingBack(fault);
         if session.in_transaction() {
@@ -293,7 +293,7 @@ impl ScriptClient {
         self.rolled_back(session)
     }
 
-    /// Goes on when nothing is left of the transaction.
+    /// Continues after the rollback.
     fn rolled_back(&mut self, session: &mut dyn SqlSession) -> Result<Progress, Fault> {
         if let State::RollingBack(Some(fault)) = std::mem::replace(&mut self.state, State::Script) {
             return Err(fault);
@@ -320,7 +320,7 @@ impl ScriptClient {
         }
     }
 
-    /// One step of [`Client::advance`]: takes an answer and sends what follows it.
+    /// One step of [`Client::advance`]: reads an answer and sends the next request.
     fn step(&mut self, session: &mut dyn SqlSession, parts: &mut dyn PartRecorder) -> Result<Went, Fault> {
         let taken = match &mut self.observer {
             None => session.advance(&mut self.answer),
@@ -381,7 +381,7 @@ impl ScriptClient {
     }
 }
 
-/// How far a step has come.
+/// The result of a step.
 enum Went {
     /// The answer is not complete.
     Wait,
@@ -434,7 +434,7 @@ impl Client for ScriptClient {
                 for text in parts(&command.action) {
                     let mut ready = Ready { text, ..Ready::default() };
                     if program.protocol == Protocol::Prepared {
-                        // What cannot be prepared yet is tried again when its turn comes.
+                        // A statement that cannot be prepared yet is tried again in its turn.
                         match prepare(session, &mut ready) {
                             Ok(()) | Err(Fault::Server(_)) => {}
                             Err(fault) => return Err(fault),
@@ -486,7 +486,7 @@ impl Client for ScriptClient {
                 session.submit_text(NOTHING)
             }
             Err(fault @ (Fault::Wrong(_) | Fault::Server(_))) => {
-                // Only an answer can tell that an operation failed.
+                // Only an answer can show that an operation failed.
                 self.state = State::RollingBack(Some(fault));
                 self.answer.expect(&Keep::Nothing, &[]);
                 session.submit_text(NOTHING)
@@ -497,7 +497,7 @@ impl Client for ScriptClient {
 
     fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
         let session = session.sql()?;
-        // An embedded database answers at once, so its transactions go through in one call.
+        // An embedded database answers at once, so its transactions complete in one call.
         let at_once = session.descriptor().is_none();
         loop {
             match self.step(session, parts)? {

@@ -1,19 +1,19 @@
-//! What a script comes to when it is read: commands with their places.
+//! A parsed script: commands with their places.
 
 use super::{expression::Expression, statement::Template};
 
 /// A script.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Script {
-    /// What it is called: the name of its file.
+    /// Its name: that of its file.
     pub name: String,
-    /// How often it is drawn beside the others.
+    /// How often it is drawn, relative to the others.
     pub weight: u32,
-    /// What it does, in order.
+    /// Its commands, in order.
     pub commands: Vec<Command>,
 }
 
-/// Where something stands in a script, from 1 on.
+/// A place in a script, from 1 on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
     /// Its line.
@@ -22,14 +22,14 @@ pub struct Place {
     pub column: usize,
 }
 
-/// Something that is not understood, or not done.
+/// A problem: something that is not understood or not supported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refusal {
-    /// Where.
+    /// The place.
     pub place: Place,
-    /// What.
+    /// The problem.
     pub problem: String,
-    /// What to do.
+    /// The remedy.
     pub help: String,
 }
 
@@ -38,11 +38,11 @@ pub struct Refusal {
 pub struct Command {
     /// Where it begins.
     pub place: Place,
-    /// What it does.
+    /// Its action.
     pub action: Action,
 }
 
-/// What a command does. Jumps name the command to go on with.
+/// The action of a command. Jumps name the next command.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Sends a statement.
@@ -51,9 +51,9 @@ pub enum Action {
     Set(usize, Expression),
     /// Waits.
     Sleep(Duration),
-    /// Goes on with the next command where the expression holds, else with that one.
+    /// Continues with the next command if the expression is true, else with that one.
     If(Expression, usize),
-    /// Goes on with that one.
+    /// Continues with that one.
     Jump(usize),
     /// Begins a pipeline.
     StartPipeline,
@@ -66,38 +66,38 @@ pub enum Action {
 pub struct Sql {
     /// Each of them.
     pub parts: Vec<Template>,
-    /// What becomes of its rows.
+    /// The use of its rows.
     pub rows: Keep,
 }
 
-/// What becomes of the rows of a statement.
+/// The use of a statement's rows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Keep {
-    /// They are read and thrown away.
+    /// They are read and discarded.
     Nothing,
-    /// The one row of the last statement becomes variables, whose names begin so.
+    /// The one row of the last statement becomes variables with this prefix.
     Last(String),
-    /// The last row of each statement becomes variables, whose names begin so.
+    /// The last row of each statement becomes variables with this prefix.
     All(String),
 }
 
-/// The longest wait, µs: it holds up the clients of a lane, in slots of milliseconds.
+/// The longest pause, µs: it delays the clients of a lane, in slots of milliseconds.
 pub const LONGEST_SLEEP_US: u64 = 10_000_000;
 
 /// How long to wait.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Duration {
-    /// So many units.
+    /// The number of units.
     pub amount: Amount,
     /// Length of a unit, µs.
     pub unit_us: u64,
 }
 
-/// A number that is written or in a variable.
+/// A number in the script or in a variable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Amount {
-    /// Written.
+    /// In the script.
     Constant(u64),
-    /// Of this variable.
+    /// The value of this variable.
     Variable(usize),
 }

@@ -15,16 +15,16 @@ use crate::{
     program::{numbered, one_of, secrets, unknown, words},
 };
 
-/// What the properties of scripts begin with: `script`, `script_2`.
+/// Prefix of the properties of scripts: `script`, `script_2`.
 const SCRIPT: &str = "script";
-/// What the properties of their weights begin with.
+/// Prefix of the properties of their weights.
 const WEIGHT: &str = "weight";
-/// What the properties of their names begin with.
+/// Prefix of the properties of their names.
 const FILE: &str = "file";
 
 const KNOWN: [&str; 6] = ["protocol", "define", "max_tries", "write_in_place", "commit", "copy_limit"];
 
-/// A typical row, where nothing is known of it, bytes.
+/// Default size of a row, bytes.
 const ROW_BYTES: u64 = 100;
 
 /// Scripts for the catalogue.
@@ -50,7 +50,7 @@ pub fn entry() -> WorkloadEntry {
     }
 }
 
-/// A script is a property like any other, so that the record of a run holds it.
+/// A script is a property like any other, so that a run's record contains it.
 fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
     let text = file.text()?;
     let mut problems = secrets(text);
@@ -70,9 +70,9 @@ fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
 
 /// A workload of scripts.
 pub struct Config {
-    /// What its clients run.
+    /// The scripts of its clients.
     pub program: Program,
-    /// The scale of the tables of built-in scripts; `None` where all scripts are the user's own.
+    /// The scale of the tables of built-in scripts; `None` if all scripts are the user's own.
     pub built_in_scale: Option<u64>,
     /// The value of `:scale`.
     pub scale: u64,

@@ -1,4 +1,4 @@
-//! Computes expressions as pgbench does: lazily where it is lazy, and with its errors.
+//! Computes expressions as pgbench does: lazily in the same places, and with its errors.
 
 use super::{
     expression::Expression,
@@ -12,9 +12,9 @@ use super::{
 pub struct Evaluation<'a> {
     /// The variables.
     pub variables: &'a Variables,
-    /// Where random values come from.
+    /// The source of random values.
     pub random: &'a mut Random,
-    /// What `debug` was given, where somebody wants to know.
+    /// The arguments of `debug`, if they are collected.
     pub debugged: Option<&'a mut Vec<Value>>,
 }
 
@@ -22,7 +22,7 @@ impl Evaluation<'_> {
     /// The value of `expression`.
     ///
     /// # Errors
-    /// What cannot be computed, in pgbench's words.
+    /// The reason why it cannot be computed, in pgbench's words.
     pub fn value(&mut self, expression: &Expression) -> Result<Value, String> {
         match expression {
             Expression::Constant(value) => Ok(value.clone()),
@@ -59,7 +59,7 @@ impl Evaluation<'_> {
     }
 
     fn call(&mut self, function: Function, arguments: &[Expression]) -> Result<Value, String> {
-        // Most have one, two or three arguments, which are not worth memory of their own.
+        // Most have one, two or three arguments, for which an allocation is not worthwhile.
         let mut values = [const { Value::Null }; MOST];
         for (place, argument) in values.iter_mut().zip(arguments) {
             *place = self.value(argument)?;
@@ -185,7 +185,7 @@ fn on_integers(function: Function, left: i64, right: i64) -> Result<Value, Strin
         Function::BitAnd => Ok(Value::Integer(left & right)),
         Function::BitOr => Ok(Value::Integer(left | right)),
         Function::BitXor => Ok(Value::Integer(left ^ right)),
-        // As the processors that pgbench runs on shift: by the lowest six bits.
+        // As on the processors that pgbench runs on: shifts use the lowest six bits.
         Function::ShiftLeft => Ok(Value::Integer(left.wrapping_shl(right as u32))),
         Function::ShiftRight => Ok(Value::Integer(left.wrapping_shr(right as u32))),
         Function::Less => Ok(Value::Boolean(left < right)),
@@ -207,7 +207,7 @@ fn extremum(values: &[Value], greatest: bool) -> Result<Value, String> {
     let mut found = values[0].double()?;
     for value in &values[1..] {
         let value = value.double()?;
-        // As C's `a < b ? a : b`: the second one where one is no number.
+        // As C's `a < b ? a : b`: the second one if one is not a number.
         found = if (greatest && found > value) || (!greatest && found < value) { found } else { value };
     }
     Ok(Value::Double(found))

@@ -1,4 +1,4 @@
-//! Expressions of `\set` and `\if`: their words, their grammar and what they come to.
+//! Expressions of `\set` and `\if`: their tokens, their grammar and their result.
 //!
 //! Grammar and precedence are those of pgbench's `exprscan.l` and `exprparse.y`, in PostgreSQL 15.
 
@@ -30,12 +30,12 @@ impl Expression {
     }
 }
 
-/// What is wrong with an expression, and at which byte of it.
+/// A mistake in an expression, and its byte position.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mistake {
     /// Bytes before it.
     pub at: usize,
-    /// What it is.
+    /// The mistake.
     pub problem: String,
 }
 
@@ -53,7 +53,7 @@ enum Word<'t> {
     End,
 }
 
-/// Signs, longer ones first, and what they mean.
+/// Signs, longer ones first, and their meanings.
 const SIGNS: [(&str, &str); 21] = [
     ("<<", "<<"),
     (">>", ">>"),
@@ -92,7 +92,7 @@ pub fn parse(text: &str, names: &mut Names) -> Result<Expression, Mistake> {
     }
 }
 
-/// How tightly operators bind.
+/// Precedence of operators.
 mod level {
     pub const OR: u8 = 1;
     pub const AND: u8 = 2;
@@ -105,7 +105,7 @@ mod level {
     pub const UNARY: u8 = 9;
 }
 
-/// Deepest nesting that is read: each level is a call.
+/// Deepest nesting: each level is a recursive call.
 const DEEPEST: usize = 200;
 
 struct Parser<'t, 'n> {
@@ -119,7 +119,7 @@ struct Parser<'t, 'n> {
 }
 
 impl<'t> Parser<'t, '_> {
-    /// Takes the next word and looks for the one after it.
+    /// Takes the next word and reads the one after it.
     fn step(&mut self) -> Result<Word<'t>, Mistake> {
         let bytes = self.text.as_bytes();
         loop {
@@ -229,7 +229,7 @@ impl<'t> Parser<'t, '_> {
         if done? { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    /// The operator that comes next, if one does: its level and its function, and whether its sides change places.
+    /// The next operator, if there is one: its level and its function, and whether its sides are swapped.
     fn operator(&self) -> Option<(u8, Function, bool)> {
         Some(match self.next.1 {
             Word::Sign("<") => (level::COMPARISON, Function::Less, false),
@@ -273,7 +273,7 @@ impl<'t> Parser<'t, '_> {
                 compared = level == level::COMPARISON;
                 self.step()?;
                 let right = self.expression(level + 1)?;
-                // Sides are computed in the order in which pgbench has them: random values depend on it.
+                // Sides are computed in pgbench's order: random values depend on it.
                 left = Expression::Call(function, if swapped { vec![right, left] } else { vec![left, right] });
             } else if level::IS >= least
                 && (self.is_keyword("is") || self.is_keyword("isnull") || self.is_keyword("notnull"))
@@ -288,7 +288,7 @@ impl<'t> Parser<'t, '_> {
         Ok(left)
     }
 
-    /// What follows `left`: `IS NULL`, `IS NOT TRUE`, `ISNULL`, ….
+    /// The suffix after `left`: `IS NULL`, `IS NOT TRUE`, `ISNULL`, ….
     fn is_what(&mut self, left: Expression) -> Result<Expression, Mistake> {
         let (negated, with) = if self.takes_keyword("isnull")? {
             (false, Value::Null)
@@ -332,7 +332,7 @@ impl<'t> Parser<'t, '_> {
                 let inner = self.expression(level::UNARY)?;
                 Ok(Expression::Call(Function::Subtract, vec![Expression::Constant(Value::Integer(0)), inner]))
             }
-            // As tight as the operators on bits, so that a sum behind it belongs to it.
+            // Binds like the operators on bits, so that a sum after it belongs to it.
             Word::Sign("~") => {
                 let inner = self.expression(level::BITS + 1)?;
                 Ok(Expression::Call(Function::BitXor, vec![Expression::Constant(Value::Integer(-1)), inner]))
@@ -378,7 +378,7 @@ impl<'t> Parser<'t, '_> {
         Ok(Expression::Call(entry.function, arguments))
     }
 
-    /// `CASE WHEN … THEN … ELSE … END`, behind its first word.
+    /// `CASE WHEN … THEN … ELSE … END`, after its first word.
     fn case(&mut self) -> Result<Expression, Mistake> {
         let mut parts = Vec::new();
         while self.takes_keyword("when")? {

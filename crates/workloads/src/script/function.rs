@@ -96,10 +96,10 @@ pub fn find(name: &str) -> Option<&'static Entry> {
 }
 
 impl Entry {
-    /// Looks whether it takes `count` arguments.
+    /// Checks whether it takes `count` arguments.
     ///
     /// # Errors
-    /// What is wrong with the number.
+    /// The problem with the number.
     pub fn check(&self, count: usize) -> Result<(), String> {
         let name = self.name;
         match (count, self.most) {

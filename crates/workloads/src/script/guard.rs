@@ -1,9 +1,9 @@
-//! Statements that a script may not hold: what they do would last longer than the transaction, for the slots of this
-//! arm or for all arms.
+//! Statements that are forbidden in scripts: their effects would outlast the transaction, for the slots of this arm or
+//! for all arms.
 
 use std::collections::BTreeSet;
 
-/// What `statement` may not do, and what to do in its place; `None` where it may be run.
+/// The forbidden effect of `statement`, and its remedy; `None` if it may run.
 pub fn refuses(statement: &str) -> Option<(String, String)> {
     let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).take(8).collect();
     let word = |number: usize| words.get(number).map_or("", String::as_str);
@@ -19,7 +19,7 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
         )),
         "SET" => match word(1) {
             "LOCAL" | "CONSTRAINTS" | "TRANSACTION" => None,
-            // A variable of MariaDB's and MySQL's sessions, by which statements hand values on.
+            // A session variable of MariaDB and MySQL, by which statements pass on values.
             name if name.starts_with('@') && !name.starts_with("@@") => None,
             _ => session("SET", "write `SET LOCAL` within a transaction, or set it for the account"),
         },
@@ -59,13 +59,13 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
     }
 }
 
-/// True where a statement about transactions takes back that they only read.
+/// True if a statement about transactions removes their read-only mode.
 pub fn makes_writable(statement: &str) -> bool {
     let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
     words.iter().any(|word| word.ends_with("READ_ONLY")) || words.windows(2).any(|pair| pair == ["READ", "WRITE"])
 }
 
-/// True where rows of a query go into a table or a file, and not into variables.
+/// True if rows of a query go into a table or a file, and not into variables.
 fn makes_what_it_selects_into(statement: &str) -> bool {
     let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
     let inserts = |word: &str| ["INSERT", "REPLACE", "MERGE", "IGNORE"].contains(&word);
@@ -73,7 +73,7 @@ fn makes_what_it_selects_into(statement: &str) -> bool {
     words.windows(3).any(makes)
 }
 
-/// What statements that begin, end or configure a transaction begin with.
+/// First words of statements that begin, end or configure a transaction.
 const CONTROL: [&str; 10] =
     ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET", "SHOW"];
 
@@ -82,30 +82,30 @@ pub fn is_control(statement: &str) -> bool {
     words(statement).next().is_some_and(|word| CONTROL.contains(&word.to_ascii_uppercase().as_str()))
 }
 
-/// What a statement does to a transaction.
+/// The effect of a statement on a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Bound {
     /// Nothing.
     None,
     /// Begins one.
     Begins,
-    /// Ends one, or may do so by itself.
+    /// Ends one, or might.
     Ends,
 }
 
-/// What `statement` does to a transaction.
+/// The effect of `statement` on a transaction.
 pub fn bound(statement: &str) -> Bound {
     let mut words = words(statement).map(str::to_ascii_uppercase);
     match (words.next().unwrap_or_default().as_str(), words.next().unwrap_or_default().as_str()) {
         ("ROLLBACK", "TO") => Bound::None,
         ("BEGIN" | "START", _) => Bound::Begins,
-        // What is locked as a whole, a procedure and a two-phase commit end what was open.
+        // Table locks, procedures and two-phase commits end an open transaction.
         ("COMMIT" | "END" | "ROLLBACK" | "ABORT" | "CALL" | "DO" | "LOCK" | "XA", _) => Bound::Ends,
         _ => Bound::None,
     }
 }
 
-/// Every name that a statement has, of tables or of anything else, as it is written and in small letters.
+/// Every name in a statement, of tables or of anything else, as written and in lower case.
 pub fn names(statement: &str) -> BTreeSet<String> {
     let mut names: BTreeSet<String> = words(statement).map(str::to_owned).collect();
     names.extend(words(statement).map(str::to_lowercase));
@@ -124,9 +124,9 @@ pub fn names(statement: &str) -> BTreeSet<String> {
     names
 }
 
-/// True for a statement that can change data, as far as its text says.
+/// True for a statement that can change data, according to its text.
 pub fn writes(statement: &str) -> bool {
-    /// What a statement begins with that only reads.
+    /// First words of statements that only read.
     const READS: [&str; 14] = [
         "SELECT",
         "BEGIN",
@@ -143,7 +143,7 @@ pub fn writes(statement: &str) -> bool {
         "SET",
         "EXPLAIN",
     ];
-    /// What makes a statement write, wherever it stands in it.
+    /// Words that make a statement write, at any place in it.
     const WRITES: [&str; 6] = ["INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "NEXTVAL"];
     let mut all = words(statement).map(str::to_ascii_uppercase).peekable();
     let first = all.peek().cloned().unwrap_or_default();

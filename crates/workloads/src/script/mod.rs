@@ -1,7 +1,7 @@
 //! Statements of the user's own, in pgbench's language, run by Tithe's own clients on any SQL session.
 //!
-//! The language is that of PostgreSQL 15's manual; what it computes from a seed is what pgbench computes. Left out:
-//! `\shell` and `\setshell`, and what `debug` prints.
+//! The language is that of PostgreSQL 15's manual, and computes the same values from a seed as pgbench. Not supported:
+//! `\shell` and `\setshell`, and the output of `debug`.
 
 mod answer;
 pub mod builtin;

@@ -1,10 +1,10 @@
-//! What statements answer outside of the load: rows are reduced to a number, so that arms can be compared.
+//! The answers of statements outside of the load: rows are reduced to a number, so that arms can be compared.
 
 use tithe_plugin::{session::Rows, workload::Answered};
 
 use super::{answer::Answer, random::murmur2};
 
-/// Letters of an answer that a message shows.
+/// Most characters of an answer in a message.
 const SHOWN: usize = 120;
 
 /// Reduces the rows of an answer to a number that does not depend on their order.
@@ -12,7 +12,7 @@ const SHOWN: usize = 120;
 pub struct Digest {
     sum: u64,
     rows: u64,
-    /// The row that comes now.
+    /// The current row.
     current: u64,
     /// The first row, for messages.
     first: String,
@@ -39,7 +39,7 @@ impl Digest {
         }
     }
 
-    /// What a message shows of it.
+    /// Its text in a message.
     fn words(&self) -> String {
         match self.rows {
             0 => "no row".to_owned(),
@@ -49,7 +49,7 @@ impl Digest {
     }
 }
 
-/// What a client sees outside of the load.
+/// The observations of a client outside of the load.
 #[derive(Debug, Default)]
 pub struct Observer {
     current: Digest,
@@ -57,12 +57,12 @@ pub struct Observer {
 }
 
 impl Observer {
-    /// What was observed since this was asked last.
+    /// The observations since the last call.
     pub fn take(&mut self) -> Vec<Answered> {
         std::mem::take(&mut self.answers)
     }
 
-    /// Takes the `words` by which a transaction was refused, which is recorded as `operation`.
+    /// Records the error `words` with which a transaction was refused, under `operation`.
     pub fn refused(&mut self, operation: usize, words: String) {
         let mut digest = Digest { rows: 1, ..Digest::default() };
         digest.field(Some(words.as_bytes()));
@@ -70,7 +70,7 @@ impl Observer {
         self.answers.push(Answered { operation, digest: digest.current, words, failed: true });
     }
 
-    /// Takes the answer that is complete, to the statement that is recorded as `operation`.
+    /// Records the complete answer to the statement of `operation`.
     pub fn answered(&mut self, operation: Option<usize>) {
         self.current.end_row();
         let digest = std::mem::take(&mut self.current);
@@ -81,7 +81,7 @@ impl Observer {
     }
 }
 
-/// Gives rows to a client and to who observes it.
+/// Passes rows to a client and to its observer.
 pub struct Observed<'a> {
     /// The client's.
     pub answer: &'a mut Answer,

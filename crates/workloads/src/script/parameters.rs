@@ -9,13 +9,13 @@ use super::{
     variables::Variables,
 };
 
-/// Parameters of a statement that take no memory of their own.
+/// Most parameters of a statement that need no allocation.
 const FEW: usize = 16;
 
-/// Hands the parameters of `template` to `then`.
+/// Passes the parameters of `template` to `then`.
 ///
 /// # Errors
-/// A variable that holds nothing; what `then` says.
+/// A variable without a value; the error of `then`.
 pub fn with_parameters<T>(
     template: &Template,
     variables: &Variables,

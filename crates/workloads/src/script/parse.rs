@@ -9,10 +9,10 @@ use super::{
     variables::{Names, is_of_name, is_valid},
 };
 
-/// Reads `text`; `names` gets the variables.
+/// Reads `text`; adds its variables to `names`.
 ///
 /// # Errors
-/// Everything that is not understood or not done, in order.
+/// Everything that is not understood or not supported, in order.
 pub fn parse(name: &str, weight: u32, text: &str, names: &mut Names) -> Result<Script, Vec<Refusal>> {
     let mut reader =
         Reader { text, at: 0, names, commands: Vec::new(), open: Vec::new(), pipeline: None, refusals: Vec::new() };
@@ -32,11 +32,11 @@ pub fn parse(name: &str, weight: u32, text: &str, names: &mut Names) -> Result<S
     if refusals.is_empty() { Ok(Script { name: name.to_owned(), weight, commands }) } else { Err(refusals) }
 }
 
-/// An `\if` whose `\endif` has not come.
+/// An `\if` whose `\endif` has not been read.
 struct Block {
-    /// Where its `\if` begins.
+    /// The place of its `\if`.
     at: usize,
-    /// The test that is skipped to the next branch, not yet known to where.
+    /// The last test, whose jump to the next branch has no target yet.
     test: Option<usize>,
     /// Jumps to its end.
     ends: Vec<usize>,
@@ -49,7 +49,7 @@ struct Reader<'t, 'n> {
     names: &'n mut Names,
     commands: Vec<Command>,
     open: Vec<Block>,
-    /// Where the pipeline that is open began.
+    /// The place where the open pipeline began.
     pipeline: Option<usize>,
     refusals: Vec<Refusal>,
 }
@@ -73,7 +73,7 @@ impl<'t> Reader<'t, '_> {
         &self.text[self.at..]
     }
 
-    /// Passes blanks and comments before a statement or a command.
+    /// Skips blanks and comments before a statement or a command.
     fn skip_blank(&mut self) {
         loop {
             let rest = self.rest();
@@ -100,7 +100,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// A statement up to its `;`, a command or the end; several where `\;` stands between them.
+    /// A statement up to its `;`, a command or the end; several if separated by `\;`.
     fn statement(&mut self) {
         let (mut start, mut parts) = (self.at, Vec::new());
         let first = start;
@@ -146,7 +146,7 @@ impl<'t> Reader<'t, '_> {
         }
     }
 
-    /// A command, up to the end of its line; a backslash at the end of a line goes on with the next one.
+    /// A command, up to the end of its line; after a backslash at the end of a line it continues on the next one.
     fn backslash(&mut self) {
         let start = self.at;
         let mut end = start;
@@ -235,7 +235,7 @@ impl<'t> Reader<'t, '_> {
         self.open.push(Block { at: start, test, ends: Vec::new(), has_else: false });
     }
 
-    /// Ends the branch before: what it jumps to is behind the block, and its test goes on here.
+    /// Ends the branch before: it jumps to the end of the block, and its test jumps here.
     fn next_branch(&mut self, start: usize) {
         let jump = self.commands.len();
         self.push(start, Action::Jump(usize::MAX));

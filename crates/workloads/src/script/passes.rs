@@ -11,7 +11,7 @@ use super::{client::ScriptClient, guard, program::Program};
 /// Transactions of a pass.
 const TRANSACTIONS: usize = 20;
 
-/// Why the answers of `program` are not compared; `None` where they are.
+/// Why the answers of `program` are not compared; `None` if they are.
 pub fn refuses(program: &Program) -> Option<&'static str> {
     let bounds = |parts: &[super::statement::Template]| {
         parts.iter().filter(|part| guard::bound(&part.text) != guard::Bound::None).count()
@@ -20,8 +20,8 @@ pub fn refuses(program: &Program) -> Option<&'static str> {
     program.sent().any(mixed).then_some("a request joins statements with the beginning or the end of a transaction")
 }
 
-/// What the first transactions of `client`, drawn with `seed`, answer through `session`: each is rolled back. One that
-/// the server refuses ends with its words.
+/// The answers to the first transactions of `client`, drawn with `seed`, through `session`; each is rolled back. A
+/// transaction that the server refuses ends with its error.
 ///
 /// # Errors
 /// A broken connection.

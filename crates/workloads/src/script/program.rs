@@ -1,4 +1,4 @@
-//! The scripts of a workload as its clients run them: commands, variables, the operations that are recorded.
+//! The scripts of a workload as its clients run them: commands, variables, recorded operations.
 
 use std::sync::Arc;
 
@@ -18,21 +18,21 @@ use super::{
     variables::Names,
 };
 
-/// The operation under which transactions that are begun again are recorded.
+/// The operation under which retried transactions are recorded.
 pub const RETRY: &str = "RETRY";
 
 /// The scripts of a workload.
 #[derive(Debug)]
 pub struct Program {
-    /// Each of them.
+    /// All scripts.
     pub scripts: Vec<Script>,
-    /// The variables that any of them has.
+    /// The variables of all scripts.
     pub names: Arc<Names>,
-    /// Variables that the experiment gives values.
+    /// Variables that the experiment sets.
     pub defined: Vec<(usize, Value)>,
-    /// How statements travel.
+    /// How statements are sent.
     pub protocol: Protocol,
-    /// What becomes of transactions.
+    /// The handling of transactions.
     pub transactions: Transactions,
     /// The names of the operations: scripts, then statements, then [`RETRY`].
     pub operations: Vec<String>,
@@ -42,35 +42,35 @@ pub struct Program {
     pub recorded: Vec<Vec<Option<usize>>>,
 }
 
-/// What becomes of transactions.
+/// The handling of transactions.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Transactions {
-    /// How often one is begun that meets another one; 0 for as often as it takes.
+    /// How often a transaction is tried after conflicts; 0 for no limit.
     pub max_tries: u64,
-    /// Tables that may be changed where they are, on a server that Tithe did not start.
+    /// Tables that may be changed in place, on a server that Tithe did not start.
     pub in_place: Vec<String>,
-    /// What is changed there stays; else each transaction is rolled back.
+    /// Changes there are committed; else each transaction is rolled back.
     pub commit: bool,
-    /// What copies may take, bytes.
+    /// Size limit of copies of tables, bytes.
     pub copy_limit: Option<u64>,
 }
 
 /// A script before it is read.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
-    /// What it is called.
+    /// Its name.
     pub name: &'a str,
-    /// How often it is drawn beside the others.
+    /// How often it is drawn, relative to the others.
     pub weight: u32,
-    /// What it says.
+    /// Its text.
     pub text: &'a str,
 }
 
 impl Program {
-    /// Reads `sources`, whose variables `defined` gives values, for clients that speak `protocol`.
+    /// Reads `sources`, whose variables `defined` sets, for clients that use `protocol`.
     ///
     /// # Errors
-    /// For each script, by number, everything that is not understood or not done.
+    /// For each script, by number, everything that is not understood or not supported.
     pub fn new(
         sources: &[Source<'_>],
         defined: &[(String, String)],
@@ -102,7 +102,7 @@ impl Program {
                 refusals.extend(taken_back(script).err().map(|refusal| (number, refusal)));
             }
         }
-        // What a row brings is called as its columns are, which only the server knows.
+        // Variables from a row are named after its columns, which only the server knows.
         let fetches = scripts
             .iter()
             .flat_map(|script| &script.commands)
@@ -210,7 +210,7 @@ impl Program {
         all
     }
 
-    /// What the statements ask of tables that Tithe did not make.
+    /// The requests of the statements for tables that Tithe did not make.
     pub fn own_tables(&self, placeholder: fn(usize) -> String) -> Asked {
         let Transactions { in_place, copy_limit, .. } = self.transactions.clone();
         let mut asked = Asked { writes: self.writes(), in_place, copy_limit, ..Asked::default() };
@@ -230,7 +230,7 @@ impl Program {
         asked
     }
 
-    /// True when some statement changes data, as far as their texts say.
+    /// True if some statement changes data, according to the texts.
     pub fn writes(&self) -> bool {
         self.statements().any(|statement| guard::writes(&statement.text))
     }
@@ -242,10 +242,10 @@ impl Program {
     }
 }
 
-/// What begins the problem of a variable that nothing sets.
+/// Beginning of the problem of a variable that is never set.
 const UNDEFINED: &str = "no script sets the variable";
 
-/// Variables within quotes that nothing sets are text.
+/// Variables within quotes that are never set are text.
 fn settle(script: &mut Script, names: &mut Names) {
     for command in &mut script.commands {
         if let Action::Sql(sql) = &mut command.action {
@@ -254,7 +254,7 @@ fn settle(script: &mut Script, names: &mut Names) {
     }
 }
 
-/// Looks at one script when the variables of all are known.
+/// Checks one script when the variables of all are known.
 struct Check<'a> {
     names: &'a Names,
     protocol: Protocol,
@@ -331,7 +331,7 @@ impl Check<'_> {
     }
 }
 
-/// The place behind `text`, which begins at `start`.
+/// The place after `text`, which begins at `start`.
 fn behind(start: Place, text: &str) -> Place {
     match text.rfind('\n') {
         Some(end) => {

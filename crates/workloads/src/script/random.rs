@@ -16,13 +16,13 @@ impl Random {
         let mut state = seed;
         let (s0, s1) = (splitmix(&mut state), splitmix(&mut state));
         if s0 == 0 && s1 == 0 {
-            // All zeroes would stay so; Knuth's constants stand in.
+            // An all-zero state would stay zero; Knuth's constants replace it.
             return Self { s0: 0x5851_F42D_4C95_7F2D, s1: 0x1405_7B7E_F767_814F };
         }
         Self { s0, s1 }
     }
 
-    /// A generator of its own, whose seed is the next number of this one.
+    /// A separate generator, seeded with the next number of this one.
     pub fn fork(&mut self) -> Self {
         Self::new(self.bits())
     }
@@ -42,7 +42,7 @@ impl Random {
         if range == 0 {
             return 0;
         }
-        // So many leading bits are taken that at least half of all draws are in the range.
+        // As many leading bits are used as make at least half of all draws fall into the range.
         let shift = range.leading_zeros();
         loop {
             let drawn = self.bits() >> shift;

@@ -1,4 +1,4 @@
-//! Scripts that change tables of the user's own where they are: each transaction is rolled back.
+//! Scripts that change the user's own tables in place: each transaction is rolled back.
 
 use super::{
     command::{Action, Command, Keep, Place, Refusal, Script, Sql},
@@ -6,11 +6,11 @@ use super::{
     statement::{Piece, Template},
 };
 
-/// Has `script` be one transaction that is rolled back: a script without transactions is made one, and one that is one
+/// Makes `script` one transaction that is rolled back: a script without transactions becomes one, and one that is one
 /// transaction from its first statement to its last ends by `ROLLBACK`.
 ///
 /// # Errors
-/// A statement that begins or ends a transaction elsewhere, or may do so by itself.
+/// A statement that begins or ends a transaction elsewhere, or might.
 pub fn taken_back(script: &mut Script) -> Result<(), Refusal> {
     let statements: Vec<usize> =
         (0..script.commands.len()).filter(|at| matches!(script.commands[*at].action, Action::Sql(_))).collect();

@@ -1,4 +1,4 @@
-//! A statement of a script: its text, with places for variables.
+//! A statement of a script: its text, with placeholders for variables.
 
 use super::variables::{Names, Variables, is_of_name};
 
@@ -8,7 +8,7 @@ pub const MOST_PARAMETERS: usize = 255;
 /// A piece of a statement.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Piece {
-    /// Text as it stands.
+    /// Text, unchanged.
     Text(String),
     /// The value of a variable.
     Variable {
@@ -16,7 +16,7 @@ pub enum Piece {
         number: usize,
         /// Bytes of the statement before it.
         at: usize,
-        /// True within quotes or a comment, where no parameter can stand.
+        /// True within quotes or a comment, where parameters are impossible.
         quoted: bool,
     },
 }
@@ -26,7 +26,7 @@ pub enum Piece {
 pub struct Template {
     /// Its pieces, in order.
     pub pieces: Vec<Piece>,
-    /// The text as the script has it.
+    /// The text in the script.
     pub text: String,
 }
 
@@ -52,7 +52,7 @@ impl Template {
                 }
                 plain.push_str(&rest[..colons]);
                 at += colons;
-                // What follows `::` is a type.
+                // After `::` comes a type.
                 let name = text[at..].bytes().take_while(|byte| is_of_name(*byte)).count();
                 plain.push_str(&text[at..at + name]);
                 at += name;
@@ -68,7 +68,7 @@ impl Template {
         Self { pieces, text: text.to_owned() }
     }
 
-    /// Variables within quotes that nothing sets are text.
+    /// Variables within quotes that are never set are text.
     pub fn settle(&mut self, names: &Names) {
         for piece in &mut self.pieces {
             if let Piece::Variable { number, quoted: true, .. } = piece
@@ -90,7 +90,7 @@ impl Template {
     /// Its text with the values of its variables, written into `out`.
     ///
     /// # Errors
-    /// A variable that holds nothing.
+    /// A variable without a value.
     pub fn fill(&self, variables: &Variables, out: &mut String) -> Result<(), String> {
         out.clear();
         for piece in &self.pieces {
@@ -102,7 +102,7 @@ impl Template {
         Ok(())
     }
 
-    /// Its text with parameters as `placeholder` writes them.
+    /// Its text with parameters written by `placeholder`.
     pub fn parametrised(&self, placeholder: fn(usize) -> String) -> String {
         let (mut text, mut count) = (String::new(), 0);
         for piece in &self.pieces {
@@ -118,7 +118,7 @@ impl Template {
     }
 }
 
-/// Follows quotes, comments and parentheses through a text of SQL, as psql's lexer does.
+/// Tracks quotes, comments and parentheses in a text of SQL, as psql's lexer does.
 #[derive(Debug, Clone, Default)]
 pub struct Quotes {
     until: Option<Until>,
@@ -132,7 +132,7 @@ enum Until {
     Escaped,
     Dollar(String),
     LineEnd,
-    /// Nested so deeply.
+    /// Nested to this depth.
     Comment(usize),
 }
 
@@ -147,7 +147,7 @@ impl Quotes {
         self.until.is_some() || self.parentheses > 0
     }
 
-    /// What is open at the end of a text; `None` where that is nothing, or a comment that a line ends.
+    /// The open construct at the end of a text; `None` if there is none, or a comment that the line ends.
     pub fn unfinished(&self) -> Option<&'static str> {
         match self.until {
             Some(Until::Quote('"' | '`')) => Some("a quoted name is not closed"),
@@ -159,7 +159,8 @@ impl Quotes {
         }
     }
 
-    /// Goes on by the next sign of `rest`, or by several that belong together; their length in bytes, at least 1.
+    /// Advances by the next sign of `rest`, or by several that belong together; returns their length in bytes, at least
+    /// 1.
     pub fn step(&mut self, rest: &str) -> usize {
         let first = rest.chars().next();
         let length = first.map_or(1, char::len_utf8);

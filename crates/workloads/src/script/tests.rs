@@ -28,7 +28,7 @@ fn check(texts: &[&str], expect: Expect) {
     expect.assert_eq(&(said.collect::<Vec<_>>().join("\n") + "\n"));
 }
 
-/// The errors of pgbench's own regression tests that need no server, and what a run would only find later.
+/// The errors of pgbench's own regression tests that need no server, and errors that a run would only find later.
 #[test]
 fn what_is_not_understood_is_refused_by_line_and_column() {
     check(

@@ -2,18 +2,18 @@
 
 use std::fmt::{self, Write as _};
 
-/// A value. Text is what results of statements and definitions bring; an expression reads it as another value.
+/// A value. Results of statements and definitions are text; an expression reads it as another value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// SQL's NULL.
     Null,
-    /// A truth value.
+    /// A boolean.
     Boolean(bool),
     /// A whole number.
     Integer(i64),
     /// A floating-point number.
     Double(f64),
-    /// Something that no expression has computed.
+    /// Text that is not the result of an expression.
     Text(String),
 }
 
@@ -29,19 +29,19 @@ impl Value {
         }
     }
 
-    /// The value that an expression sees: text is read as NULL, a truth value or a number.
+    /// The value in an expression: text is read as NULL, a boolean or a number.
     ///
     /// # Errors
-    /// The text, where it is none of these.
+    /// The text, if it is none of these.
     pub fn read(&self) -> Result<Self, String> {
         let Self::Text(text) = self else { return Ok(self.clone()) };
         read(text)
     }
 
-    /// As a truth value.
+    /// As a boolean.
     ///
     /// # Errors
-    /// What it is, where it is none.
+    /// Its type, if it is none.
     pub fn boolean(&self) -> Result<bool, String> {
         match self {
             Self::Boolean(value) => Ok(*value),
@@ -49,7 +49,7 @@ impl Value {
         }
     }
 
-    /// True for a condition that holds: numbers other than zero do, NULL does not.
+    /// True for a true condition: numbers other than zero are, NULL is not.
     pub fn holds(&self) -> bool {
         match self {
             Self::Boolean(value) => *value,
@@ -62,7 +62,7 @@ impl Value {
     /// As a whole number; a double is rounded, half to even.
     ///
     /// # Errors
-    /// What it is, where it is no number or too large.
+    /// Its type, if it is no number or too large.
     pub fn integer(&self) -> Result<i64, String> {
         match self {
             Self::Integer(value) => Ok(*value),
@@ -80,7 +80,7 @@ impl Value {
     /// As a double.
     ///
     /// # Errors
-    /// What it is, where it is no number.
+    /// Its type, if it is no number.
     pub fn double(&self) -> Result<f64, String> {
         match self {
             Self::Integer(value) => Ok(*value as f64),
@@ -89,7 +89,7 @@ impl Value {
         }
     }
 
-    /// Appends it as statements show it.
+    /// Appends it in the form for statements.
     pub fn write(&self, out: &mut String) {
         // Writing to memory cannot fail.
         let _ = match self {
@@ -131,12 +131,12 @@ fn read(text: &str) -> Result<Value, String> {
     }
 }
 
-/// A double as PostgreSQL's own `%.15g` writes it.
+/// A double in the form of PostgreSQL's own `%.15g`.
 pub struct General(pub f64);
 
 impl fmt::Display for General {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        /// Digits that a double holds for certain (`DBL_DIG`).
+        /// Digits that a double always preserves (`DBL_DIG`).
         const DIGITS: usize = 15;
         let value = self.0;
         if value.is_nan() {

@@ -1,4 +1,4 @@
-//! The variables of scripts: known by number, so that none is looked for by name while anything is measured.
+//! The variables of scripts: known by number, so that none is searched by name during measurement.
 
 use super::value::Value;
 
@@ -11,7 +11,7 @@ pub struct Names {
 }
 
 impl Names {
-    /// The number of the variable `name`, which is read somewhere.
+    /// The number of the variable `name`, which is read in a script.
     pub fn read(&mut self, name: &str) -> usize {
         if let Some(number) = self.find(name) {
             return number;
@@ -21,14 +21,14 @@ impl Names {
         self.names.len() - 1
     }
 
-    /// The number of the variable `name`, which is set somewhere.
+    /// The number of the variable `name`, which a script sets.
     pub fn set(&mut self, name: &str) -> usize {
         let number = self.read(name);
         self.set[number] = true;
         number
     }
 
-    /// The number of the variable `name`, where there is one.
+    /// The number of the variable `name`, if it exists.
     pub fn find(&self, name: &str) -> Option<usize> {
         self.names.iter().position(|known| known == name)
     }
@@ -76,19 +76,19 @@ impl Variables {
         }
     }
 
-    /// What variable `number` holds.
+    /// The value of variable `number`.
     ///
     /// # Errors
-    /// That nothing was put into it.
+    /// If it was never set.
     #[inline]
     pub fn get(&self, number: usize) -> Result<&Value, String> {
         self.values[number].as_ref().ok_or_else(|| format!("undefined variable \"{}\"", self.names.name(number)))
     }
 
-    /// What an expression sees of variable `number`.
+    /// The value of variable `number` in an expression.
     ///
     /// # Errors
-    /// That it is undefined, or that it holds text which is no value.
+    /// If it is undefined, or contains text that is no value.
     pub fn value(&self, number: usize) -> Result<Value, String> {
         let value = self.get(number)?;
         value.read().map_err(|problem| {
@@ -101,7 +101,7 @@ impl Variables {
     }
 }
 
-/// True for a byte of a name: letters, digits, `_`, and whatever is not ASCII.
+/// True for a byte of a name: letters, digits, `_`, and everything that is not ASCII.
 pub fn is_of_name(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte >= 0x80
 }

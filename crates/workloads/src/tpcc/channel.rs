@@ -1,8 +1,8 @@
 //! How a transaction, written as straight code, is driven one statement at a time.
 //!
 //! A transaction is an `async` function, used as what the compiler makes of it: a state machine that stops at each
-//! statement. There is no runtime and no waker: the terminal takes the statement from the mailbox, carries it through
-//! the session as the load loop allows, puts the answer into the mailbox and goes on.
+//! statement. There is no runtime and no waker. The terminal takes the statement from the mailbox, runs it through the
+//! session as the load loop allows, puts the answer into the mailbox and continues.
 
 use std::{
     future::poll_fn,
@@ -18,7 +18,7 @@ use super::{
     values::{Answer, Parameters},
 };
 
-/// What a transaction and its terminal hand each other.
+/// The exchange between a transaction and its terminal.
 #[derive(Default)]
 pub struct Mailbox {
     /// The statement that the transaction waits for.
@@ -29,26 +29,26 @@ pub struct Mailbox {
     pub answer: Answer,
     /// How it ended: rows, or the fault.
     pub outcome: Option<Result<u64, Fault>>,
-    /// Transactions that were begun again because another one was in the way, since the terminal last looked.
+    /// Transactions that were retried after a conflict, since the terminal last checked.
     pub retries: u64,
 }
 
 impl Mailbox {
-    /// Forgets what an abandoned transaction left.
+    /// Clears the remains of an abandoned transaction.
     pub fn reset(&mut self) {
         (self.query, self.outcome, self.retries) = (None, None, 0);
     }
 }
 
-/// A mailbox that two hands hold; only one of them moves at any time, so its lock is never waited for.
+/// A mailbox with two owners; only one of them runs at any time, so its lock never blocks.
 pub type Shared = Arc<Mutex<Mailbox>>;
 
-/// The mailbox behind its lock.
+/// The unlocked mailbox.
 pub fn open(mailbox: &Shared) -> MutexGuard<'_, Mailbox> {
     mailbox.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The transaction's hand.
+/// The transaction's side.
 pub struct StatementChannel {
     mailbox: Shared,
     /// Rows of the last statement.
@@ -56,12 +56,12 @@ pub struct StatementChannel {
 }
 
 impl StatementChannel {
-    /// Talks through `mailbox`.
+    /// Communicates through `mailbox`.
     pub fn new(mailbox: Shared) -> Self {
         Self { mailbox, answer: Answer::default() }
     }
 
-    /// Runs `query` and returns the number of rows that it delivered or changed.
+    /// Runs `query` and returns the number of rows that it returned or changed.
     ///
     /// # Errors
     /// The session's fault.
@@ -81,10 +81,10 @@ impl StatementChannel {
         .inspect(|_| std::mem::swap(&mut self.answer, &mut open(&self.mailbox).answer))
     }
 
-    /// Runs a query that must deliver one row.
+    /// Runs a query that must return one row.
     ///
     /// # Errors
-    /// [`Fault::Wrong`] when it delivers none or several.
+    /// [`Fault::Wrong`] if it returns none or several.
     pub async fn one(&mut self, query: Query, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
         self.run(query, parameters).await?;
         match self.answer.rows() {
@@ -96,7 +96,7 @@ impl StatementChannel {
     /// Runs a statement that must change one row.
     ///
     /// # Errors
-    /// [`Fault::Wrong`] when it changes none or several.
+    /// [`Fault::Wrong`] if it changes none or several.
     pub async fn change(&mut self, named: Named, parameters: &[Parameter<'_>]) -> Result<(), Fault> {
         match self.run(Query::Named(named), parameters).await? {
             1 => Ok(()),
@@ -104,7 +104,7 @@ impl StatementChannel {
         }
     }
 
-    /// Counts a transaction that must be begun again.
+    /// Counts a transaction that must be retried.
     pub fn retry(&self) {
         open(&self.mailbox).retries += 1;
     }

@@ -26,9 +26,9 @@ use super::{
     transactions::{Outcome, Rules, carry_out},
 };
 
-/// The operation under which a begin-again is recorded: from the begin of the attempt to the next.
+/// The operation under which a retry is recorded: from the begin of the attempt to the next.
 pub const RETRY: usize = 5;
-/// The operation under which New-Orders that must be rolled back are recorded, beside New-Order itself.
+/// The operation under which New-Orders that must be rolled back are recorded, in addition to New-Order.
 pub const ROLLBACK: usize = 6;
 
 type Transaction = Pin<Box<dyn Future<Output = Result<Outcome, Fault>> + Send>>;
@@ -70,7 +70,7 @@ impl Prepared {
 }
 
 impl Terminal {
-    /// Terminal 0, until it takes another seat.
+    /// Terminal 0, until it gets another number.
     pub fn new(config: Arc<Config>) -> Self {
         Self {
             compute: config.compute,
@@ -87,7 +87,7 @@ impl Terminal {
         }
     }
 
-    /// Lets the transaction go on to its next statement, which is sent; `None` while it has one.
+    /// Advances the transaction to its next statement, which is sent; returns `None` if there is one.
     fn go_on(&mut self, session: &mut dyn SqlSession) -> Result<Option<Outcome>, Fault> {
         let (Some(transaction), Some(prepared)) = (&mut self.transaction, &self.prepared) else {
             return Err(Fault::Machine("no transaction was submitted".to_owned()));
@@ -105,13 +105,13 @@ impl Terminal {
         Ok(None)
     }
 
-    /// Takes what has arrived of a statement's answer; true when it is complete.
+    /// Reads the available part of a statement's answer; true if it is complete.
     fn take(&mut self, session: &mut dyn SqlSession) -> Result<bool, Fault> {
         let mailbox = &mut *open(&self.mailbox);
         mailbox.outcome = Some(match session.advance(&mut mailbox.answer) {
             Ok(Progress::Pending) => return Ok(false),
             Ok(Progress::Done(rows)) => Ok(rows),
-            // The transaction decides: it may be begun again.
+            // The transaction decides: it may be retried.
             Err(Fault::Server(text)) => Err(Fault::Server(text)),
             Err(fault) => return Err(fault),
         });
@@ -173,7 +173,7 @@ impl Client for Terminal {
 
     fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
         let session = session.sql()?;
-        // An embedded database answers at once, so its transactions go through in one call.
+        // An embedded database answers at once, so its transactions complete in one call.
         let at_once = session.descriptor().is_none();
         loop {
             if !self.take(session)? {

@@ -22,7 +22,7 @@ type Place = (i64, i64);
 /// Warehouse, district, and customer or order.
 type Thing = (i64, i64, i64);
 
-/// What the conditions are about, summed up table by table.
+/// The data of the conditions, summed up table by table.
 #[derive(Default)]
 struct Totals {
     /// Year-to-date payments of each warehouse.
@@ -34,7 +34,7 @@ struct Totals {
     taken: BTreeMap<Place, i64>,
     items: i64,
     stock: i64,
-    /// Rows of new_order without an order, of order_line without one, of history without a customer, and the like.
+    /// Rows of new_order without an order, of order_line without one, of history without a customer, and similar ones.
     orphans: u64,
 }
 
@@ -70,7 +70,7 @@ struct Order {
     amount: i64,
 }
 
-/// Hands every row on as numbers.
+/// Passes on every row as numbers.
 struct Numbers<F> {
     row: Vec<Option<i64>>,
     width: usize,
@@ -96,7 +96,7 @@ impl<F: FnMut(&[Option<i64>])> Rows for Numbers<F> {
     }
 }
 
-/// Reads all rows of `sql`, which must deliver numbers in `N` columns; NULL counts as −1.
+/// Reads all rows of `sql`, which must return numbers in `N` columns; NULL counts as −1.
 fn scan<const N: usize>(session: &mut dyn SqlSession, sql: &str, mut each: impl FnMut([i64; N])) -> Result<(), Fault> {
     let statement = session.prepare_described(&describe(sql, &TABLES, session.dialect()))?;
     let each = |row: &[Option<i64>]| each(std::array::from_fn(|column| row[column].unwrap_or(-1)));
@@ -167,9 +167,9 @@ impl Totals {
         Ok(totals)
     }
 
-    /// Counts what breaks each condition; the number of the condition is the place, from 1.
+    /// Counts the violations of each condition; the index is the condition's number, from 1.
     fn broken(&self, config: &Config, fresh: bool) -> [u64; 13] {
-        // Place 0 counts what belongs to nothing, and a number of districts or customers that cannot be.
+        // Index 0 counts orphaned rows, and an impossible number of districts or customers.
         let mut broken = [0; 13];
         let mut count = |condition: usize, holds: bool| broken[condition] += u64::from(!holds);
         let districts = config.warehouses * DISTRICTS;
@@ -206,7 +206,7 @@ impl Totals {
     }
 }
 
-/// Checks all twelve conditions, number 11 only on `fresh` data; returns what holds.
+/// Checks all twelve conditions, number 11 only on `fresh` data; returns those that hold.
 ///
 /// # Errors
 /// [`Fault::Wrong`] with every condition that does not hold; the session's fault.

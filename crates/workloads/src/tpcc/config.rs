@@ -5,20 +5,20 @@ use tithe_plugin::sql::{Compute, Isolation};
 
 use crate::properties::{Known, Reader, read};
 
-/// Customers per district that the specification asks for (clause 1.2.1).
+/// Customers per district in the specification (clause 1.2.1).
 pub const CUSTOMERS: u64 = 3000;
-/// Items that it asks for.
+/// Items in the specification.
 pub const ITEMS: u64 = 100_000;
 /// Bytes of a row as clients send it, the mean of all tables: 117 with one warehouse, 126 with many, which share their
 /// items.
 pub const ROW_BYTES: u64 = 120;
 /// Districts per warehouse; never another number.
 pub const DISTRICTS: u64 = 10;
-/// The smallest data set on which every transaction finds what it asks for: the last 20 orders of a district, 15
-/// different items.
+/// The smallest data set on which every transaction finds its data: the last 20 orders of a district, 15 different
+/// items.
 const SMALLEST: u64 = 30;
 
-/// What a workload does.
+/// The configuration of TPC-C.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     /// Number of warehouses.
@@ -29,9 +29,9 @@ pub struct Config {
     pub items: u64,
     /// Weights of New-Order, Payment, Order-Status, Delivery, Stock-Level.
     pub mix: [u32; 5],
-    /// How transactions are kept apart.
+    /// The isolation level.
     pub isolation: Isolation,
-    /// Where values are computed with.
+    /// Where to compute with values.
     pub compute: Compute,
     /// Terminals wait for a user who types and thinks.
     pub pauses: bool,
@@ -59,7 +59,7 @@ const PRESETS: &[tithe_model::catalogue::Preset] = &[
 ];
 
 impl Config {
-    /// What `properties` ask for.
+    /// Resolves `properties`.
     ///
     /// # Errors
     /// Every problem.
@@ -85,13 +85,13 @@ impl Config {
         self.customers * 3 / 10
     }
 
-    /// Rows that loading writes, the order lines counted with their mean of ten an order.
+    /// Rows that loading writes, with a mean of ten order lines per order.
     pub fn rows(&self) -> u64 {
         let district = 1 + self.customers * (1 + 1 + 1 + 10) + self.new_orders();
         self.items + self.warehouses * (1 + self.items + DISTRICTS * district)
     }
 
-    /// True when the data set is that of the specification.
+    /// True if the data set has the specification's size.
     pub fn is_full_size(&self) -> bool {
         self.customers == CUSTOMERS && self.items == ITEMS
     }
@@ -151,7 +151,7 @@ pub fn entry() -> WorkloadEntry {
     }
 }
 
-/// True when some transaction of the mix changes data.
+/// True if some transaction of the mix changes data.
 pub fn writes(config: &Config) -> bool {
     [0, 1, 3].iter().any(|kind| config.mix[*kind] > 0)
 }

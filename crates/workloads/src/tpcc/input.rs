@@ -1,4 +1,4 @@
-//! What a terminal's user enters: the input of each transaction, specification 5.11, clauses 2.4.1 to 2.8.1.
+//! The input of a terminal's user for each transaction, specification 5.11, clauses 2.4.1 to 2.8.1.
 
 use super::{
     config::{Config, DISTRICTS},
@@ -12,11 +12,11 @@ pub enum TransactionKind {
     NewOrder,
     /// A customer pays.
     Payment,
-    /// A customer asks for the last order.
+    /// A customer queries the last order.
     OrderStatus,
     /// The oldest order of each district is delivered.
     Delivery,
-    /// How many items of the last orders are short?
+    /// The number of items of the last orders that are low in stock.
     StockLevel,
 }
 
@@ -37,20 +37,20 @@ pub enum Customer {
 /// A line of an order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
-    /// Item; one beyond the last where the order must be rolled back.
+    /// Item; one beyond the last if the order must be rolled back.
     pub item: u64,
     /// The warehouse that supplies it.
     pub supplier: u64,
-    /// How many.
+    /// The quantity.
     pub quantity: u64,
 }
 
-/// A terminal: where it stands.
+/// The place of a terminal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Place {
     /// Its warehouse, from 1.
     pub warehouse: u64,
-    /// The district that its Stock-Level looks at, from 1.
+    /// The district of its Stock-Level, from 1.
     pub district: u64,
 }
 
@@ -61,10 +61,10 @@ impl Place {
     }
 }
 
-/// The input of one transaction. What a kind does not use is empty.
+/// The input of one transaction. Fields that a kind does not use are empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Input {
-    /// What is done.
+    /// The transaction.
     pub kind: TransactionKind,
     /// The terminal's warehouse.
     pub warehouse: u64,
@@ -76,13 +76,13 @@ pub struct Input {
     pub customer: Customer,
     /// The lines of an order, in the order of their items, so that transactions lock stock in one order.
     pub lines: Vec<Line>,
-    /// What is paid, cents.
+    /// The payment, cents.
     pub amount: i64,
-    /// Who delivers.
+    /// The carrier.
     pub carrier: u64,
-    /// Stock below this is short.
+    /// Stock below this is low.
     pub threshold: u64,
-    /// When, microseconds since 1970.
+    /// The time, microseconds since 1970.
     pub now_us: i64,
 }
 

@@ -1,6 +1,5 @@
-//! Loads the initial population: the product's own way of adding many rows where it has one, else many in one `INSERT`;
-//! each job in one transaction. While the server adds rows the next ones are made and, where the session takes it,
-//! sent.
+//! Loads the initial population: by the product's own bulk method if it has one, else many rows in one `INSERT`; each
+//! job in one transaction. While the server adds rows, the next ones are made and, if the session accepts them, sent.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -20,12 +19,12 @@ use super::{
     values::Parameters,
 };
 
-/// Parameters in one `INSERT`, at most: SQLite takes 32,766 (documentation, "Limits"), MariaDB and MySQL 65,535, and
-/// few large requests spare the client processor time.
+/// Most parameters in one `INSERT`: SQLite takes 32,766 (documentation, "Limits"), MariaDB and MySQL 65,535; a few
+/// large requests save processor time of the client.
 const WIDEST: usize = 8000;
 /// Values of a table that wait until they are sent.
 const WAITING: usize = 10_000;
-/// What may be sent beyond what the server works at: it finds its next rows there, even if the client is late.
+/// Requests that may be sent ahead of the server's current one: it finds its next rows, even if the client is late.
 const AHEAD: usize = 2;
 
 /// Loads the jobs whose number leaves `partition` when divided by `of`; adds each row to `done`.
@@ -58,7 +57,7 @@ pub fn load(
 struct Batch {
     rows: usize,
     parameters: Parameters,
-    /// The statements that were used, by how many rows they add.
+    /// The statements that were used, by their number of rows.
     statements: BTreeMap<usize, Statement>,
 }
 
@@ -66,9 +65,9 @@ struct Loader<'a> {
     session: &'a mut dyn SqlSession,
     done: &'a AtomicU64,
     tables: Vec<Batch>,
-    /// Rows that were sent and whose answer was not taken, oldest first.
+    /// Sent rows without an answer yet, oldest first.
     under_way: VecDeque<usize>,
-    /// Answers that may be open when more is sent.
+    /// Answers that may be open when the next request is sent.
     ahead: usize,
 }
 
@@ -84,7 +83,7 @@ impl Loader<'_> {
         Ok(statement)
     }
 
-    /// Takes answers until `open` are left.
+    /// Reads answers until `open` are left.
     fn wait_for(&mut self, open: usize) -> Result<(), Fault> {
         while self.under_way.len() > open {
             self.session.finish(&mut Discard)?;
@@ -93,7 +92,7 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// Sends what waits.
+    /// Sends the waiting rows.
     fn flush(&mut self, table: usize) -> Result<(), Fault> {
         self.wait_for(self.ahead)?;
         let Self { session, tables, .. } = self;
@@ -112,7 +111,8 @@ impl Loader<'_> {
         Ok(())
     }
 
-    /// As many rows at once as the widest statement takes, fewer by powers of two: few statements serve every number.
+    /// As many rows at once as the widest statement takes, the rest in powers of two: few statements are enough for
+    /// every number.
     fn insert(&mut self, table: usize, rows: usize) -> Result<(), Fault> {
         let columns = TABLES[table].columns.len();
         let mut sent = 0;

@@ -1,13 +1,13 @@
 //! The transactions of TPC-C, specification 5.11, on any SQL session.
 //!
-//! TPC-C is a trademark of the Transaction Processing Performance Council. What is measured here is derived from its
+//! TPC-C is a trademark of the Transaction Processing Performance Council. This workload is derived from its
 //! specification and does not comply with all of it, so no figure can be compared with a published TPC-C result, and
 //! none is called tpmC: New-Orders per minute are *NOPM*.
 //!
-//! What differs from the specification, and why: money, rates and dates are whole numbers (see [`tables`]); Delivery is
-//! done at once, not from a queue; terminals type and think only where they are asked to ([`pauses`]), because few of
-//! them say little in the fractions of a second after which arms take turns; a terminal keeps its warehouse, but there
-//! may be any number of them.
+//! Differences from the specification, and why: money, rates and dates are whole numbers (see [`tables`]). Delivery is
+//! done at once, not from a queue. Terminals type and think only on request ([`pauses`]), because a few of them send
+//! little in the fractions of a second between which arms alternate. A terminal keeps its warehouse, but there may be
+//! any number of terminals.
 
 mod channel;
 mod client;
@@ -52,7 +52,7 @@ pub struct Tpcc {
 }
 
 impl Tpcc {
-    /// The workload that `config` describes, on data that follow from `seed`.
+    /// The workload of `config`, on data determined by `seed`.
     pub fn new(config: Config, seed: u64) -> Self {
         Self { config: Arc::new(config), seed }
     }

@@ -1,17 +1,17 @@
 //! Keying and think times, specification 5.11, clauses 5.2.5.2 to 5.2.5.7.
 //!
-//! A user thinks after a transaction and types the input of the next one. Both together are the pause before it: where
-//! the menu is shown between them, nothing is asked of the database.
+//! A user thinks after a transaction and types the input of the next one. Both together are the pause before it:
+//! showing the menu between them needs no database request.
 
 use super::{input::TransactionKind, random::Random};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// How long a terminal has been in use when it is first seen, ns: many times the longest usual pause, so that terminals
-/// are found anywhere between two transactions, and not all at the start of the first.
+/// How long a terminal has been in use at its first request, ns. It is many times the longest usual pause, so that
+/// terminals are anywhere between two transactions, and not all at the start of the first.
 const IN_USE_NS: u64 = 600 * SECOND_NS;
 
-/// The time that typing the input of `kind` takes at least, ns (table of clause 5.2.5.7).
+/// The least time to type the input of `kind`, ns (table of clause 5.2.5.7).
 fn keying_ns(kind: TransactionKind) -> u64 {
     SECOND_NS
         * match kind {
@@ -21,7 +21,7 @@ fn keying_ns(kind: TransactionKind) -> u64 {
         }
 }
 
-/// The mean time that the user thinks after `kind`, ns (the same table).
+/// The mean think time after `kind`, ns (the same table).
 fn think_mean_ns(kind: TransactionKind) -> u64 {
     SECOND_NS
         * match kind {
@@ -31,7 +31,7 @@ fn think_mean_ns(kind: TransactionKind) -> u64 {
         }
 }
 
-/// A time to think after `kind`, ns: negative exponential, cut at ten times the mean (clause 5.2.5.4).
+/// A think time after `kind`, ns: negative exponential, cut at ten times the mean (clause 5.2.5.4).
 fn think_ns(kind: TransactionKind, random: &mut Random) -> u64 {
     let mean_ns = think_mean_ns(kind);
     ((-random.positive_share().ln() * mean_ns as f64) as u64).min(10 * mean_ns)
@@ -40,7 +40,7 @@ fn think_ns(kind: TransactionKind, random: &mut Random) -> u64 {
 /// The pauses of one terminal.
 #[derive(Debug, Default)]
 pub struct Pauses {
-    /// The transaction before; `None` when the terminal was never used.
+    /// The transaction before; `None` if the terminal was never used.
     last: Option<TransactionKind>,
     /// How long it has been in use, ns, up to [`IN_USE_NS`].
     in_use_ns: u64,
@@ -48,8 +48,8 @@ pub struct Pauses {
 }
 
 impl Pauses {
-    /// Draws the pause before a transaction of `kind`. False when that lies before the terminal is first seen: then
-    /// another transaction is to be drawn.
+    /// Draws the pause before a transaction of `kind`. False if it ends before the terminal's first request: then
+    /// another transaction is drawn.
     pub fn before(&mut self, kind: TransactionKind, random: &mut Random) -> bool {
         let thought_ns = self.last.map_or(0, |last| think_ns(last, random));
         self.last = Some(kind);

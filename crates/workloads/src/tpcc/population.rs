@@ -1,7 +1,7 @@
 //! The initial rows of every table, specification 5.11, clause 4.3.3.1.
 //!
-//! Rows are made in *jobs* that follow from the seed alone, so that any number of loaders make the same data set and
-//! every arm holds the same one.
+//! Rows are made in *jobs* that depend only on the seed, so that any number of loaders make the same data set and every
+//! arm has the same one.
 
 use tithe_machine::fault::Fault;
 use tithe_model::schedule::stream_seed;
@@ -19,7 +19,7 @@ pub const LOAD_TIME_US: i64 = 1_700_000_000_000_000;
 /// Items per job.
 const ITEMS_A_JOB: u64 = 10_000;
 
-/// Takes rows: the place of their table in `TABLES`, and one value per column.
+/// Receives rows: the place of their table in `TABLES`, and one value per column.
 pub trait Sink {
     /// A row, written into the empty list by `fill`.
     ///
@@ -86,7 +86,7 @@ pub fn make(config: &Config, seed: u64, number: u64, job: Job, sink: &mut dyn Si
     }
 }
 
-/// A remark of 26 to 50 characters; one in ten holds the word ORIGINAL somewhere.
+/// A remark of 26 to 50 characters; one in ten contains the word ORIGINAL somewhere.
 fn data(random: &mut Random, out: &mut Vec<u8>) {
     const WORD: &[u8] = b"ORIGINAL";
     let start = out.len();
@@ -108,7 +108,7 @@ fn address(random: &mut Random, row: &mut Parameters) {
     });
 }
 
-/// Year-to-date payments of a district, cents: the 10.00 that each of its customers has paid.
+/// Year-to-date payments of a district, cents: each of its customers has paid 10.00.
 fn district_ytd(config: &Config) -> u64 {
     config.customers * 1000
 }

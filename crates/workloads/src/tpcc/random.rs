@@ -8,8 +8,8 @@ const C_CUSTOMER: u64 = 259;
 const C_ITEM: u64 = 7911;
 /// The same for last names while loading.
 pub const C_LAST_LOAD: u64 = 157;
-/// The same for last names while measuring. Clause 2.1.6.1: it differs from that of loading by 65 to 119, but not by
-/// 96 or 112.
+/// The same for last names while measuring. Clause 2.1.6.1: it differs from that of loading by 65 to 119, but not by 96
+/// or 112.
 pub const C_LAST_RUN: u64 = 223;
 
 /// Parts of last names, clause 4.3.2.3.
@@ -27,7 +27,7 @@ impl Random {
         Self(SplitMix64::new(seed))
     }
 
-    /// A number in `low..=high`, all alike.
+    /// A number in `low..=high`, uniform.
     pub fn uniform(&mut self, low: u64, high: u64) -> u64 {
         low + self.0.below(high - low + 1)
     }
@@ -37,7 +37,7 @@ impl Random {
         self.0.below(100) < percent
     }
 
-    /// A number above 0, 1 at most, all alike.
+    /// A number above 0, at most 1, uniform.
     pub fn positive_share(&mut self) -> f64 {
         // The 53 bits that a double holds.
         ((self.0.next_u64() >> 11) + 1) as f64 / (1u64 << 53) as f64
@@ -59,7 +59,7 @@ impl Random {
         self.nurand(8191, C_ITEM, 1, items)
     }
 
-    /// The number of a last name, in `0..1000`; fewer where a district has fewer customers.
+    /// The number of a last name, in `0..1000`; fewer if a district has fewer customers.
     pub fn last_name(&mut self, c: u64, customers: u64) -> u64 {
         self.nurand(255, c, 0, customers.min(1000) - 1)
     }
@@ -69,7 +69,7 @@ impl Random {
         let length = self.uniform(low, high) as usize;
         let mut bits = 0;
         for position in 0..length {
-            // Ten letters of 64 bits: multiplying by 62 and taking the whole part is biased by less than 2⁻⁵⁸ of them.
+            // Ten letters from 64 bits: multiplying by 62 and taking the whole part has a bias below 2⁻⁵⁸.
             if position % 10 == 0 {
                 bits = self.0.next_u64();
             }
@@ -94,7 +94,7 @@ impl Random {
     }
 }
 
-/// Appends the last name of `number`, which is below 1000: three syllables, one a decimal digit.
+/// Appends the last name of `number`, which is below 1000: three syllables, one per decimal digit.
 pub fn last_name(number: u64, out: &mut Vec<u8>) {
     for digit in [number / 100, number / 10, number] {
         out.extend_from_slice(SYLLABLES[(digit % 10) as usize].as_bytes());

@@ -15,17 +15,17 @@ use super::tables::{HISTORY, NEW_ORDER, ORDER_LINE, ORDERS, TABLES};
 pub enum Query {
     /// A statement that begins a transaction, by number: some products need two.
     Begin(usize),
-    /// Ends a transaction that counts.
+    /// Ends a successful transaction.
     Commit,
-    /// Ends one that does not.
+    /// Ends one that must be rolled back.
     Rollback,
     /// One of [`Named`].
     Named(Named),
-    /// Stock of an item, with what a district of this number (from 1) prints on the order.
+    /// Stock of an item, with the text that this district (from 1) prints on the order.
     Stock(usize),
 }
 
-/// Names and texts of statements: `Name: server, client;` or, where both forms are alike, `Name: text;`.
+/// Names and texts of statements: `Name: server, client;` or, if both forms are equal, `Name: text;`.
 macro_rules! statements {
     ($($(#[$about:meta])* $name:ident: $server:expr $(, $client:expr)?;)*) => {
         /// A statement with a name.
@@ -53,7 +53,7 @@ statements! {
     /// Takes the order number.
     NextOrder: "UPDATE district SET d_next_o_id = d_next_o_id + 1 WHERE d_w_id = ?d_w_id AND d_id = ?d_id",
         "UPDATE district SET d_next_o_id = ?d_next_o_id WHERE d_w_id = ?d_w_id AND d_id = ?d_id";
-    /// What the customer gets off.
+    /// The customer's discount.
     CustomerDiscount: "SELECT c_discount, c_last, c_credit FROM customer \
         WHERE c_w_id = ?c_w_id AND c_d_id = ?c_d_id AND c_id = ?c_id";
     /// Adds the order.
@@ -92,7 +92,7 @@ statements! {
     PayingCustomer: "SELECT c_first, c_middle, c_last, c_street_1, c_street_2, c_city, c_state, c_zip, c_phone, \
         c_since, c_credit, c_credit_lim, c_discount, c_balance, c_ytd_payment, c_payment_cnt FROM customer \
         WHERE c_w_id = ?c_w_id AND c_d_id = ?c_d_id AND c_id = ?c_id{lock}";
-    /// What is noted about a customer of bad credit.
+    /// Notes about a customer with bad credit.
     CustomerData: "SELECT c_data FROM customer WHERE c_w_id = ?c_w_id AND c_d_id = ?c_d_id AND c_id = ?c_id{lock}";
     /// Books the payment.
     PayCustomer: "UPDATE customer SET c_balance = c_balance - ?c_balance, c_ytd_payment = c_ytd_payment + \
@@ -104,7 +104,7 @@ statements! {
     /// Adds the payment to the history.
     AddHistory: insert(&TABLES[HISTORY], 1);
 
-    /// The customer who asks.
+    /// The customer of the query.
     AskingCustomer: "SELECT c_balance, c_first, c_middle, c_last FROM customer \
         WHERE c_w_id = ?c_w_id AND c_d_id = ?c_d_id AND c_id = ?c_id";
     /// The last order of a customer; in the client's form all of them.
@@ -125,15 +125,15 @@ statements! {
     NextNumber: "SELECT d_next_o_id FROM district WHERE d_w_id = ?d_w_id AND d_id = ?d_id";
     /// Takes an order from those to be delivered.
     TakeNewOrder: "DELETE FROM new_order WHERE no_w_id = ?no_w_id AND no_d_id = ?no_d_id AND no_o_id = ?no_o_id";
-    /// Who ordered.
+    /// The customer of an order.
     OrderCustomer: "SELECT o_c_id FROM orders WHERE o_w_id = ?o_w_id AND o_d_id = ?o_d_id AND o_id = ?o_id";
-    /// Notes who delivers.
+    /// Stores the carrier.
     SetCarrier: "UPDATE orders SET o_carrier_id = ?o_carrier_id \
         WHERE o_w_id = ?o_w_id AND o_d_id = ?o_d_id AND o_id = ?o_id";
-    /// Notes when the lines were delivered.
+    /// Stores the delivery time of the lines.
     SetDelivered: "UPDATE order_line SET ol_delivery_d = ?ol_delivery_d \
         WHERE ol_w_id = ?ol_w_id AND ol_d_id = ?ol_d_id AND ol_o_id = ?ol_o_id";
-    /// What an order costs; in the client's form the amount of each line.
+    /// The total of an order; in the client's form the amount of each line.
     OrderAmount: "SELECT sum(ol_amount) FROM order_line \
         WHERE ol_w_id = ?ol_w_id AND ol_d_id = ?ol_d_id AND ol_o_id = ?ol_o_id",
         "SELECT ol_amount FROM order_line WHERE ol_w_id = ?ol_w_id AND ol_d_id = ?ol_d_id AND ol_o_id = ?ol_o_id";
@@ -146,7 +146,7 @@ statements! {
         "UPDATE customer SET c_balance = ?c_balance, c_delivery_cnt = ?c_delivery_cnt \
         WHERE c_w_id = ?c_w_id AND c_d_id = ?c_d_id AND c_id = ?c_id";
 
-    /// How many items of the last 20 orders are short; in the client's form their stock.
+    /// How many items of the last 20 orders are low in stock; in the client's form their stock.
     Stocks: "SELECT count(DISTINCT s_i_id) FROM order_line, stock WHERE ol_w_id = ?ol_w_id AND ol_d_id = ?ol_d_id \
         AND ol_o_id < ?ol_o_id AND ol_o_id >= ?ol_o_id AND s_w_id = ?s_w_id AND s_i_id = ol_i_id \
         AND s_quantity < ?s_quantity",
@@ -157,13 +157,13 @@ statements! {
         );
 }
 
-/// Orders that Stock-Level looks at (clause 2.8.2.2).
+/// Orders that Stock-Level checks (clause 2.8.2.2).
 pub const RECENT: usize = 20;
 
 /// Every statement of one form in one dialect.
 pub struct Statements {
     begin: Vec<String>,
-    /// In the order of [`Statements::place`] behind those that begin.
+    /// In the order of [`Statements::place`], after those that begin.
     described: Vec<Described>,
 }
 
@@ -204,7 +204,7 @@ impl Statements {
         self.described.iter().map(|described| session.prepare_described(described)).collect()
     }
 
-    /// The one of `prepared` that `query` names.
+    /// The statement in `prepared` for `query`.
     pub fn pick(&self, prepared: &[Statement], query: Query) -> Statement {
         prepared[self.place(query)]
     }

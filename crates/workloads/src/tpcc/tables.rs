@@ -1,7 +1,7 @@
 //! The nine tables of TPC-C, specification 5.11, clause 1.3.
 //!
 //! Amounts of money are whole cents, rates are whole ten-thousandths and dates are microseconds since 1970, all in
-//! whole numbers: exact, the same on every product, and the same for a client that computes with them.
+//! whole numbers: exact, the same on every product, and the same for computations in the client.
 
 use tithe_plugin::sql::{Column, ColumnType, Sensitivity, SqlTable};
 
@@ -46,7 +46,7 @@ pub const ITEM: usize = 7;
 /// See [`WAREHOUSE`].
 pub const STOCK: usize = 8;
 
-/// The tables. The table ORDER is called `orders`, because `order` is a word of SQL.
+/// The tables. The table ORDER is called `orders`, because `order` is a keyword of SQL.
 pub static TABLES: [SqlTable; 9] = [
     SqlTable {
         name: "warehouse",

@@ -125,7 +125,7 @@ proptest! {
                 }
             }
         }
-        // Every customer of a district has ordered once, and nothing of an order that waits is delivered.
+        // Every customer of a district has ordered once, and no line of a waiting order is delivered.
         let ordered: BTreeSet<_> = kept.numbers(ORDERS, ["o_w_id", "o_d_id", "o_c_id"]).into_iter().collect();
         prop_assert_eq!(ordered.len() as u64, districts * customers);
         for [order, delivered, amount] in kept.numbers(ORDER_LINE, ["ol_o_id", "ol_delivery_d", "ol_amount"]) {

@@ -1,4 +1,4 @@
-//! The five transactions, specification 5.11, clauses 2.4 to 2.8, and how one is carried to its end.
+//! The five transactions, specification 5.11, clauses 2.4 to 2.8, and how one is run to its end.
 //!
 //! Delivery is done at once, within its terminal, all ten districts in one transaction (clause 2.7 also allows a
 //! queue).
@@ -16,23 +16,23 @@ use super::{
     statements::{Named, Query, RECENT},
 };
 
-/// How often a transaction is begun again before it counts as failed.
+/// How often a transaction is retried before it counts as failed.
 const TIMEOUT: u32 = 1000;
 
 /// How a transaction ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outcome {
-    /// It asked for an item that does not exist, and was rolled back as it must.
+    /// It requested an item that does not exist, and was rolled back as required.
     pub rolled_back: bool,
-    /// What the terminal shows: an amount in cents, a count.
+    /// The result on the terminal: an amount in cents, a count.
     pub shown: i64,
 }
 
 /// Why a transaction does not commit.
 enum Stop {
-    /// It must not.
+    /// The specification requires a rollback.
     RollBack,
-    /// Another one was in the way.
+    /// It conflicts with another one.
     Conflict,
     Fault(Fault),
 }
@@ -43,10 +43,10 @@ impl From<Fault> for Stop {
     }
 }
 
-/// What a transaction needs to know beside its input.
+/// What a transaction needs besides its input.
 #[derive(Clone, Copy)]
 pub struct Rules {
-    /// Where values are computed with.
+    /// Where to compute with values.
     pub compute: Compute,
     /// Statements that begin a transaction.
     pub begins: usize,
@@ -54,17 +54,17 @@ pub struct Rules {
     pub dialect: &'static Dialect,
 }
 
-/// Carries the transaction of `input` to its end, again and again while others are in its way.
+/// Runs the transaction of `input` to its end, and retries it after conflicts.
 ///
 /// # Errors
-/// The session's fault; [`Fault::Wrong`] when an answer cannot be true.
+/// The session's fault; [`Fault::Wrong`] if an answer is impossible.
 pub async fn carry_out(mut channel: StatementChannel, input: Input, rules: Rules) -> Result<Outcome, Fault> {
     for _ in 0..TIMEOUT {
         let stop = match attempt(&mut channel, &input, rules).await {
             Ok(shown) => return Ok(Outcome { rolled_back: false, shown }),
             Err(stop) => stop,
         };
-        // After some errors there is no transaction any more, which the server then says: no reason to fail.
+        // After some errors the transaction no longer exists, and the server reports that: no reason to fail.
         match channel.run(Query::Rollback, &[]).await {
             Ok(_) | Err(Fault::Server(_)) => {}
             Err(fault) => return Err(fault),
@@ -186,7 +186,7 @@ async fn order_line(
     Ok(amount)
 }
 
-/// The number of the customer of `input`, looked up where a name is given.
+/// The number of the customer of `input`, looked up if a name is given.
 async fn customer_number(channel: &mut StatementChannel, input: &Input) -> Result<u64, Stop> {
     let name = match &input.customer {
         Customer::Number(number) => return Ok(*number),
@@ -200,7 +200,7 @@ async fn customer_number(channel: &mut StatementChannel, input: &Input) -> Resul
     for row in 0..answer.rows() {
         found.push((answer.text(row, 1)?, answer.integer(row, 0)?));
     }
-    // The server's order is this one too, unless its collation says otherwise; then its middle is another customer.
+    // The server's order is the same, unless its collation differs; then its middle is another customer.
     found.sort();
     match found.get(found.len().saturating_sub(1) / 2) {
         Some((_, number)) => Ok(*number as u64),
@@ -208,7 +208,7 @@ async fn customer_number(channel: &mut StatementChannel, input: &Input) -> Resul
     }
 }
 
-/// What is noted about a payment: clause 2.5.2.2 asks for these numbers before what stood there, cut to 500 bytes.
+/// The note about a payment: clause 2.5.2.2 requires these numbers before the old text, cut to 500 bytes.
 fn note(input: &Input, customer: u64, before: &[u8]) -> Vec<u8> {
     let (warehouse, district) = input.home;
     let Input { warehouse: paid_at, district: paid_in, amount, .. } = input;
@@ -266,7 +266,7 @@ async fn order_status(channel: &mut StatementChannel, input: &Input, in_client: 
     channel.one(Query::Named(Named::AskingCustomer), &who).await?;
     let balance = channel.answer.integer(0, 0)?;
     let orders = channel.run(Query::Named(Named::LastOrder), &who).await? as usize;
-    // The server's form delivers one row: the newest is the first.
+    // The server's form returns one row, so the newest is the first.
     let mut newest = None;
     for row in 0..if in_client { orders } else { orders.min(1) } {
         newest = newest.max(Some(channel.answer.integer(row, 0)?));
@@ -287,11 +287,11 @@ async fn delivery(channel: &mut StatementChannel, input: &Input, in_client: bool
         let place = [n(input.warehouse), n(district)];
         let Some(order) = oldest(channel, place, in_client).await? else { continue };
         let which = [place[0], place[1], i(order)];
-        // Where locks are taken late, another terminal may have delivered it.
+        // With late locking, another terminal may have delivered it.
         if channel.run(Query::Named(Named::TakeNewOrder), &which).await? == 0 {
             return Err(Stop::Conflict);
         }
-        // Before the order is read: what a transaction has changed it sees, whatever its snapshot holds.
+        // Before reading the order: a transaction sees its own changes, whatever its snapshot contains.
         channel.change(Named::SetCarrier, &[[n(input.carrier)].as_slice(), &which].concat()).await?;
         channel.one(Query::Named(Named::OrderCustomer), &which).await?;
         let who = [place[0], place[1], i(channel.answer.integer(0, 0)?)];

@@ -1,4 +1,4 @@
-//! Lists of parameters and of rows that keep their memory from one statement to the next.
+//! Lists of parameters and of rows that reuse their memory for the next statement.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// Forgets everything, keeps the memory.
+    /// Clears the list, keeps the memory.
     pub fn clear(&mut self) {
         self.values.clear();
         self.bytes.clear();
@@ -63,7 +63,7 @@ impl Parameters {
         };
     }
 
-    /// How many there are.
+    /// The number of parameters.
     pub fn len(&self) -> usize {
         self.values.len()
     }
@@ -73,7 +73,7 @@ impl Parameters {
         self.values.is_empty()
     }
 
-    /// Hands all of them to `use_them`.
+    /// Passes all of them to `use_them`.
     pub fn with<T>(&mut self, use_them: impl FnOnce(&[Parameter<'_>]) -> T) -> T {
         let mut list: Vec<Parameter<'_>> = std::mem::take(&mut self.room);
         list.extend(self.values.iter().map(|value| match value {
@@ -98,7 +98,7 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// Forgets everything, keeps the memory.
+    /// Clears the list, keeps the memory.
     pub fn clear(&mut self) {
         self.rows = 0;
         self.fields.clear();
@@ -113,7 +113,7 @@ impl Answer {
     /// The value in `column` of `row`; `None` is SQL's NULL.
     ///
     /// # Errors
-    /// [`Fault::Wrong`] when there is no such row or column.
+    /// [`Fault::Wrong`] if there is no such row or column.
     pub fn value(&self, row: usize, column: usize) -> Result<Option<&[u8]>, Fault> {
         let width = self.fields.len().checked_div(self.rows).unwrap_or(0);
         let field = (row < self.rows && column < width).then(|| &self.fields[row * width + column]);
@@ -124,7 +124,7 @@ impl Answer {
     /// The text in `column` of `row`.
     ///
     /// # Errors
-    /// [`Fault::Wrong`] when it is NULL or not there.
+    /// [`Fault::Wrong`] if it is NULL or missing.
     pub fn text(&self, row: usize, column: usize) -> Result<&[u8], Fault> {
         self.value(row, column)?.ok_or_else(|| Fault::Wrong(format!("column {column} is NULL and must not be")))
     }
@@ -132,16 +132,16 @@ impl Answer {
     /// The number in `column` of `row`.
     ///
     /// # Errors
-    /// [`Fault::Wrong`] when it is NULL, not there or no number.
+    /// [`Fault::Wrong`] if it is NULL, missing or not a number.
     pub fn integer(&self, row: usize, column: usize) -> Result<i64, Fault> {
         number(self.text(row, column)?)
     }
 }
 
-/// The number that `text` writes.
+/// The number in `text`.
 ///
 /// # Errors
-/// [`Fault::Wrong`] when it writes none.
+/// [`Fault::Wrong`] if it is not a number.
 pub fn number(text: &[u8]) -> Result<i64, Fault> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
     parsed.ok_or_else(|| Fault::Wrong(format!("`{}` is no whole number", text.escape_ascii())))

@@ -28,7 +28,7 @@ pub(super) struct YcsbClient {
     verifier: Verifier,
 }
 
-/// How far the operation has come.
+/// The state of the operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
     /// Ended, or none yet.
@@ -81,7 +81,7 @@ impl YcsbClient {
         })
     }
 
-    /// Takes what has arrived of the rows; sends the second half of a read-modify-write.
+    /// Reads the available rows; sends the second half of a read-modify-write.
     fn take_rows(
         &mut self,
         session: &mut dyn KeyValueSession,
@@ -97,7 +97,7 @@ impl YcsbClient {
         }
         parts.part(self.shared.index_of(OperationKind::Read));
         self.write(session)?;
-        // An embedded database has done the work already; of any other there is nothing to take yet.
+        // An embedded database has already done the work; with any other there is nothing to read yet.
         match session.descriptor() {
             None => self.take_write(session, parts),
             Some(_) => Ok(Progress::Pending),
@@ -122,7 +122,7 @@ impl YcsbClient {
         Ok(Progress::Done(rows))
     }
 
-    /// Settles the number of an insert that has not succeeded.
+    /// Settles the number of a failed insert.
     fn abandon(&mut self) -> Result<(), Fault> {
         let stage = std::mem::replace(&mut self.stage, Stage::Idle);
         if self.operation.kind != OperationKind::Insert {
@@ -187,13 +187,13 @@ impl Client for YcsbClient {
 
 impl Drop for YcsbClient {
     fn drop(&mut self) {
-        // Nobody is left to be told of a full window.
+        // A full window can no longer be reported here.
         let _ = self.abandon();
     }
 }
 
-/// One of the versions of a value: the upper bits of a product, so that it does not follow the draws that were
-/// made from the same state.
+/// One of the versions of a value: the upper bits of a product, so that it is independent of the draws from the same
+/// state.
 fn version(mark: u64) -> usize {
     (mark.wrapping_mul(0xC2B2_AE3D_27D4_EB4F) >> 32) as usize % VERSIONS
 }

@@ -1,15 +1,15 @@
-//! What YCSB's properties mean: names, defaults, limits, and every problem at once.
+//! The meaning of YCSB's properties: names, defaults, limits, and every problem at once.
 //!
 //! Names and defaults are those of `site.ycsb.workloads.CoreWorkload` 0.17.0 in its code, which differ from its
 //! `workload_template`. Two rules are Tithe's own:
 //!
 //! * `recordcount`, `threadcount` and `target` are defaults of the experiment's `records`, `clients` and `rate`, which
 //!   win; `recordcount` is also checked against the other properties.
-//! * YCSB cannot run `zipfian` without `operationcount`, from which it predicts how many records will be
-//!   inserted. Tithe measures by time, so the property may be absent; the number of records then stands in.
+//! * YCSB cannot run `zipfian` without `operationcount`, from which it predicts how many records will be inserted.
+//!   Tithe measures by time, so the property may be absent; the number of records then replaces it.
 //!
-//! Values are stricter than in YCSB where it would quietly do something else: a switch must be `true` or
-//! `false`, a fraction must be in its range.
+//! Values are stricter than in YCSB if it would silently do something else: a switch must be `true` or `false`, a
+//! fraction must be in its range.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct Config {
     pub table: String,
     /// Fields of a record.
     pub fields: usize,
-    /// What precedes a field's number.
+    /// The prefix of a field's number.
     pub field_prefix: String,
     /// How long a value is.
     pub length: Length,
@@ -32,11 +32,11 @@ pub struct Config {
     pub read_all: bool,
     /// An update writes all fields, not one.
     pub write_all: bool,
-    /// Values follow from key and field, so that each can be checked in full.
+    /// Values are derived from key and field, so that each can be checked in full.
     pub integrity: bool,
     /// Operations with their weights, in YCSB's order; only those that happen.
     pub weights: Vec<(f64, OperationKind)>,
-    /// Which records are asked for.
+    /// Which records are requested.
     pub distribution: Distribution,
     /// Shortest and longest scan, in records.
     pub scan: (i64, i64),
@@ -60,14 +60,14 @@ pub enum Length {
     Uniform(i64, i64),
     /// Between two lengths, short ones more frequent.
     Zipfian(i64, i64),
-    /// As the histogram in this file says.
+    /// According to the histogram in this file.
     Histogram(String),
 }
 
-/// Which records are asked for.
+/// Which records are requested.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Distribution {
-    /// All alike.
+    /// All with equal probability.
     Uniform,
     /// Few are popular, spread over the whole set.
     Zipfian,
@@ -84,7 +84,7 @@ pub enum Distribution {
 /// How a record's number becomes a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Keys {
-    /// What every key begins with: `user`, or go-ycsb's `keyprefix`.
+    /// The prefix of every key: `user`, or go-ycsb's `keyprefix`.
     pub prefix: String,
     /// The number itself, not its hash.
     pub ordered: bool,
@@ -97,15 +97,15 @@ pub struct Keys {
 pub struct KeySpace {
     /// Records loaded: `0..records`.
     pub records: i64,
-    /// First record that is asked for, unless the distribution looks from the newest.
+    /// First requested record, unless the distribution counts from the newest.
     pub first: i64,
-    /// Last of them at the start.
+    /// Last requested record at the start.
     pub last: i64,
     /// Records that `zipfian` expects to be inserted, with YCSB's factor of safety of 2.
     pub expected_inserts: i64,
 }
 
-/// Every problem of `properties` that shows without an experiment around them.
+/// Every problem of `properties` that can be found without their experiment.
 pub fn check(properties: &BTreeMap<String, String>) -> Vec<PropertyProblem> {
     let (config, mut problems) = read(properties);
     if let Some(records) = config.recordcount {
@@ -114,12 +114,12 @@ pub fn check(properties: &BTreeMap<String, String>) -> Vec<PropertyProblem> {
     problems
 }
 
-/// What planning must know of the workload: whether it writes, and the size of its records.
+/// What planning must know about the workload: whether it writes, and the size of its records.
 pub fn shape(properties: &BTreeMap<String, String>) -> WorkloadShape {
     let (config, _) = read(properties);
     let length = match config.length {
         Length::Constant(length) | Length::Uniform(_, length) | Length::Zipfian(_, length) => length,
-        // The histogram's file is not read for a plan: YCSB's default stands in.
+        // A plan does not read the histogram's file: it uses YCSB's default.
         Length::Histogram(_) => 100,
     };
     WorkloadShape {
@@ -130,7 +130,7 @@ pub fn shape(properties: &BTreeMap<String, String>) -> WorkloadShape {
     }
 }
 
-/// What `properties` say of the experiment around them. YCSB takes 0 for "not said" in all three.
+/// Defaults that `properties` set for the experiment. YCSB takes 0 for "not set" in all three.
 pub fn asks(properties: &BTreeMap<String, String>) -> Vec<Asked> {
     let all = [("recordcount", AskedOf::Records), ("threadcount", AskedOf::Clients), ("target", AskedOf::Rate)];
     let asked = all.into_iter().filter_map(|(property, of)| {
@@ -159,7 +159,7 @@ pub fn resolve(
     }
 }
 
-/// Reads all properties; what has a problem gets its default.
+/// Reads all properties; one with a problem gets its default.
 fn read(properties: &BTreeMap<String, String>) -> (Config, Vec<PropertyProblem>) {
     let mut reader = Reader { properties, problems: names::unknown(properties) };
     for count in ["threadcount", "target"] {
@@ -198,7 +198,7 @@ fn read(properties: &BTreeMap<String, String>) -> (Config, Vec<PropertyProblem>)
         );
     }
     if let Some(problem) = reader.foreign_class() {
-        // What another class's properties are is not known here.
+        // The properties of another class are unknown here.
         return (config, vec![problem]);
     }
     (config, reader.problems)
@@ -208,7 +208,7 @@ fn read(properties: &BTreeMap<String, String>) -> (Config, Vec<PropertyProblem>)
 const LARGEST: i64 = i32::MAX as i64;
 
 impl Config {
-    /// The field names' numbers and lengths are known; this adds the record numbers.
+    /// Adds the record numbers; the fields' numbers and lengths are already known.
     fn key_space(&self, records: u64) -> Result<KeySpace, Vec<PropertyProblem>> {
         let fault = |property: &str, problem: String, help: &str| (property.to_owned(), problem, help.to_owned());
         let count = match i64::try_from(records) {
@@ -252,7 +252,7 @@ impl Config {
     }
 }
 
-/// Takes properties one by one, and collects what is wrong with them.
+/// Reads properties one by one, and collects their problems.
 struct Reader<'a> {
     properties: &'a BTreeMap<String, String>,
     problems: Vec<PropertyProblem>,
@@ -263,7 +263,7 @@ impl Reader<'_> {
         self.problems.push((property.to_owned(), problem.into(), help.into()));
     }
 
-    /// The property without blanks around it, which are easily left at the end of a line.
+    /// The property without surrounding blanks, which are often left at the end of a line.
     fn text(&self, property: &str) -> Option<&str> {
         self.properties.get(property).map(|text| text.trim())
     }
@@ -325,7 +325,7 @@ impl Reader<'_> {
         choices[0]
     }
 
-    /// A name that can stand in SQL and in keys without quoting.
+    /// A name that needs no quoting in SQL and in keys.
     fn name(&mut self, property: &str, default: &str) -> String {
         let Some(text) = self.text(property) else { return default.to_owned() };
         let plain = text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
@@ -337,7 +337,7 @@ impl Reader<'_> {
         default.to_owned()
     }
 
-    /// What is wrong with another class than the core workload.
+    /// The problem with a class other than the core workload.
     fn foreign_class(&self) -> Option<PropertyProblem> {
         const CORE: [&str; 3] = ["core", "site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload"];
         let class = self.text("workload").filter(|class| !CORE.contains(class))?;
@@ -386,7 +386,7 @@ impl Reader<'_> {
         let all = ["uniform", "zipfian", "latest", "hotspot", "sequential", "exponential"];
         let hotspot =
             (self.real("hotspotdatafraction", 0.2, 0.0..=1.0), self.real("hotspotopnfraction", 0.8, 0.0..=1.0));
-        // Outside these limits almost every draw lies before the first record, and is drawn again.
+        // Outside these limits almost every draw is before the first record, and is drawn again.
         let exponential = (
             self.real("exponential.percentile", 95.0, 1.0..=99.999_999),
             self.real("exponential.frac", 0.857_142_857_1, 1e-9..=1.0),
@@ -510,7 +510,7 @@ mod tests {
         );
     }
 
-    /// What another class's properties mean, and whether they have slips, is not for the core workload to say.
+    /// The core workload cannot judge the properties of another class, so it reports only the class.
     #[test]
     fn another_class_is_refused_by_its_name_alone() {
         problems(

@@ -6,12 +6,12 @@ use super::{config::Keys, generator::fnv_hash};
 const DIGITS: usize = 20;
 
 impl Keys {
-    /// Bytes that the longest key takes.
+    /// Length of the longest key, bytes.
     pub fn longest(&self) -> usize {
         self.prefix.len() + self.zero_padding.max(DIGITS)
     }
 
-    /// Writes the key of `record` over what is in `key`: the prefix, zeros, and the number or its hash.
+    /// Writes the key of `record` into `key`, replacing its content: the prefix, zeros, and the number or its hash.
     #[inline]
     pub fn write(&self, record: i64, key: &mut Vec<u8>) {
         let number = if self.ordered { record } else { fnv_hash(record) };
@@ -33,7 +33,7 @@ pub(super) fn push_decimal(number: i64, width: usize, text: &mut Vec<u8>) {
     }
     let start = text.len();
     text.resize(start + digits, b'0');
-    // Two digits at a time: the divisions wait for each other and are most of the cost.
+    // Two digits at a time: the divisions depend on each other and are most of the cost.
     let mut pairs = text[start..].rchunks_exact_mut(2);
     for pair in &mut pairs {
         let value = (rest % 100) as u8;

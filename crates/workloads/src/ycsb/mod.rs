@@ -1,24 +1,24 @@
 //! YCSB's core workload (Cooper et al., SoCC 2010), as in `site.ycsb:core:0.17.0`.
 //!
-//! It reads YCSB's property files ([`properties`], [`config`]), draws the same operations on the same keys from
-//! the same seed ([`operation`], [`generator`]), and checks every row that it gets back ([`values`]).
+//! It reads YCSB's property files ([`properties`], [`config`]), draws the same operations on the same keys from the
+//! same seed ([`operation`], [`generator`]), and checks every returned row ([`values`]).
 //!
-//! What differs from YCSB, and why:
+//! Differences from YCSB, and why:
 //!
-//! * Each client has generators of its own, and its stream restarts with each slot, so that all arms get the
-//!   same operations. The numbers of inserted records, and the position of the sequential distribution, belong to
-//!   the arm: all its clients share them, and no seed resets them.
-//! * The whole table is loaded, also when `insertstart` and `insertcount` limit the records that are asked for.
-//! * An insert that was prepared and not sent gives its number back; one that failed leaves a record that may be
-//!   missing without being called lost.
+//! * Each client has its own generators, and its stream restarts with each slot, so that all arms get the same
+//!   operations. The numbers of inserted records, and the position of the sequential distribution, belong to the arm:
+//!   all its clients share them, and no seed resets them.
+//! * The whole table is loaded, even if `insertstart` and `insertcount` limit the requested records.
+//! * An insert that was prepared but not sent returns its number. One that failed leaves a record that may be missing
+//!   without counting as lost.
 //! * Values come from a pool (see [`values`]), unless `dataintegrity=true`.
 //! * A missing record, a wrong value or a write that changes no row invalidates the frame; YCSB counts it at most. A
 //!   session must therefore count the rows that a write matched, not only those that it changed.
 //!
-//! A workload with inserts can run for as long as the database has room. The table grows by a record for each
-//! insert; the memory of the workload stays the same. Under `zipfian`, records beyond twice the predicted number
-//! of inserts are never asked for, as in YCSB; `latest` follows the newest without end, for about 20 ns per
-//! inserted record and client, outside the measured time.
+//! A workload with inserts can run as long as the database has space. The table grows by a record for each insert; the
+//! memory of the workload stays the same. Under `zipfian`, records beyond twice the predicted number of inserts are
+//! never requested, as in YCSB; `latest` follows the newest without limit, for about 20 ns per inserted record and
+//! client, outside the measured time.
 
 mod client;
 pub mod config;
@@ -73,31 +73,31 @@ pub struct Ycsb {
     space: KeySpace,
     operations: Vec<&'static str>,
     values: Values,
-    /// What stands elsewhere in an experiment.
+    /// Settings that belong elsewhere in an experiment.
     asked: Vec<Asked>,
     /// Names of properties that are not used, with the reason.
     ignored: Vec<(String, &'static str)>,
 }
 
-/// What all clients of all arms share, and none changes.
+/// Shared by all clients of all arms, and never changed.
 struct Shared {
     config: Config,
     lengths: Lengths,
     /// A stream before its seed: each client takes a copy.
     stream: Stream,
-    /// `None` when values follow from their keys.
+    /// `None` if values are derived from their keys.
     pool: Option<Pool>,
     /// Where each kind is in the list of recorded operations.
     indices: [usize; OperationKind::ALL.len()],
 }
 
 impl Shared {
-    /// The longest value, bytes; the only length when values follow from their keys.
+    /// The longest value, bytes; the only length if values are derived from their keys.
     fn longest_value(&self) -> usize {
         self.lengths.longest()
     }
 
-    /// Bytes that a derived value begins with at least, before it is cut: its key and the name of its field.
+    /// Least bytes at the beginning of a derived value, before it is cut: its key and the name of its field.
     fn longest_start(&self) -> usize {
         self.config.keys.longest() + self.config.field_prefix.len() + 32
     }
@@ -111,7 +111,7 @@ impl Ycsb {
     /// The workload of `properties` on `records` records, which replace the properties' `recordcount`, with values
     /// that look like `values` and follow from `seed`.
     ///
-    /// Reads the file of a length histogram, where the properties name one.
+    /// Reads the file of a length histogram, if the properties name one.
     ///
     /// # Errors
     /// Every problem with the properties.
@@ -281,7 +281,7 @@ impl Clients for Ycsb {
     }
 
     /// # Panics
-    /// When `state` is another workload's.
+    /// If `state` is another workload's.
     fn client(&self, state: &Arc<dyn ArmState>) -> Box<dyn Client> {
         let state: Arc<dyn Any + Send + Sync> = Arc::<dyn ArmState>::clone(state);
         let records = state.downcast().expect("the state of an arm comes from its own workload");

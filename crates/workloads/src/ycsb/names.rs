@@ -1,10 +1,10 @@
-//! The names of YCSB's and go-ycsb's properties: which Tithe uses, which it leaves aside, and why.
+//! The names of YCSB's and go-ycsb's properties: which Tithe uses, which it ignores, and why.
 
 use std::collections::BTreeMap;
 
 use tithe_model::{catalogue::PropertyProblem, diagnostic};
 
-/// Properties that Tithe uses, with the meaning that they have in YCSB.
+/// Properties that Tithe uses, with the same meaning as in YCSB.
 const USED: &[&str] = &[
     "dataintegrity",
     "exponential.frac",
@@ -51,8 +51,8 @@ const FAILURES: &str = "a failed operation is counted and not repeated";
 /// `hbase.usepagefilter`, `tikv.pd`.
 const OWN: [&str; 3] = ["exponential", "hdrhistogram", "measurement"];
 
-/// Properties that Tithe accepts and does not use, and why. A name that ends in a full stop stands for all
-/// names that begin with it.
+/// Properties that Tithe accepts but does not use, and why. A name that ends in a full stop stands for all names that
+/// begin with it.
 const IGNORED: &[(&str, &str)] = &[
     ("batch.size", LOAD),
     ("batchsize", DATABASE),
@@ -114,7 +114,7 @@ const IGNORED: &[(&str, &str)] = &[
     ("writebuffersize", DATABASE),
 ];
 
-/// Properties of YCSB-C, the C++ port whose files circulate as YCSB's, which change the work.
+/// Properties of YCSB-C, a C++ port whose files are passed around as YCSB's, that change the work.
 const OF_YCSB_C: [&str; 1] = ["keylength"];
 
 /// The given properties that Tithe does not use, each with the reason.
@@ -122,8 +122,8 @@ pub fn ignored(properties: &BTreeMap<String, String>) -> Vec<(&str, &'static str
     properties.keys().filter_map(|name| Some((name.as_str(), reason(name)?))).collect()
 }
 
-/// Why Tithe does not use property `name`; `None` when it does, or does not know it. Bindings write their own names in
-/// capitals here and there.
+/// Why Tithe does not use property `name`; `None` if it does, or does not know it. Bindings sometimes write their own
+/// names in capitals.
 fn reason(name: &str) -> Option<&'static str> {
     let lower = name.to_ascii_lowercase();
     let stands_for = |entry: &str| entry == lower || (entry.ends_with('.') && lower.starts_with(entry));
@@ -131,7 +131,7 @@ fn reason(name: &str) -> Option<&'static str> {
     known.or_else(|| of_a_binding(name).then_some(DATABASE))
 }
 
-/// True for a name with a dot that is not YCSB's own, and no slip of one.
+/// True for a name with a dot that is not YCSB's own, nor a misspelling of one.
 fn of_a_binding(name: &str) -> bool {
     let binding = name.split_once('.').map_or("", |(binding, _)| binding);
     !binding.is_empty() && !OWN.contains(&binding) && diagnostic::nearest(name, USED.iter().copied()).is_none()

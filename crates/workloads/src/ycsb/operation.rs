@@ -1,9 +1,8 @@
 //! Which operation comes next, on which record: `site.ycsb.workloads.CoreWorkload` without its database.
 //!
-//! The random numbers are drawn in the order in which YCSB draws them, those for the bytes of values included
-//! (they are skipped, since Tithe's values come from elsewhere). So the stream with a seed is the stream of a
-//! YCSB thread with that seed, whose database binding reads every value once and as a whole, as the binding for
-//! JDBC does.
+//! The random numbers are drawn in YCSB's order, including those for the bytes of values (they are skipped, because
+//! Tithe's values have another source). So the stream with a seed is that of a YCSB thread with that seed, whose
+//! database binding reads every value once and as a whole, as the JDBC binding does.
 
 use std::{
     collections::BTreeSet,
@@ -28,37 +27,37 @@ use super::{
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Operation {
-    /// What is done.
+    /// The kind.
     pub kind: OperationKind,
     /// Number of the record, the first one of a scan.
     pub record: i64,
-    /// Fields to fetch, where it fetches.
+    /// Fields to fetch, if it fetches.
     pub read: Fields,
-    /// Fields to write, where it writes.
+    /// Fields to write, if it writes.
     pub write: Fields,
     /// Largest number of records, of a scan.
     pub count: u32,
-    /// Where the random stream stood when the operation was complete: the same for the same seed.
+    /// Position of the random stream when the operation was complete: the same for the same seed.
     pub mark: u64,
 }
 
-/// What the clients of one arm share: which records there are.
+/// Shared by the clients of one arm: which records exist.
 ///
-/// It must be as fresh as the data. Its memory stays the same however long the workload runs, but for eight
-/// bytes or so for each insert that failed.
+/// It must be as fresh as the data. Its memory stays the same however long the workload runs, except about eight bytes
+/// for each failed insert.
 #[derive(Debug)]
 pub struct Records {
     /// Records before the first insert.
     loaded: i64,
-    /// Which of how many parts of the inserted records are these; the others are other load machines'.
+    /// The part of the inserted records, out of how many; the others belong to other load machines.
     part: AtomicI64,
     parts: AtomicI64,
     inserted: AcknowledgedCounter,
     /// Draws of the sequential distribution so far.
     position: AtomicI64,
-    /// Numbers that were handed out for an insert that was never sent.
+    /// Numbers that were reserved for an insert that was never sent.
     returned: Mutex<Vec<i64>>,
-    /// Numbers whose insert failed: such a record may be there or not.
+    /// Numbers whose insert failed: such a record may exist or not.
     doubtful: Mutex<BTreeSet<i64>>,
 }
 
@@ -76,14 +75,14 @@ impl Records {
         }
     }
 
-    /// Has inserted records be part `part` of `parts`: those of all parts together are the ones that a single load
+    /// Makes inserted records part `part` of `parts`: those of all parts together are the ones that a single load
     /// machine would insert.
     pub fn divide(&self, part: i64, parts: i64) {
         self.part.store(part, Ordering::Relaxed);
         self.parts.store(parts.max(1), Ordering::Relaxed);
     }
 
-    /// The number among the records of all parts that `record` of this part has, by which its key is made.
+    /// The number of this part's `record` among the records of all parts, from which its key is made.
     #[inline]
     pub fn number_of(&self, record: i64) -> i64 {
         if record < self.loaded {
@@ -112,13 +111,13 @@ impl Records {
     /// The insert of `record` was answered.
     ///
     /// # Errors
-    /// When too many inserts wait for an earlier one.
+    /// If too many inserts wait for an earlier one.
     pub fn acknowledge(&self, record: i64) -> Result<(), WindowFull> {
         self.inserted.acknowledge(record)
     }
 
-    /// The insert of `record` failed, or its answer never came. As in YCSB it counts as answered, so that the
-    /// newest record moves on; a read that does not find it is then no loss of data.
+    /// The insert of `record` failed, or its answer never came. As in YCSB it counts as answered, so that the newest
+    /// record advances; if a read does not find it, no data are lost.
     ///
     /// # Errors
     /// As [`Records::acknowledge`].
@@ -127,8 +126,8 @@ impl Records {
         self.inserted.acknowledge(record)
     }
 
-    /// What it has come to while no client is at work: draws of the sequential distribution, the next number, and three
-    /// lists, each after its length: numbers without an answer, those that were handed back, and doubtful ones.
+    /// Its state while no client is at work: draws of the sequential distribution, the next number, and three lists,
+    /// each after its length: numbers without an answer, returned ones, and doubtful ones.
     pub fn reached(&self) -> Vec<i64> {
         let (next, open) = self.inserted.reached();
         let returned = self.returned.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -141,8 +140,8 @@ impl Records {
         reached
     }
 
-    /// Goes on where another, on the same data, has [`reached`](Self::reached) to. What is no such place is not gone
-    /// to.
+    /// Continues from the state that another one, on the same data, has [`reached`](Self::reached). An invalid state is
+    /// ignored.
     pub fn go_on(&self, reached: &[i64]) {
         let [position, next, lists @ ..] = reached else { return };
         let list = |rest: &[i64]| {
@@ -192,7 +191,7 @@ impl Chooser {
         }
     }
 
-    /// A record that exists. What lies outside is drawn again, as in YCSB.
+    /// A record that exists. A draw outside is repeated, as in YCSB.
     #[inline]
     fn next(&mut self, random: &mut ThreadLocalRandom, records: &Records) -> i64 {
         loop {
@@ -230,7 +229,7 @@ pub struct Stream {
     read_all: bool,
     write_all: bool,
     fields: usize,
-    /// Lengths of values that YCSB would make of random bytes; `None` when values are derived from their keys.
+    /// Lengths of values that YCSB would make from random bytes; `None` if values are derived from their keys.
     lengths: Option<Lengths>,
 }
 

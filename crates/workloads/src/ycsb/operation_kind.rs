@@ -1,4 +1,4 @@
-//! What operations do.
+//! The kinds of operation.
 
 use tithe_model::operation::READ;
 

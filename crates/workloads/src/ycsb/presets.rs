@@ -7,8 +7,8 @@ use super::{config, properties};
 /// A preset: its name, one sentence, its properties.
 type Preset = (&'static str, &'static str, &'static [(&'static str, &'static str)]);
 
-/// The properties of YCSB's files `workloada` to `workloadf`, without the number of records and operations,
-/// which an experiment decides.
+/// The properties of YCSB's files `workloada` to `workloadf`, without the number of records and operations, which an
+/// experiment sets.
 ///
 /// Cooper, Silberstein, Tam, Ramakrishnan, Sears, "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010.
 pub const PRESETS: &[Preset] = &[

@@ -1,9 +1,9 @@
 //! Reads the text of a Java `.properties` file, the form in which YCSB workloads are written.
 //!
-//! The rules are those of `java.util.Properties.load(Reader)`: comments, three kinds of separator, lines that
-//! go on after a backslash, escapes. A file that is not UTF-8 is taken as ISO 8859-1, as YCSB takes every file. Of a
-//! lone backslash at the end of the text Java sometimes makes a property without a name; here it is nothing.
-//! What the properties mean is in [`super::config`].
+//! The rules are those of `java.util.Properties.load(Reader)`: comments, three kinds of separator, lines that continue
+//! after a backslash, escapes. A file that is not UTF-8 is read as ISO 8859-1, as YCSB reads every file. From a single
+//! backslash at the end of the text Java sometimes makes a property without a name; here it is ignored. The meaning of
+//! the properties is in [`super::config`].
 
 use std::{collections::BTreeMap, iter::Peekable, str::Chars};
 
@@ -20,7 +20,7 @@ pub fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
     parse(text).map_err(|problems| problems.into_iter().map(located).collect())
 }
 
-/// The text of a file: UTF-8, or else ISO 8859-1, in which every byte is a character. A mark at its beginning is none.
+/// The text of a file: UTF-8, or else ISO 8859-1, in which every byte is a character. A byte order mark is ignored.
 fn decode(bytes: &[u8]) -> Result<String, LineProblem> {
     if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
         return Err((1, "is UTF-16, which YCSB does not read".to_owned(), "save the file as UTF-8".to_owned()));
@@ -30,10 +30,10 @@ fn decode(bytes: &[u8]) -> Result<String, LineProblem> {
     Ok(std::str::from_utf8(bytes).map_or_else(|_| latin(), str::to_owned))
 }
 
-/// Key and value of every property in `text`; of two with the same key the later one counts.
+/// Key and value of every property in `text`; of two with the same key the later one is used.
 ///
 /// # Errors
-/// Every malformed `\u` escape; Java refuses the whole file for one.
+/// Every malformed `\u` escape; Java refuses the whole file because of one.
 pub fn parse(text: &str) -> Result<BTreeMap<String, String>, Vec<PropertyProblem>> {
     let mut properties = BTreeMap::new();
     let mut problems = Vec::new();
@@ -63,7 +63,7 @@ fn logical_lines(text: &str) -> Vec<String> {
     for natural in natural_lines(text) {
         let rest = natural.trim_start_matches(BLANK);
         if current.is_empty() && (rest.starts_with(['#', '!']) || rest.is_empty()) {
-            // What follows a line of nothing but a backslash can be a comment too, as in Java.
+            // After a line of nothing but a backslash there can be a comment too, as in Java.
             continue;
         }
         let continues = ends_with_escape(rest);
@@ -83,13 +83,13 @@ fn natural_lines(text: &str) -> impl Iterator<Item = &str> {
     text.split('\n').flat_map(|line| line.strip_suffix('\r').unwrap_or(line).split('\r'))
 }
 
-/// True when an odd number of backslashes ends `line`: the last of them is not escaped itself.
+/// True if an odd number of backslashes ends `line`: the last of them is not itself escaped.
 fn ends_with_escape(line: &str) -> bool {
     line.bytes().rev().take_while(|&byte| byte == b'\\').count() % 2 == 1
 }
 
-/// Key and value of a logical line: the first unescaped `=`, `:` or blank ends the key, and blanks around one
-/// `=` or `:` do not count.
+/// Key and value of a logical line: the first unescaped `=`, `:` or blank ends the key, and blanks around one `=` or
+/// `:` are ignored.
 fn split(line: &str) -> (&str, &str) {
     let mut escaped = false;
     let end = line.find(|character| {
@@ -103,7 +103,7 @@ fn split(line: &str) -> (&str, &str) {
     (key, value.trim_start_matches(BLANK))
 }
 
-/// Replaces escapes; a backslash before any other character stands for nothing.
+/// Replaces escapes; a backslash before any other character is removed.
 fn unescape(text: &str) -> Result<String, String> {
     let mut result = String::with_capacity(text.len());
     let mut characters = text.chars().peekable();
@@ -125,7 +125,7 @@ fn unescape(text: &str) -> Result<String, String> {
     Ok(result)
 }
 
-/// The character of a `\u` escape whose `\u` has been taken, with a second escape when the first is half a pair.
+/// The character of a `\u` escape whose `\u` has been read, with a second escape if the first is half a pair.
 fn unicode(characters: &mut Peekable<Chars<'_>>) -> Result<char, String> {
     let mut units = vec![code_unit(characters)?];
     if (0xD800..0xDC00).contains(&units[0]) && characters.next_if_eq(&'\\').is_some() {
@@ -195,7 +195,7 @@ mod tests {
         );
     }
 
-    /// As editors of Windows write them, with the comments of people who write other than English.
+    /// As written by Windows editors, with comments in other languages than English.
     #[test]
     fn files_are_read_in_the_encodings_that_people_have() {
         let one = |bytes| format!("{:?}", read(&PropertyFile { name: "a", weight: None, number: 1, bytes }));
@@ -209,7 +209,7 @@ mod tests {
             .assert_eq(&one(b"\xff\xfer\0e\0"));
     }
 
-    /// Writes `text` so that it reads back as it is, in one of the ways that Java allows for each character.
+    /// Writes `text` so that it reads back unchanged, in one of the ways that Java allows for each character.
     fn escape(text: &str, as_unicode: bool) -> String {
         let mut result = String::new();
         for character in text.chars() {

@@ -1,4 +1,4 @@
-//! Key and values of the record at hand, in memory that is used again for the next one.
+//! Key and values of the current record, in memory that is reused for the next one.
 
 use tithe_plugin::session::Fields;
 
@@ -7,15 +7,15 @@ use super::{
     values::{KeyHash, write_derived},
 };
 
-/// A record that a request names, with the values that it writes.
+/// The record of a request, with the values that it writes.
 pub(super) struct Record {
     key: Vec<u8>,
     hash: KeyHash,
     /// Field, and its version in the pool or its place in `derived`.
     fields: Vec<(usize, usize)>,
-    /// Values that follow from their key, one after the other.
+    /// Values that are derived from their key, one after the other.
     derived: Vec<u8>,
-    /// Kept empty: only its memory is used again.
+    /// Always empty: only its memory is reused.
     spare: Vec<(usize, &'static [u8])>,
 }
 
@@ -38,7 +38,7 @@ impl Record {
         &self.key
     }
 
-    /// What its values depend on.
+    /// The hash that its values depend on.
     pub(super) fn hash(&self) -> KeyHash {
         self.hash
     }
@@ -51,7 +51,7 @@ impl Record {
         self.derived.clear();
     }
 
-    /// Makes the values of `fields`, in `version` where the pool has several.
+    /// Makes the values of `fields`, in `version` if the pool has several.
     pub(super) fn fill(&mut self, shared: &Shared, fields: Fields, version: usize) {
         let numbers = match fields {
             Fields::All => 0..shared.config.fields,

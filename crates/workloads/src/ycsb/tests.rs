@@ -1,4 +1,4 @@
-//! The client against a database in memory that can be made to lie.
+//! The client against a database in memory that can give wrong answers.
 
 use std::{
     collections::{BTreeMap, VecDeque},
@@ -17,25 +17,25 @@ use super::*;
 
 type Row = Vec<Vec<u8>>;
 
-/// A row that is delivered: its key and its fields.
+/// A returned row: its key and its fields.
 type Delivered = (Option<Vec<u8>>, Vec<(usize, Vec<u8>)>);
 
-/// A table, and what was asked of it.
+/// A table, and its requests.
 #[derive(Default)]
 struct Memory {
     rows: BTreeMap<Vec<u8>, Row>,
     requests: Vec<String>,
     bulks: Vec<usize>,
     refuse_inserts: bool,
-    /// Drop the last field of every row that is delivered.
+    /// Drop the last field of every returned row.
     short_rows: bool,
-    /// Deliver rows of a scan from the last to the first.
+    /// Return the rows of a scan from the last to the first.
     descending: bool,
     /// Forget every write.
     forgetful: bool,
 }
 
-/// A session on a shared table; it says `Pending` once before each answer, as a network does.
+/// A session on a shared table; it returns `Pending` once before each answer, as a network does.
 struct MemorySession {
     memory: Arc<Mutex<Memory>>,
     answers: VecDeque<Answer>,
@@ -192,7 +192,7 @@ impl Arm {
         state.downcast::<Records>().unwrap().newest()
     }
 
-    /// Carries out one operation.
+    /// Runs one operation.
     fn step(&mut self) -> Result<u64, Fault> {
         self.client.prepare();
         self.client.submit(&mut self.session)?;
@@ -208,7 +208,7 @@ impl Arm {
         (0..operations).try_for_each(|_| self.step().map(drop))
     }
 
-    /// The fault that comes within 1000 operations.
+    /// The fault that occurs within 1000 operations.
     fn fault(&mut self) -> Fault {
         self.run(1, 1000).expect_err("the lie is found")
     }
@@ -271,7 +271,7 @@ fn a_read_modify_write_has_two_parts() {
     assert_eq!(verbs, ["Read", "Update", "Read", "Update"]);
 }
 
-/// Runs operations on an arm whose table `lie` has changed, and compares the fault.
+/// Runs operations on an arm whose table was changed by `lie`, and compares the fault.
 fn check_fault(text: &str, lie: impl FnOnce(&mut Memory), expected: &Expect) {
     let mut arm = Arm::new(&workload(text, Values::Ycsb));
     lie(&mut arm.memory());
@@ -358,7 +358,7 @@ fn a_scan_out_of_order_is_found() {
     );
 }
 
-/// What the module says about a lost write is true: this is a limit, not a promise.
+/// The limit in the module's documentation is real: a lost update is not found.
 #[test]
 fn a_lost_update_is_not_found() {
     let mut arm = Arm::new(&workload(&format!("{WRITES}\nreadproportion=1"), Values::Ycsb));

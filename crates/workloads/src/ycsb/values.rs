@@ -1,19 +1,19 @@
-//! What is written into a field, and whether what is read from it was ever written.
+//! The values that are written into a field, and whether a value read from it was ever written.
 //!
-//! YCSB makes new random bytes for every write, which costs as much as half a round trip and cannot be checked
-//! later. Here a value is a slice of a pool of random bytes, about 1 MiB, made once: where it begins follows from
-//! the key, the field and one of eight versions. Writing borrows the slice; reading finds the version in the first
-//! six bytes and compares the rest.
+//! YCSB makes new random bytes for every write, which costs as much as half a round trip and cannot be checked later.
+//! Here a value is a slice of a pool of random bytes, about 1 MiB, made once: its start depends on the key, the field
+//! and one of eight versions. Writing borrows the slice; reading finds the version in the first six bytes and compares
+//! the rest.
 //!
-//! This finds a value of another record or of another field, a value that was cut or grew, and any changed byte.
-//! It does not find a value of the same field that was written before and should have been overwritten, nor a
-//! write that was lost as a whole.
+//! This finds a value of another record or of another field, a value that was cut or grew, and any changed byte. It
+//! does not find an old value of the same field that should have been overwritten, nor a write that was lost as a
+//! whole.
 //!
-//! With `dataintegrity=true` a value is the text that YCSB derives from key and field, and nothing else is right.
+//! With `dataintegrity=true` a value is the text that YCSB derives from key and field, and no other value is right.
 //!
-//! The pool is made of YCSB's printable bytes, in the six-byte groups in which `RandomByteIterator` makes them,
-//! or of uniformly random bytes. As parts of it come again in other records, a compressor that sees more than
-//! about 64 KiB at once makes the data smaller than it would make YCSB's own.
+//! The pool consists of YCSB's printable bytes, in the six-byte groups of `RandomByteIterator`, or of uniformly random
+//! bytes. Parts of it occur again in other records, so a compressor with a window of more than about 64 KiB compresses
+//! the data better than YCSB's own.
 
 use tithe_model::experiment::Values as Look;
 
@@ -32,15 +32,15 @@ pub enum Lengths {
     Uniform(Uniform, usize),
     /// Between two lengths, short ones more frequent.
     Zipfian(Zipfian, usize),
-    /// As a histogram says.
+    /// According to a histogram.
     Histogram(Histogram),
 }
 
 impl Lengths {
-    /// Lengths by `length`; `read` fetches the histogram's file.
+    /// Lengths by `length`; `read` reads the histogram's file.
     ///
     /// # Errors
-    /// What is wrong with the histogram.
+    /// The problem with the histogram.
     pub fn new(length: &Length, read: &dyn Fn(&str) -> std::io::Result<String>) -> Result<Self, String> {
         Ok(match length {
             &Length::Constant(length) => Self::Constant(length as usize),
@@ -73,7 +73,7 @@ impl Lengths {
     }
 }
 
-/// Bytes in a word, the step at which values can begin: what YCSB makes of one random number.
+/// Bytes in a word, the step at which values can begin: YCSB makes a word from one random number.
 const WORD: usize = 6;
 
 /// Values that can be in the same field.
@@ -84,26 +84,26 @@ const STARTS: u64 = 21_845;
 
 /// Random bytes that values are slices of.
 ///
-/// The word at index `i` is chosen such that `version_of` it is `i % 8`, so that the beginning of a value tells
-/// its version.
+/// The word at index `i` is chosen such that its `version_of` is `i % 8`, so that the beginning of a value gives its
+/// version.
 pub struct Pool {
     bytes: Box<[u8]>,
     lengths: Lengths,
 }
 
-/// Where in a [`Pool`] a value lies.
+/// The place of a value in a [`Pool`].
 #[derive(Debug, Clone, Copy)]
 pub struct Place {
     offset: usize,
     length: usize,
 }
 
-/// Bytes that a processor fetches from memory at once, on all that Tithe has met.
+/// Size of a processor's cache line, bytes, on all processors so far.
 const LINE: usize = 64;
-/// Lines of a value to ask for; of a longer one the processor finds the rest by itself.
+/// Lines of a value to prefetch; the processor finds the rest of a longer one by itself.
 const FETCHED_LINES: usize = 4;
 
-/// Asks the processor to fetch `byte` from memory, without waiting for it.
+/// Makes the processor fetch `byte` from memory, without waiting for it.
 #[inline]
 fn fetch(byte: &u8) {
     #[cfg(target_arch = "x86_64")]
@@ -115,7 +115,7 @@ fn fetch(byte: &u8) {
     let _ = byte;
 }
 
-/// A key as far as values depend on it.
+/// The hash of a key, which values depend on.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyHash(u64);
 
@@ -138,7 +138,7 @@ impl KeyHash {
         Self(hash)
     }
 
-    /// Another number for each field and version.
+    /// A different number for each field and version.
     #[inline]
     fn of(self, field: usize, version: usize) -> u64 {
         let place = (field * VERSIONS + version) as u64 + 1;
@@ -182,7 +182,7 @@ impl Pool {
         let offset = (start as usize * VERSIONS + version) * WORD;
         let length = match &self.lengths {
             Lengths::Constant(length) => *length,
-            // A stream of its own for each value, so that the length can be told again when it is read.
+            // A separate stream for each value, so that the length can be computed again when it is read.
             drawn => drawn.next(&mut ThreadLocalRandom::new(hash)),
         };
         Place { offset, length }
@@ -194,9 +194,9 @@ impl Pool {
         &self.bytes[place.offset..place.offset + place.length]
     }
 
-    /// Where `value` must lie if it is one of `field` of the record with this key; `None` when it is none of them for
-    /// its length, or too short to tell. What lies there is being fetched from memory when this returns, so
-    /// that several values can be awaited together.
+    /// Where `value` must be in the pool if it is a value of `field` of the record with this key; `None` if its length
+    /// is wrong, or it is too short to decide. On return its memory is being fetched, so that several values can be
+    /// fetched at the same time.
     #[inline]
     pub fn expect(&self, key: KeyHash, field: usize, value: &[u8]) -> Option<Place> {
         let place = self.place(key, field, version_of(value.first_chunk()?));
@@ -241,7 +241,7 @@ pub fn write_derived(key: &[u8], prefix: &[u8], field: usize, length: usize, val
     let mut hashed = start;
     while values.len() - start < length {
         values.push(b':');
-        // The hash code of a text goes on from the hash code of its beginning.
+        // The hash code of a text continues from the hash code of its beginning.
         hash = values[hashed..].iter().fold(hash, |hash, &byte| hash.wrapping_mul(31).wrapping_add(i32::from(byte)));
         hashed = values.len();
         push_decimal(i64::from(hash), 0, values);

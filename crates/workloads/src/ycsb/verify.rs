@@ -1,9 +1,9 @@
-//! Looks at every row that a database delivers.
+//! Checks every row that a database returns.
 //!
-//! A row must have exactly the fields that were asked for, each with a value that was written there (see
-//! [`super::values`] for what that finds and what not). A read gives one row; a scan at most as many as asked for,
-//! in ascending order of their keys' bytes where the database has such an order, the first with the very key at which
-//! it starts. A scan that leaves out a row in its middle is not found out.
+//! A row must have exactly the requested fields, each with a value that was written there (see [`super::values`] for
+//! what that finds and what not). A read gives one row. A scan gives at most the requested number, in ascending order
+//! of their keys' bytes if the database has such an order, the first with exactly the key at which it starts. A row
+//! that is missing in the middle of a scan is not detected.
 
 use std::sync::Arc;
 
@@ -16,26 +16,25 @@ use super::{
     values::{KeyHash, Place, write_derived},
 };
 
-/// Takes the rows of one request, and remembers the first thing that is wrong. Nothing is allocated unless
-/// something is.
+/// Receives the rows of one request, and stores the first error. Nothing is allocated unless there is an error.
 pub(super) struct Verifier {
     shared: Arc<Shared>,
-    /// Key of the current row; before the first row, the key that was asked for.
+    /// Key of the current row; before the first row, the requested key.
     key: Vec<u8>,
     hash: KeyHash,
     fields: Fields,
     /// Largest number of rows; `None` for a read.
     limit: Option<u32>,
-    /// The rows of a scan come in the order of their keys.
+    /// The rows of a scan come in key order.
     ascending: bool,
     rows: u64,
-    /// A scan began with another key than asked for.
+    /// A scan began with another key than the requested one.
     starts_late: bool,
     /// Fields of the current row that have been delivered.
     seen: Vec<bool>,
     seen_count: usize,
     /// Values of the current row that are compared when it ends, one after the other in `held_bytes`: the pool is
-    /// larger than the processor's caches, and what is expected of all fields is fetched at the same time.
+    /// larger than the processor's caches, and the expected values of all fields are fetched at the same time.
     held: Vec<(usize, Place)>,
     held_bytes: Vec<u8>,
     /// Room for a derived value.
@@ -78,7 +77,7 @@ impl Verifier {
         self.wrong = None;
     }
 
-    /// The answer is complete. `may_lack` the record `key` that was asked for: its insert failed.
+    /// The answer is complete. `may_lack` allows the requested record `key` to be missing: its insert failed.
     pub(super) fn end(&mut self, key: &[u8], may_lack: impl FnOnce() -> bool) -> Result<u64, Fault> {
         if self.rows > 0 {
             self.end_row();
@@ -130,7 +129,7 @@ impl Verifier {
         }
     }
 
-    /// False when `value` is wrong; true when it is right, or will be compared when the row ends.
+    /// False if `value` is wrong; true if it is right, or will be compared when the row ends.
     fn is_right(&mut self, field: usize, value: &[u8]) -> bool {
         match &self.shared.pool {
             Some(pool) => match pool.expect(self.hash, field, value) {

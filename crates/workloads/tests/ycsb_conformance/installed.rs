@@ -3,15 +3,15 @@
 //! Both sides start from the same seed and must do the same: every operation, key, field, scan length and, with
 //! `dataintegrity=true`, every value; every draw of every generator; every reading of a properties file.
 //!
-//! What cannot be compared, since it is not equal: the bytes of values without `dataintegrity` (Tithe's come from
-//! a pool), and their lengths where those vary (Tithe derives them from the key). Everything else in such a
-//! stream is equal and is compared. Last bits of `Math.pow` and `Math.log` may differ from the C library's; the
-//! streams compared here, some 800 000 draws through them, show no difference that reaches a result.
+//! Not compared, because they differ: the bytes of values without `dataintegrity` (Tithe's come from a pool), and their
+//! lengths if those vary (Tithe derives them from the key). Everything else in such a stream is equal and is compared.
+//! Last bits of `Math.pow` and `Math.log` may differ from the C library's; the streams compared here, some 800 000
+//! draws through them, show no difference that reaches a result.
 //!
-//! Needs Java 17 or later, `javac` and Maven, and the network once; fetched files stay below `target/tmp`. Without
-//! them the tests say so and pass, unless the environment variable CI is set.
+//! Needs Java 17 or later, `javac` and Maven, and the network once; downloaded files stay below `target/tmp`. Without
+//! them the tests report that and pass, unless the environment variable CI is set.
 
-// A test that is skipped says so.
+// A skipped test prints a message.
 #![allow(clippy::print_stderr)]
 
 use std::{
@@ -50,7 +50,7 @@ struct Java {
     class_path: String,
 }
 
-/// Prepares the Java side once; says loudly why not.
+/// Prepares the Java side once; prints why it cannot.
 fn java() -> Option<&'static Java> {
     static JAVA: OnceLock<Option<Java>> = OnceLock::new();
     let prepared = JAVA.get_or_init(|| match prepare() {
@@ -72,7 +72,7 @@ fn prepare() -> Result<Java, String> {
 }
 
 impl Java {
-    /// The lines that answer each of `jobs`.
+    /// The answers to each of `jobs`, in lines.
     fn answer(&self, jobs: &[String]) -> Vec<Vec<String>> {
         let mut child = Command::new("java")
             .args(["-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC"])
@@ -112,7 +112,7 @@ fn assert_same(name: &str, ours: &[String], theirs: &[String]) {
 
 // Workloads
 
-/// A table in memory that writes down what it is asked, as the Java side does.
+/// A table in memory that records its requests, as the Java side does.
 struct Recorder {
     rows: BTreeMap<Vec<u8>, Vec<Vec<u8>>>,
     log: Arc<Mutex<Vec<String>>>,
@@ -121,7 +121,7 @@ struct Recorder {
     answer: Option<Vec<Delivered>>,
 }
 
-/// A row that is delivered: its key and its fields.
+/// A returned row: its key and its fields.
 type Delivered = (Option<Vec<u8>>, Vec<(usize, Vec<u8>)>);
 
 impl Recorder {
@@ -213,7 +213,7 @@ impl PartRecorder for NoParts {
 const RECORDS: u64 = 1000;
 const OPERATIONS: usize = 4000;
 
-/// What Tithe asks of a database: the load of records `first..first + loads`, then the operations.
+/// Tithe's requests to a database: the load of records `first..first + loads`, then the operations.
 fn requests(seed: u64, first: usize, loads: usize, properties: &BTreeMap<String, String>) -> Vec<String> {
     let workload = Ycsb::new(properties, RECORDS, Values::Ycsb, 9).expect("the properties are right");
     let log = Arc::new(Mutex::new(Vec::new()));
@@ -238,7 +238,7 @@ fn requests(seed: u64, first: usize, loads: usize, properties: &BTreeMap<String,
     lines
 }
 
-/// Properties to compare, beside workloads A to F. The records and the operation count are added.
+/// Properties to compare, besides workloads A to F. The records and the operation count are added.
 const VARIATIONS: &[&str] = &[
     "",
     "requestdistribution=uniform\ninsertproportion=0.3",
@@ -277,7 +277,7 @@ const VARYING_LENGTHS: &[&str] = &[
     "fieldlengthdistribution=histogram\nfieldlengthhistogram=HISTOGRAM\ninsertproportion=0.3",
 ];
 
-/// A file with a histogram of field lengths. It is written once: tests that run at a time read it.
+/// A file with a histogram of field lengths. It is written once: parallel tests read it.
 static HISTOGRAM_FILE: LazyLock<PathBuf> = LazyLock::new(|| {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("ycsb-histogram.txt");
     std::fs::write(&path, "BlockSize\t10\n0\t5\n1\t0\n2\t7\n3\t100\n4\t1\n").expect("the folder takes a file");
@@ -431,8 +431,8 @@ fn generators_are_those_of_ycsb() {
 
 // Properties files
 
-/// Texts of the characters that mean something in a properties file, and a few that do not. Their last line keeps
-/// them from ending in a backslash, which Java reads in more than one way.
+/// Texts of the special characters of a properties file, and a few others. Their last line keeps them from ending in a
+/// backslash, which Java reads in more than one way.
 fn random_texts() -> Vec<String> {
     const PARTS: &[&str] = &[
         "\\", "\\", "=", ":", " ", "\t", "\x0c", "#", "!", "\n", "\r", "\r\n", "a", "b", "n", "u0041", "u12",

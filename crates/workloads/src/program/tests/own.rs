@@ -1,4 +1,4 @@
-//! Scripts and option files of people's own, as they have them.
+//! Real users' scripts and option files.
 
 use tithe_model::catalogue::PropertyFile;
 
@@ -9,7 +9,7 @@ fn make_of(kind: &str, records: u64, properties: Properties) -> Result<Box<dyn W
     crate::make(&described, &experiment::Data { records, values: Values::Ycsb }, 1)
 }
 
-/// What is run of `workload`, and the lines of its description that begin with one of `names`.
+/// The command of `workload`, and the lines of its description that begin with one of `names`.
 fn run_of(workload: &dyn Workload, protocol: WireProtocol, names: &[&str]) -> String {
     let reach = reach(false);
     let program = workload.offered_by().program().expect("a program");
@@ -31,7 +31,7 @@ fn read_of(kind: &str, name: &str, number: usize, text: &str) -> Result<Properti
     (kind.read)(&PropertyFile { name, weight, number, bytes: text.as_bytes() })
 }
 
-/// A link in a comment is no password, and what is one is refused in a comment, too.
+/// A link in a comment is no password, but a password is refused in a comment, too.
 #[test]
 fn links_in_scripts_are_no_secrets() {
     for text in [

@@ -24,7 +24,7 @@ const STATEMENT: usize = 19;
 /// Reads the log.
 ///
 /// # Errors
-/// The first record that is none.
+/// The first invalid record.
 pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Result<LogEnd, Problem> {
     let bounded = Bounded { input, left: LONGEST, last: b'\n' };
     let mut reader = ReaderBuilder::new().has_headers(false).flexible(true).from_reader(bounded);
@@ -82,7 +82,7 @@ fn damaged(line: u64, columns: usize) -> Problem {
     )
 }
 
-/// True for a record that has swallowed others because a quote is missing.
+/// True for a record that contains others because a quote is missing.
 fn holds_records(record: &ByteRecord) -> bool {
     let begins =
         |line: &[u8]| std::str::from_utf8(line.get(..23).unwrap_or_default()).is_ok_and(|it| timestamp(it).is_some());
@@ -96,10 +96,10 @@ fn read_next(reader: &mut csv::Reader<Bounded<'_>>, record: &mut ByteRecord) -> 
     read.map_err(|error| if reader.get_ref().left == 0 { too_long(line) } else { unreadable(line, &error) })
 }
 
-/// A log of which no record may take all memory.
+/// A log in which a record's memory is limited.
 struct Bounded<'i> {
     input: &'i mut dyn BufRead,
-    /// Bytes that the record may still take.
+    /// Bytes that the record may still use.
     left: u64,
     /// The last byte that was read.
     last: u8,

@@ -1,4 +1,4 @@
-//! The general log of MariaDB and MySQL: a time, a connection, a command and its argument, which may take several
+//! The general log of MariaDB and MySQL: a time, a connection, a command and its argument, which may have several
 //! lines. It has no durations.
 
 use std::io::BufRead;
@@ -47,7 +47,7 @@ const COMMANDS: [&str; 34] = [
     "Reset Connection",
 ];
 
-/// What a line begins with.
+/// The beginning of a line.
 struct Head<'l> {
     at_us: Option<i64>,
     connection: &'l str,
@@ -125,7 +125,7 @@ fn close(open: Open, sink: Sink<'_>) -> Result<(), Problem> {
             Event::Begins
         }
         "Quit" => Event::Ends,
-        // An Execute has its values in its text; a Prepare that is not executed does nothing.
+        // An Execute has its values in its text; a Prepare without execution has no effect.
         "Query" | "Execute" => mysql::statement(open.argument, None),
         _ => return Ok(()),
     };
@@ -139,7 +139,7 @@ fn connected_to(argument: &str) -> &str {
 }
 
 /// The head of a line: `261128  5:39:11\t     3 Connect\targument`, `2026-11-28T05:39:11.123456Z\t    3 Query\t…`, or
-/// `\t\t     3 Query\t…`, where the time is that of the line before.
+/// `\t\t     3 Query\t…`, which has the time of the line before.
 fn head(line: &str) -> Option<Head<'_>> {
     let (before, rest) = line.split_once('\t')?;
     let at_us = if before.is_empty() { None } else { Some(mysql::time(before)?) };

@@ -1,4 +1,4 @@
-//! PostgreSQL's jsonlog (documentation, "Using JSON-Format Log Output"): an object a line.
+//! PostgreSQL's jsonlog (documentation, "Using JSON-Format Log Output"): one object per line.
 
 use std::io::BufRead;
 
@@ -10,7 +10,7 @@ use crate::replay::{
     lines::{Lines, timestamp},
 };
 
-/// What of a record is used.
+/// The used fields of a record.
 #[derive(Deserialize)]
 struct Record {
     timestamp: String,

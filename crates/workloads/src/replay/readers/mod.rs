@@ -1,4 +1,4 @@
-//! The forms of logs, one file each.
+//! The formats of logs, one file each.
 
 mod csvlog;
 mod general_log;
@@ -19,12 +19,12 @@ use super::{
     sql::Flavour,
 };
 
-/// A form of log.
+/// A format of logs.
 #[derive(Debug)]
 pub struct Form {
-    /// Its name, as the property `form` has it.
+    /// Its name, as in the property `form`.
     pub name: &'static str,
-    /// Whose log it is.
+    /// The product family of the log.
     pub flavour: Flavour,
     /// True for the first line of such a log.
     recognises: fn(&str) -> bool,
@@ -32,7 +32,7 @@ pub struct Form {
     pub read: fn(&mut dyn BufRead, &Reading, Sink<'_>) -> Result<LogEnd, Problem>,
 }
 
-/// Every form, one line each. The first that recognises a log reads it.
+/// Every format, one line each. The first that recognises a log reads it.
 pub const FORMS: &[Form] = &[
     Form { name: "jsonlog", flavour: Flavour::Postgres, recognises: |line| line.starts_with('{'), read: jsonlog::read },
     Form { name: "csvlog", flavour: Flavour::Postgres, recognises: is_csvlog, read: csvlog::read },
@@ -45,13 +45,13 @@ pub const FORMS: &[Form] = &[
 /// How a log is read.
 #[derive(Debug, Clone, Default)]
 pub struct Reading {
-    /// How its bytes are text.
+    /// The encoding of its text.
     pub encoding: Encoding,
-    /// `log_line_prefix` of a log on standard error; `None` tries those that are known.
+    /// `log_line_prefix` of a log on standard error; `None` tries the known ones.
     pub prefix: Option<String>,
 }
 
-/// The form of a log that begins with `lines`.
+/// The format of a log that begins with `lines`.
 pub fn recognise(lines: &str) -> Option<&'static Form> {
     let first = lines.lines().find(|line| !line.is_empty() && !mysql::is_banner(line))?;
     FORMS.iter().find(|form| (form.recognises)(first))

@@ -1,4 +1,4 @@
-//! What the logs of MariaDB and MySQL share: the lines that a server writes when it starts, times, statements.
+//! Common parts of the logs of MariaDB and MySQL: the lines that a server writes when it starts, times, statements.
 
 use crate::replay::{
     entry::{Event, Logged, Sent, Values},
@@ -32,7 +32,7 @@ pub fn time(text: &str) -> Option<i64> {
     Some((day * 86_400 + seconds(hour, minute, second)?) * 1_000_000)
 }
 
-/// A statement: its values stand in its text, or are not in the log where that is of a prepared one.
+/// A statement: its values are in its text, or missing from the log if it is a prepared one.
 pub fn statement(sql: String, duration_ns: Option<u64>) -> Event {
     let values = if has_placeholder(&sql) { Values::Absent } else { Values::InText };
     Event::Statement(Logged { sql, values, duration_ns, sent: Sent::Text, audited: false })

@@ -11,7 +11,7 @@ const SUBSTATEMENT: usize = 2;
 const STATEMENT: usize = 7;
 const PARAMETERS: usize = 8;
 
-/// What a record says, behind `AUDIT: `. A statement inside another one, and a text that was logged before, is none of
+/// The event of a record, after `AUDIT: `. A statement inside another one, and a text that was logged before, are not
 /// the client's.
 pub fn event(record: &str) -> Option<Event> {
     let fields = fields(record)?;
@@ -24,7 +24,7 @@ pub fn event(record: &str) -> Option<Event> {
     let values = match field(PARAMETERS).unwrap_or("<not logged>") {
         _ if count == 0 => Values::InText,
         "<none>" | "<not logged>" | "<previously logged>" => Values::Absent,
-        // NULL is an empty value here, and may be an empty text.
+        // NULL is an empty value here, and so may be an empty text.
         list => match self::fields(list) {
             Some(values) if values.len() == count && values.iter().all(|value| !value.is_empty()) => {
                 let text = |value: &[u8]| Some(String::from_utf8_lossy(value).into_owned());

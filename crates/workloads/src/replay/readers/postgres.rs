@@ -1,5 +1,4 @@
-//! What PostgreSQL says in a record, whatever the form of its log: statements, durations, parameters, pgaudit's
-//! records.
+//! PostgreSQL's records, in every format of its log: statements, durations, parameters, pgaudit's records.
 
 use super::pgaudit;
 use crate::replay::{
@@ -22,14 +21,14 @@ pub struct Said<'a> {
     pub severity: &'a str,
     /// The message.
     pub message: String,
-    /// What stands under DETAIL.
+    /// The text of DETAIL.
     pub detail: &'a str,
-    /// The statement during which it was written, where the record has it.
+    /// The statement during which it was written, if the record has it.
     pub statement: Option<String>,
 }
 
 impl Said<'_> {
-    /// Gives what the record says to `sink`.
+    /// Sends the record's event to `sink`.
     ///
     /// # Errors
     /// As `sink`.
@@ -44,7 +43,7 @@ impl Said<'_> {
     }
 }
 
-/// What a message says of its session; nothing for all others.
+/// The event of a message about its session; none for all others.
 pub fn event(severity: &str, message: &str, detail: &str, statement: Option<String>) -> Option<Event> {
     match severity {
         "LOG" => {}
@@ -71,7 +70,7 @@ pub fn event(severity: &str, message: &str, detail: &str, statement: Option<Stri
     statement_of(message, detail, None)
 }
 
-/// The statement behind `statement: `, `execute NAME: ` and so on.
+/// The statement after `statement: `, `execute NAME: ` and so on.
 fn statement_of(text: &str, detail: &str, duration_ns: Option<u64>) -> Option<Event> {
     let logged = |sql: &str, values, sent| {
         Event::Statement(Logged { sql: sql.to_owned(), values, duration_ns, sent, audited: false })
@@ -82,7 +81,7 @@ fn statement_of(text: &str, detail: &str, duration_ns: Option<u64>) -> Option<Ev
     let (step, rest) = text.split_once(' ')?;
     let (name, sql) = rest.split_once(": ")?;
     match step {
-        // Rows that are fetched in parts belong to the statement that began to.
+        // Rows that are fetched in parts belong to the statement that started the fetch.
         "execute" if name.starts_with("fetch from ") => Some(Event::Aside(duration_ns.unwrap_or(0))),
         "execute" => {
             let sent = if name.starts_with("<unnamed>") { Sent::Once } else { Sent::Prepared };
@@ -93,7 +92,7 @@ fn statement_of(text: &str, detail: &str, duration_ns: Option<u64>) -> Option<Ev
     }
 }
 
-/// The values of the parameters of `sql`, which stand in `detail`.
+/// The values of the parameters of `sql`, which are in `detail`.
 fn values(sql: &str, detail: &str) -> Values {
     let count = parameters_of(sql, Flavour::Postgres);
     if count == 0 {
@@ -104,7 +103,7 @@ fn values(sql: &str, detail: &str) -> Values {
     };
     match listed(text) {
         Some(values) if values.len() >= count => match values.iter().flatten().any(|value| value.ends_with("...")) {
-            // `log_parameter_max_length` cuts values so.
+            // `log_parameter_max_length` cuts values in this way.
             true => Values::Cut,
             false => Values::Known(values),
         },
@@ -135,7 +134,7 @@ fn listed(mut text: &str) -> Option<Vec<Option<String>>> {
                     None => break,
                 }
             }
-            // A value that was cut has its dots behind the quote in older servers.
+            // In older servers a cut value has its dots after the quote.
             if let Some(rest) = text.strip_prefix("...") {
                 value.push_str("...");
                 text = rest;

@@ -1,9 +1,8 @@
-//! PostgreSQL's `log_line_prefix`: read from a line what the prefix says.
+//! PostgreSQL's `log_line_prefix`: reads the fields of a line's prefix.
 
 use crate::replay::lines::timestamp;
 
-/// Prefixes that a log is tried with where none is given: the default, Debian's, that of pgBadger's manual, and others
-/// that are often met.
+/// Prefixes that are tried if none is given: the default, Debian's, that of pgBadger's manual, and other common ones.
 pub const KNOWN: [&str; 8] = [
     "%m [%p] %q%u@%d ",
     "%m [%p] ",
@@ -24,13 +23,13 @@ pub struct Prefix {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// What `%` and a letter stand for.
+    /// A `%` with this letter.
     Escape(char),
     /// `%q`: processes without a session end here.
     SessionsOnly,
 }
 
-/// What the prefix of a line says.
+/// The fields of a line's prefix.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found<'l> {
     /// Its session, or its process.
@@ -41,11 +40,11 @@ pub struct Found<'l> {
     pub at_us: Option<i64>,
     /// `LOG`, `ERROR`, `DETAIL`, ….
     pub severity: &'l str,
-    /// What follows.
+    /// The rest.
     pub message: &'l str,
 }
 
-/// What may stand between a prefix and a message.
+/// The words between a prefix and a message.
 const SEVERITIES: [&str; 18] = [
     "LOG",
     "ERROR",
@@ -71,7 +70,7 @@ impl Prefix {
     /// Reads a prefix.
     ///
     /// # Errors
-    /// One that does not tell sessions apart.
+    /// One that does not distinguish sessions.
     pub fn parse(written: &str) -> Result<Self, String> {
         let mut parts: Vec<Part> = Vec::new();
         let mut characters = written.chars().peekable();
@@ -80,7 +79,7 @@ impl Prefix {
                 put_text(&mut parts, character);
                 continue;
             }
-            // A width may stand between: `%-10u`.
+            // A width may be in between: `%-10u`.
             while characters.next_if(|it| it.is_ascii_digit() || *it == '-').is_some() {}
             match characters.next() {
                 Some('%') => put_text(&mut parts, '%'),
@@ -96,7 +95,7 @@ impl Prefix {
         Ok(Self { parts })
     }
 
-    /// What `line` says, if it begins with this prefix and a severity.
+    /// The fields of `line`, if it begins with this prefix and a severity.
     pub fn find<'l>(&self, line: &'l str) -> Option<Found<'l>> {
         matched(&self.parts, line, Found::default())
     }
@@ -109,7 +108,8 @@ fn put_text(parts: &mut Vec<Part>, character: char) {
     }
 }
 
-/// What `rest` says by `parts`. Where a value may end at several places, the first that lets the rest fit.
+/// The fields of `rest` according to `parts`. If a value may end at several places, the first one that lets the rest
+/// match.
 fn matched<'l>(parts: &[Part], rest: &'l str, mut found: Found<'l>) -> Option<Found<'l>> {
     let Some((part, others)) = parts.split_first() else { return severity(rest, found) };
     match part {
@@ -136,7 +136,7 @@ fn matched<'l>(parts: &[Part], rest: &'l str, mut found: Found<'l>) -> Option<Fo
                 if *letter == 'c' && !value.bytes().all(|it| it.is_ascii_hexdigit() || it == b'.') {
                     return None;
                 }
-                // A value is followed by what the prefix has behind it.
+                // A value ends before the next text of the prefix.
                 if let Some(Part::Text(text)) = others.first() {
                     rest[end..].strip_prefix(text.as_str())?;
                 }
@@ -154,7 +154,7 @@ fn matched<'l>(parts: &[Part], rest: &'l str, mut found: Found<'l>) -> Option<Fo
     }
 }
 
-/// The severity with which `rest` begins, and the message behind it.
+/// The severity with which `rest` begins, and the message after it.
 fn severity<'l>(rest: &'l str, found: Found<'l>) -> Option<Found<'l>> {
     let (severity, message) = rest.split_once(':')?;
     let message = message.strip_prefix("  ")?;

@@ -9,8 +9,8 @@ use crate::replay::{
     lines::{Lines, days, seconds},
 };
 
-/// Lengths of texts that `server_audit_query_log_limit` has cut where nobody has set it, bytes: 1024, less where an
-/// escaped character would not fit.
+/// Lengths of texts that `server_audit_query_log_limit` cuts by default, bytes: 1024, less if an escaped character
+/// would not fit.
 const CUT: std::ops::RangeInclusive<usize> = 1020..=1024;
 
 /// Reads the log.
@@ -69,7 +69,7 @@ struct Record<'l> {
     code: &'l str,
 }
 
-/// The fields of a line. Only the object may have commas in it: it is in quotes then.
+/// The fields of a line. Only the object may contain commas; it is then in quotes.
 fn record(line: &str) -> Option<Record<'_>> {
     let mut fields = line.splitn(9, ',');
     let time = time(fields.next()?)?;
@@ -90,7 +90,7 @@ fn time(text: &str) -> Option<i64> {
     Some((day * 86_400 + seconds(number(9, 11)?, number(12, 14)?, number(15, 17)?)?) * 1_000_000)
 }
 
-/// The text in quotes, and whether all of it is there.
+/// The text in quotes, and whether it is complete.
 fn unquoted(object: &str) -> (String, bool) {
     let inner = object.strip_prefix('\'').unwrap_or(object);
     let inner = inner.strip_suffix('\'').unwrap_or(inner);

@@ -16,7 +16,7 @@ struct Open {
     database: String,
     duration_ns: Option<u64>,
     text: String,
-    /// True behind the head.
+    /// True after the head.
     in_text: bool,
 }
 
@@ -75,7 +75,7 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
     Ok(LogEnd::Whole)
 }
 
-/// What follows `# ` in a line of a head; `None` for one of a statement, in which `#` begins a remark.
+/// The text after `# ` in a line of a head; `None` for a line of a statement, in which `#` begins a comment.
 fn head(line: &str) -> Option<&str> {
     const HEADS: [&str; 24] = [
         "Time: ",
@@ -120,7 +120,7 @@ fn tell_head(open: &mut Open, head: &str) {
     }
     let mut words = head.split_ascii_whitespace().peekable();
     while let Some(name) = words.next() {
-        // An empty value has the next name behind it: `Schema:   QC_hit: No`.
+        // An empty value is followed by the next name: `Schema:   QC_hit: No`.
         let Some(value) = words.next_if(|word| !word.ends_with(':')) else { continue };
         match name {
             "Thread_id:" => open.session = value.to_owned(),

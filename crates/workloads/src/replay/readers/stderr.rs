@@ -1,4 +1,5 @@
-//! PostgreSQL's log as text, on standard error or in a file: lines with a prefix, and lines that go on with a tab.
+//! PostgreSQL's log as text, on standard error or in a file: lines with a prefix, and continuation lines that begin
+//! with a tab.
 
 use std::io::BufRead;
 
@@ -21,7 +22,7 @@ struct Open {
     message: String,
     detail: String,
     statement: Option<String>,
-    /// Which of them the line before belongs to.
+    /// The part that the line before belongs to.
     part: Part,
 }
 
@@ -105,7 +106,7 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
     Ok(LogEnd::Whole)
 }
 
-/// Adds a further line to the part that it belongs to.
+/// Adds a continuation line to its part.
 fn go_on(open: &mut Open, line: &Line) -> Result<(), Problem> {
     let text = match open.part {
         Part::Message => &mut open.message,
@@ -125,7 +126,7 @@ fn close(open: Open, sink: Sink<'_>) -> Result<(), Problem> {
     said.tell(sink)
 }
 
-/// The prefix that was given, or the known one that the first line has.
+/// The given prefix, or the known one that matches the first line.
 fn prefix_of(first: &str, line: u64, reading: &Reading) -> Result<Prefix, Problem> {
     let fits = |prefix: &Prefix| prefix.find(first).is_some();
     match &reading.prefix {

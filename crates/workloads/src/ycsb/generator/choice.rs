@@ -18,7 +18,7 @@ impl<T: Copy> Choice<T> {
 
     /// The next value.
     ///
-    /// Rounding can leave a draw beyond the last share, where Java ends with an error; here it is the last value.
+    /// Rounding can put a draw after the last share, where Java fails; here it is the last value.
     #[inline]
     pub fn next(&self, random: &mut ThreadLocalRandom) -> T {
         let mut left = random.next_double();

@@ -11,17 +11,17 @@ use std::{
 /// Hands out record numbers, and knows up to which all of them are inserted:
 /// `site.ycsb.generator.AcknowledgedCounterGenerator`.
 ///
-/// Shared by all clients. Reading is one atomic load; acknowledging takes a lock, where YCSB lets a thread
-/// that does not get it at once leave the work to the next.
+/// Shared by all clients. Reading is one atomic load. Acknowledging takes a lock; in YCSB a thread that does not get it
+/// at once leaves the work to the next.
 #[derive(Debug)]
 pub struct AcknowledgedCounter {
     next: AtomicI64,
     limit: AtomicI64,
-    /// One bit for each of the [`WINDOW`] numbers after the limit: answered already.
+    /// One bit for each of the [`WINDOW`] numbers after the limit: already answered.
     window: Mutex<Box<[u64]>>,
 }
 
-/// Numbers that can be under way at the same time.
+/// Numbers that can be in flight at the same time.
 const WINDOW: i64 = 1 << 20;
 
 /// More than 2^20 inserts wait for an earlier one that is never answered.
@@ -58,7 +58,7 @@ impl AcknowledgedCounter {
     /// Record `number` is inserted, or never will be.
     ///
     /// # Errors
-    /// When a number 2^20 before it is not acknowledged yet.
+    /// If a number 2^20 before it is not acknowledged yet.
     pub fn acknowledge(&self, number: i64) -> Result<(), WindowFull> {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let (word, bit) = slot(number);
@@ -79,7 +79,7 @@ impl AcknowledgedCounter {
         Ok(())
     }
 
-    /// The next number, and those before it that are not acknowledged, in order. Nobody is at work meanwhile.
+    /// The next number, and those before it that are not acknowledged, in order. No client may be at work meanwhile.
     pub fn reached(&self) -> (i64, Vec<i64>) {
         let window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let next = self.next.load(Ordering::Relaxed);
@@ -90,7 +90,7 @@ impl AcknowledgedCounter {
         (next, (self.last() + 1..next).filter(is_open).collect())
     }
 
-    /// Goes on where another has [`reached`](Self::reached) to.
+    /// Continues from the values that another counter has [`reached`](Self::reached).
     pub fn go_on(&self, next: i64, open: &[i64]) {
         let mut window = self.window.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = open.first().copied().unwrap_or(next) - 1;

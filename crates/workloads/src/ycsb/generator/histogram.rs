@@ -15,7 +15,7 @@ impl Histogram {
     /// one block less.
     ///
     /// # Errors
-    /// What is wrong: no bucket, a negative frequency, or frequencies that add up to 0 or above 2^31 - 1.
+    /// The problem: no bucket, a negative frequency, or frequencies that add up to 0 or above 2^31 - 1.
     pub fn new(block: i64, buckets: Vec<i64>) -> Result<Self, String> {
         if block < 0 || buckets.iter().any(|&count| count < 0) {
             return Err("it has a negative number".to_owned());
@@ -30,7 +30,7 @@ impl Histogram {
     /// Reads YCSB's file: `BlockSize`, a tab and a number on the first line, then lines of bucket, tab, frequency.
     ///
     /// # Errors
-    /// What is wrong, with its line.
+    /// The problem, with its line.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut lines = text.lines().enumerate();
         let pair = |line: &str| {

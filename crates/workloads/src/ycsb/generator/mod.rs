@@ -4,10 +4,10 @@
 //! random source in the same state; `tests/ycsb_conformance` compares them with the real classes. None
 //! allocates or locks per draw.
 //!
-//! One thing is not the same by construction: `Math.pow` and `Math.log` of a Java virtual machine and `powf` and
-//! `ln` of the C library may round the last bit differently. In a result, such a bit moves a zipfian draw of 10^10
-//! items to the neighbouring item about once in a million draws; in the constants behind it, about once in ten
-//! thousand. No stream compared so far has shown one. Java itself differs so between processor architectures.
+//! One thing can differ: `Math.pow` and `Math.log` of a Java virtual machine and `powf` and `ln` of the C library may
+//! round the last bit differently. In a result, such a bit moves a zipfian draw of 10^10 items to the adjacent item
+//! about once in a million draws; in the constants behind it, about once in ten thousand. No stream compared so far has
+//! shown one. Java itself has such differences between processor architectures.
 //!
 //! Left out: YCSB's generators that its core workload does not use (files, time stamps, strings).
 
@@ -40,17 +40,17 @@ pub fn fnv_hash(value: i64) -> i64 {
     (hash as i64).wrapping_abs()
 }
 
-/// The six printable bytes that YCSB makes of one random `int`: `site.ycsb.RandomByteIterator`.
+/// The six printable bytes that YCSB makes from one random `int`: `site.ycsb.RandomByteIterator`.
 ///
-/// They carry 5, 6, 6, 5, 6 and 6 bits, in `' '..='\x7f'`; bytes 3 and 6 share bits with their neighbours.
+/// They carry 5, 6, 6, 5, 6 and 6 bits, in `' '..='\x7f'`; bytes 3 and 6 share bits with adjacent bytes.
 #[inline]
 pub fn printable_word(random: i32) -> [u8; 6] {
     let bits = |shift: u32, mask: i32| ((random >> shift) & mask) as u8 + b' ';
     [bits(0, 31), bits(5, 63), bits(10, 95), bits(15, 31), bits(20, 63), bits(25, 95)]
 }
 
-/// Random `int`s that a `RandomByteIterator` of `length` bytes takes: one when it is made, and one for each
-/// six bytes, begun or whole, when all of it is read at once.
+/// Random `int`s that a `RandomByteIterator` of `length` bytes takes: one when it is made, and one for each started
+/// group of six bytes, if all of it is read at once.
 #[inline]
 pub fn draws_of_bytes(length: usize) -> u64 {
     1 + length.div_ceil(6) as u64

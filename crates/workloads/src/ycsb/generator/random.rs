@@ -1,9 +1,8 @@
 //! The random source of a YCSB client thread: `java.util.concurrent.ThreadLocalRandom` of Java 17.
 //!
-//! It walks a counter (Steele, Lea, Flood 2014) and mixes each step with the finaliser of MurmurHash3. Since
-//! Java 17 the step of a thread depends on the thread's number, and `nextInt(bound)` and `nextDouble` are
-//! those of `java.util.Random`, which draw 31 bits, and 26 and 27 bits. Earlier versions of Java draw
-//! otherwise.
+//! It advances a counter (Steele, Lea, Flood 2014) and mixes each step with the finaliser of MurmurHash3. Since Java 17
+//! the step of a thread depends on the thread's number, and `nextInt(bound)` and `nextDouble` are those of
+//! `java.util.Random`, which draw 31 bits, and 26 and 27 bits. Earlier versions of Java draw differently.
 
 /// A stream of random numbers, equal to that of a Java thread with number 1 whose field
 /// `threadLocalRandomSeed` has been set to the same seed.
@@ -12,10 +11,10 @@ pub struct ThreadLocalRandom {
     state: u64,
 }
 
-/// Number of the Java thread that is imitated: 1 is the thread that runs `main` in Java 17.
+/// Number of the Java thread that is imitated: in Java 17, 1 is the thread of `main`.
 const THREAD: u64 = 1;
 
-/// What a step adds: `ThreadLocalRandom.GOLDEN_GAMMA` and twice the thread's number.
+/// The increment of a step: `ThreadLocalRandom.GOLDEN_GAMMA` and twice the thread's number.
 const STEP: u64 = 0x9E37_79B9_7F4A_7C15 + 2 * THREAD;
 
 impl ThreadLocalRandom {
@@ -40,7 +39,7 @@ impl ThreadLocalRandom {
     /// `nextInt(bound)`: a number in `0..bound`.
     ///
     /// # Panics
-    /// When `bound` is not positive.
+    /// If `bound` is not positive.
     pub fn next_int_below(&mut self, bound: i32) -> i32 {
         assert!(bound > 0, "bound must be positive");
         let mut bits = self.next_bits(31);
@@ -49,7 +48,7 @@ impl ThreadLocalRandom {
         }
         loop {
             let remainder = bits % bound;
-            // The last, incomplete run of `bound` numbers is refused; the sum passes 2^31 within it only.
+            // The last, incomplete run of `bound` numbers is rejected; the sum exceeds 2^31 only within it.
             if (bits - remainder).checked_add(bound - 1).is_some() {
                 return remainder;
             }
@@ -65,13 +64,13 @@ impl ThreadLocalRandom {
         (high + low) as f64 * (1.0 / (1_u64 << 53) as f64)
     }
 
-    /// Goes on as if `draws` numbers had been taken, in constant time.
+    /// Continues as if `draws` numbers had been taken, in constant time.
     #[inline]
     pub fn skip(&mut self, draws: u64) {
         self.state = self.state.wrapping_add(STEP.wrapping_mul(draws));
     }
 
-    /// Where the stream stands: the seed of a stream that would go on alike.
+    /// The position of the stream: the seed of a stream that would continue in the same way.
     #[inline]
     pub fn state(&self) -> u64 {
         self.state

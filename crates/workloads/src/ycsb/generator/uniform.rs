@@ -34,8 +34,8 @@ pub struct Hotspot {
 }
 
 impl Hotspot {
-    /// Items `low..=high`; the first `data` of them (a fraction, cut to a whole number of items) is hot, and
-    /// the fraction `operations` of the draws goes there. A set that is drawn from must not be empty.
+    /// Items `low..=high`; the first `data` of them (a fraction, cut to a whole number of items) is hot, and gets the
+    /// fraction `operations` of the draws. A set that is used must not be empty.
     pub fn new(low: i64, high: i64, data: f64, operations: f64) -> Self {
         let interval = high - low + 1;
         let hot = i64::from((interval as f64 * data) as i32);
@@ -60,7 +60,7 @@ impl Hotspot {
 
 /// One item after the other, then from the start again: `site.ycsb.generator.SequentialGenerator`.
 ///
-/// The position is shared by all clients, and so not kept here.
+/// The position is shared by all clients, so it is not stored here.
 #[derive(Debug, Clone)]
 pub struct Sequential {
     start: i64,

@@ -13,7 +13,7 @@ const THETA: f64 = 0.99;
 pub struct Zipfian {
     base: i64,
     items: i64,
-    /// Items that `zeta` sums over; it can grow beyond `items`, which stays what it was.
+    /// Items that `zeta` sums over; it can grow beyond `items`, which stays unchanged.
     counted: i64,
     zeta: f64,
     zeta_of_two: f64,
@@ -51,7 +51,7 @@ impl Zipfian {
         self.draw(self.items, random)
     }
 
-    /// The next item of `items`, when the set has grown to that; never takes items away.
+    /// The next item of `items`, if the set has grown to that; never removes items.
     #[inline]
     fn next_of(&mut self, items: i64, random: &mut ThreadLocalRandom) -> i64 {
         if items > self.counted {
@@ -75,7 +75,7 @@ impl Zipfian {
         self.base + (items as f64 * (self.eta * u - self.eta + 1.0).powf(self.alpha)) as i64
     }
 
-    /// YCSB keeps the first number of items here even when the set has grown.
+    /// YCSB keeps the first number of items here even if the set has grown.
     fn set_eta(&mut self) {
         self.eta = (1.0 - (2.0 / self.items as f64).powf(1.0 - THETA)) / (1.0 - self.zeta_of_two / self.zeta);
     }
@@ -88,8 +88,8 @@ fn zeta(from: i64, to: i64, sum: f64) -> f64 {
 
 /// Popular items spread over the whole set: `site.ycsb.generator.ScrambledZipfianGenerator`.
 ///
-/// It draws from 10^10 items, whatever the size of the set, and folds them onto it by a hash. So the skew
-/// does not depend on the size of the set, and is a little less than its constant says.
+/// It draws from 10^10 items, whatever the size of the set, and maps them onto it by a hash. So the skew does not
+/// depend on the size of the set, and is a little less than its constant.
 #[derive(Debug, Clone)]
 pub struct ScrambledZipfian {
     low: i64,
@@ -124,7 +124,7 @@ impl Latest {
         Self { inner: Zipfian::new(0, newest - 1) }
     }
 
-    /// The next item, when the newest is `newest`. Adds about 20 ns for each item since the draw before.
+    /// The next item, if the newest is `newest`. Takes about 20 ns more for each item since the draw before.
     #[inline]
     pub fn next(&mut self, newest: i64, random: &mut ThreadLocalRandom) -> i64 {
         newest - self.inner.next_of(newest, random)
