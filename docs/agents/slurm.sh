@@ -4,11 +4,13 @@
 #SBATCH --ntasks-per-node=1
 #SBATCH --exclusive
 #SBATCH --time=02:00:00
-# Agents on eight nodes: sbatch slurm.sh, or the srun line alone in an allocation of yours. One agent a node, alone on it.
-# The name is the node's (letters, digits, `-` and `_`); $HOME/tithe is a folder that all nodes see, with ca.pem and NODE.creds of mode 600.
+# Agents on eight nodes: sbatch slurm.sh, or only the srun line within your own allocation. Each node runs one agent and
+# nothing else. An agent has its node's name (letters, digits, `-` and `_`). $HOME/tithe is a shared folder of all nodes
+# with ca.pem and NODE.creds, both of mode 600.
 #
-# srun starts tasks some milliseconds apart, which does no harm: a frame begins when all agents are there, at a time that the
-# coordinator names. --kill-on-bad-exit=0: an agent that fails does not take the others with it; the run says which is missing.
+# srun starts tasks some milliseconds apart, which does no harm: a frame begins when all agents are connected, at a time
+# that the coordinator sets. --kill-on-bad-exit=0: if an agent fails, the others continue; the run reports which one is
+# missing.
 set -euo pipefail
 cd "$HOME/tithe"
 srun --ntasks-per-node=1 --kill-on-bad-exit=0 bash -c 'exec ./tithe agent --join tls://broker:4222 --broker-ca ca.pem \

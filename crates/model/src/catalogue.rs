@@ -57,7 +57,7 @@ pub struct DatabaseEntry {
     pub embedded: bool,
     /// True when it runs on invented time and is no real database: the simulated one, for tests.
     pub simulated: bool,
-    /// URL schemes by which a running server can be attached; empty when it cannot.
+    /// URL schemes by which a running server can be attached; empty if it cannot.
     pub schemes: &'static [&'static str],
     /// Names that frameworks give to its schemes.
     pub scheme_aliases: &'static [&'static str],
@@ -561,7 +561,7 @@ pub type LineProblem = (usize, String, String);
 pub struct PropertyFile<'a> {
     /// Its path as written, without a weight.
     pub name: &'a str,
-    /// The weight behind its name.
+    /// The weight after its name.
     pub weight: Option<u32>,
     /// Which of the workload's files it is, from 1.
     pub number: usize,
@@ -594,7 +594,7 @@ pub struct Asked {
     pub value: f64,
 }
 
-/// What a property can be the default of.
+/// A key whose default a property can set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AskedOf {
     /// The records of `[data]`.

@@ -76,7 +76,7 @@ impl<'de> Deserialize<'de> for CellEnding {
 pub mod or_empty {
     use super::{CellEnding, Deserialize, Deserializer, Error, Serializer};
 
-    /// Writes an empty text where the cell has not ended.
+    /// Writes an empty text if the cell has not ended.
     ///
     /// # Errors
     /// Those of the serializer.

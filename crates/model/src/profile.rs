@@ -138,7 +138,7 @@ pub struct Stack {
 }
 
 impl ProfiledFrame {
-    /// Frame `frame` of cell `cell` with so many `arms` and their `slots`, without samples.
+    /// Frame `frame` of cell `cell` with this many `arms` and their `slots`, without samples.
     pub fn without_samples((cell, frame): (u32, u32), arms: usize, slots: &[Slot]) -> Self {
         Self {
             cell,

@@ -505,7 +505,7 @@ pub struct Download {
 /// Uses of a server's own cache of pages since it was started, or since an earlier time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CacheUse {
-    /// Pages that were asked for.
+    /// Requested pages.
     pub asked: u64,
     /// Of those, the misses, which were read from a file.
     pub missed: u64,
@@ -581,7 +581,7 @@ pub trait SqlDatabase: Sync {
         Err(Fault::Refused("Tithe does not do that on this product".to_owned()))
     }
 
-    /// Does for the tables `names` what [`Database::precondition`] does.
+    /// As [`Database::precondition`], for the tables `names`.
     ///
     /// # Errors
     /// If the server refuses.

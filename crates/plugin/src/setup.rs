@@ -405,7 +405,7 @@ pub struct Reach {
     pub port: u16,
     /// Account; empty if the product has an unnamed one.
     pub user: String,
-    /// Database; empty where there is none.
+    /// Database; empty if there is none.
     pub database: String,
     /// Password: for files and the environment, never for arguments.
     pub password: Option<Secret>,

@@ -43,17 +43,17 @@ use crate::{
 /// |---|---|---|
 /// | `service_us` | 20 | time of one operation without noise and cost, µs |
 /// | `noise` | 0.15 | spread of single operations, as a natural-log standard deviation |
-/// | `drift` | 0.2 | largest slowing by another program, common to all arms: misleads who measures arm after arm |
+/// | `drift` | 0.2 | largest slowing by another program, common to all arms: misleads a sequential design |
 /// | `stalls` | 0 | share of operations that wait 5 ms for a processor |
-/// | `fail_every` | 0 | every so many operations one is answered with an error; 0: never |
-/// | `wrong_answer_every` | 0 | every so many operations that return rows one returns a wrong value; 0: never |
-/// | `dies_after_operations` | 0 | the server breaks all connections after so many operations; 0: never |
+/// | `fail_every` | 0 | one in this many operations is answered with an error; 0: never |
+/// | `wrong_answer_every` | 0 | one in this many operations that return rows returns a wrong value; 0: never |
+/// | `dies_after_operations` | 0 | the server breaks all connections after this many operations; 0: never |
 /// | `refuses_to_start` | false | `true`: starting fails |
-/// | `slow_start` | 0 | how many times as much the first operation after a start takes on top, on invented time |
-/// | `slow_operations` | 10,000 | operations after which half of that is left |
+/// | `slow_start` | 0 | additional time of the first operation after a start, as a multiple, on simulated time |
+/// | `slow_operations` | 10,000 | operations after which half of that remains |
 /// | `luck` | 0 | how much starts differ: standard deviation of ln(one server ÷ another) from one start of both to the
 /// next |
-/// | `luck_seed` | 1 | what start-to-start variation is drawn from, with the start's number |
+/// | `luck_seed` | 1 | seed of the start-to-start variation, together with the start's number |
 pub enum Simulation {
     /// On simulated time. Id `simulated`. The four faults affect only measured operations, those on simulated time.
     Simulated,

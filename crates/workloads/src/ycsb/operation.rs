@@ -285,7 +285,7 @@ impl Stream {
         Operation { kind, record, read, write, count, mark: self.random.state() }
     }
 
-    /// Draws what YCSB draws for the values of a record that is loaded.
+    /// Makes YCSB's draws for the values of a loaded record.
     pub fn skip_record(&mut self) {
         self.skip_values(self.fields);
     }
