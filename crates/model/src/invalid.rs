@@ -61,7 +61,7 @@ impl Invalid {
             Some(Self::OfObserver(name.to_owned(), told(why)))
         };
         let read = Self::read_alone(text).or_else(of_arm).or_else(of_observer);
-        // Text that looks like this form but is never printed so, `arm +1: …`, stays words.
+        // Text that looks like this form but is never printed so, `arm +1: …`, stays a text.
         read.filter(|read| read.to_string() == text).unwrap_or_else(|| other(text))
     }
 

@@ -80,7 +80,7 @@ pub fn parse(
 /// As [`parse`], for an experiment that will not be measured: a budget that is too small is raised.
 ///
 /// # Errors
-/// As [`parse`], but for too small a budget.
+/// As [`parse`], except for a budget that is too small.
 pub fn parse_unmeasured(
     text: &str,
     catalogue: &Catalogue,

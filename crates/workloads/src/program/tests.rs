@@ -80,7 +80,7 @@ fn reported(workload: &dyn Workload, at: &ProgramContext<'_>) -> String {
     text
 }
 
-/// As [`told`], on a server with TLS and a password; the password must not appear.
+/// As [`reported`], on a server with TLS and a password; the password must not appear.
 fn told_in_secret(workload: &dyn Workload, protocol: WireProtocol, expect: Expect) {
     let reach = reach(true);
     let text = reported(workload, &at(protocol, &reach));

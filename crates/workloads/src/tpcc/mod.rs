@@ -41,7 +41,7 @@ use self::{
     tables::TABLES,
 };
 
-/// Names of the operations, in the order of [`input::Kind::ALL`], then those recorded as parts of them.
+/// Names of the operations, in the order of [`input::TransactionKind::ALL`], then those recorded as parts of them.
 const OPERATIONS: [&str; 7] = [NEW_ORDER, "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL", "RETRY", "ROLLED-BACK"];
 const _: () = assert!(RETRY == 5 && ROLLBACK == 6);
 

@@ -148,7 +148,7 @@ impl KeyHash {
 }
 
 impl Pool {
-    /// A pool that looks like `observe`, from `seed`, for values of these lengths. Takes some 10 ms.
+    /// A pool whose bytes look like `look`, from `seed`, for values of these lengths. Takes some 10 ms.
     pub fn new(look: Look, lengths: Lengths, seed: u64) -> Self {
         let words = STARTS as usize * VERSIONS + lengths.longest().div_ceil(WORD);
         let mut random = ThreadLocalRandom::new(seed);
