@@ -292,6 +292,8 @@ fn what_statements_leave_on_an_attached_server_is_undone_also_after_a_kill() {
         told.contains("✓ tenants: a client sees and changes rows of its own tenant") && told.contains("i tenants, "),
         "{told}"
     );
+    // The owner of the tables has no tenant: its plan is left out.
+    assert!(told.contains("by key: ") && !told.contains("unrecognized configuration parameter"), "{told}");
     assert_eq!(schemas(&server), "0", "{told}");
     // Costs as on launched servers, with those of each connection by part.
     let tls = arm("tls", &server.url_of("careful", true), "protections = [{ use = \"tls\" }]");
