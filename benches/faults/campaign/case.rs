@@ -249,7 +249,7 @@ pub fn whole_lines(run: &Path) -> Vec<String> {
     text.split_inclusive('\n').filter(|line| line.ends_with('\n')).map(str::to_owned).collect()
 }
 
-/// What nobody made for Tithe, under names that it could take for its own, with links out of its folders.
+/// Makes files that do not belong to Tithe, under names that it could take for its own, with links out of its folders.
 fn make_decoy(folder: &Path) {
     let decoy = folder.join("decoy");
     fs::create_dir_all(decoy.join("deep/er")).expect("a decoy");

@@ -180,7 +180,7 @@ fn whole(run: &Path) -> Vec<String> {
     lacks.map(|name| format!("(e) it says nothing and has no {name}")).collect()
 }
 
-/// (c) of a run folder that somebody took files from: it is told of, whatever is asked.
+/// (c) of a run folder that lost files: every command that reads it ends with a known status and with words.
 fn damaged(case: &mut Case, run: &Path) -> Vec<String> {
     let name = run.display().to_string();
     let asked: [&[&str]; 2] = [&["report", &name], &["run", "--resume", &name, "--quiet"]];

@@ -1,6 +1,6 @@
 //! What there is on the machine that belongs to a case: processes, mounts, loop devices, mappings, swap, control
-//! groups, sockets, shared memory, files of temporary folders. Others work on the same machine, so all is told by the
-//! case's folder or by the numbers of its processes.
+//! groups, sockets, shared memory, files of temporary folders. Other programs use the same machine, so the case's
+//! folder or the numbers of its processes identify them.
 
 use std::{
     collections::BTreeSet,

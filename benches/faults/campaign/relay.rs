@@ -1,4 +1,4 @@
-//! A relay between the program and a server, which harms what passes once it is told to.
+//! A relay between the program and a server, which damages the traffic once a fault asks for it.
 
 use std::{
     io::{Read as _, Write as _},
@@ -16,7 +16,7 @@ use std::{
 pub enum Harm {
     /// Every piece is held back for so many ms.
     Delay(u64),
-    /// Nothing passes any more, in neither direction, and nobody is told.
+    /// Drops all traffic in both directions; the connections stay open.
     Swallow,
     /// All connections are cut, and none is taken for a second.
     Cut,

@@ -176,7 +176,7 @@ impl Attached {
         }
     }
 
-    /// What nobody made for Tithe, as the server has it.
+    /// The data on the server that do not belong to Tithe, as the server has them.
     pub fn decoy(&self) -> String {
         match self.product {
             "redis" => self.redis("GET decoy").filter(|it| it.contains("nobody")).unwrap_or_default(),
