@@ -438,7 +438,7 @@ fn lost(map: &str, root: &Path) -> Vec<String> {
 fn paths_in_the_map_exist() {
     let map = fs::read_to_string(root().join("ARCHITECTURE.md")).expect("the map");
     let named: usize = parts(&map).iter().map(|(_, text)| paths(text).len()).sum();
-    assert!(named > 150, "the map names {named} paths");
+    assert!(named > 100, "the map names {named} paths");
     let lost = lost(&map, &root());
     assert!(lost.is_empty(), "ARCHITECTURE.md names what is not there, or not in this crate: {}", lost.join(", "));
 }
