@@ -7,7 +7,7 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::Setup;
 
-use crate::target::{Authority, Outside, Product, Target, Tls, UrlParts, refused};
+use crate::target::{Outside, Product, Target, Tls, UrlParts, refused};
 
 /// Account of the measured clients if the server requires one. None of Tithe's certificates has its name, because etcd
 /// takes the common name of a client's certificate for an account.
@@ -69,22 +69,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
 }
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    let identity = parts.identity(&["cert"], &["key"])?;
-    let file = parts.any(&["ca", "cacert"]);
-    let insecure = match parts.option("insecure") {
-        None | Some("no") => false,
-        Some("yes") => true,
-        Some(_) => return Err(refused("insecure is yes or no")),
-    };
-    let authority = match (parts.scheme.as_str(), file, insecure) {
-        ("etcds", Some(file), false) => Authority::named(file),
-        ("etcds", None, true) => Authority::Anyone,
-        ("etcds", None, false) => Authority::System,
-        ("etcds", Some(_), true) => return Err(refused("give insecure=yes alone, without ca=FILE")),
-        _ if file.is_none() && identity.is_none() && !insecure => return Ok(None),
-        _ => return Err(refused("options for TLS without etcds:// would not be used")),
-    };
-    Ok(Some(Tls::of_url(authority, identity)))
+    Tls::of_scheme(parts, "etcds")
 }
 
 #[cfg(test)]

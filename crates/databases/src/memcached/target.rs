@@ -6,7 +6,7 @@
 
 use tithe_machine::fault::Fault;
 
-use crate::target::{Authority, Host, Outside, Product, Tls, UrlParts, refused};
+use crate::target::{Host, Outside, Product, Tls, UrlParts, refused};
 
 /// Account of clients if the server requires one.
 pub const USER: &str = "tithe";
@@ -58,22 +58,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
 }
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    let identity = parts.identity(&["cert"], &["key"])?;
-    let file = parts.option("ca");
-    let insecure = match parts.option("insecure") {
-        None | Some("no") => false,
-        Some("yes") => true,
-        Some(_) => return Err(refused("insecure is yes or no")),
-    };
-    let authority = match (parts.scheme.as_str(), file, insecure) {
-        ("memcacheds", Some(file), false) => Authority::named(file),
-        ("memcacheds", None, true) => Authority::Anyone,
-        ("memcacheds", None, false) => Authority::System,
-        ("memcacheds", Some(_), true) => return Err(refused("give insecure=yes alone, without ca=FILE")),
-        _ if file.is_none() && identity.is_none() && !insecure => return Ok(None),
-        _ => return Err(refused("options for TLS without memcacheds:// would not be used")),
-    };
-    Ok(Some(Tls::of_url(authority, identity)))
+    Tls::of_scheme(parts, "memcacheds")
 }
 
 #[cfg(test)]

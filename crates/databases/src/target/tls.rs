@@ -15,6 +15,8 @@ use tithe_plugin::{
     wire::{ClientConfig, Identity, Trust, Wire, client_config},
 };
 
+use super::parts::{UrlParts, refused};
+
 /// How TLS is used.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Tls {
@@ -116,6 +118,30 @@ impl Tls {
     pub fn of_url(authority: Authority, identity: Option<(PathBuf, PathBuf)>) -> Self {
         let versions = vec![TlsVersion::V1_3, TlsVersion::V1_2];
         Self { authority, server_name: None, versions, identity, resumption: false, suite: None, protocol: None }
+    }
+
+    /// TLS by the scheme of a URL, such as `etcds` for `scheme`: with the system's authorities, an authority's file, or
+    /// `insecure=yes`; `None` for another scheme. The options: `ca`, `cacert`, `insecure`, `cert` and `key`.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for options that contradict each other or would not be used.
+    pub fn of_scheme(parts: &UrlParts, scheme: &str) -> Result<Option<Self>, Fault> {
+        let identity = parts.identity(&["cert"], &["key"])?;
+        let file = parts.any(&["ca", "cacert"]);
+        let insecure = match parts.option("insecure") {
+            None | Some("no") => false,
+            Some("yes") => true,
+            Some(_) => return Err(refused("insecure is yes or no")),
+        };
+        let authority = match (parts.scheme == scheme, file, insecure) {
+            (true, Some(file), false) => Authority::named(file),
+            (true, None, true) => Authority::Anyone,
+            (true, None, false) => Authority::System,
+            (true, Some(_), true) => return Err(refused("give insecure=yes alone, without ca=FILE")),
+            (false, None, false) if identity.is_none() => return Ok(None),
+            (false, ..) => return Err(refused(&format!("options for TLS without {scheme}:// would not be used"))),
+        };
+        Ok(Some(Self::of_url(authority, identity)))
     }
 
     /// True if any certificate is accepted.

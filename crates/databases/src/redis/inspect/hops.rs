@@ -184,7 +184,7 @@ fn judged(links: &[Link], told: Vec<String>, is_replica: bool, ports: &Result<Po
         _ => (State::Enforced, ""),
     };
     seen.push_str(remedy);
-    let certain = ports.is_ok() && !is_replica;
+    let certain = ports.is_ok() && !is_replica && unknown.is_empty();
     let judged = if certain { Judgement::whole(state, seen) } else { Judgement::account(state, seen) };
     if plain.is_empty() { judged } else { judged.found(&findings::REDIS_TLS_REPLICATION) }
 }

@@ -351,7 +351,7 @@ fn each_change_shows_in_its_rows() {
         a replica by TLS alone
           node-to-node: enforced, whole server: TLS: replica 10.0.0.2:7
         a replica that is not shown
-          node-to-node: cannot tell, whole server: unknown: 1 replicas (the account needs +client|list)
+          node-to-node: cannot tell, this account: unknown: 1 replicas (the account needs +client|list)
           at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
           audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
         it follows another
