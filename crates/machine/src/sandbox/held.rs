@@ -13,7 +13,7 @@ use std::{
 
 use rustix::{
     fs::{Mode, OFlags, open},
-    process::Signal,
+    process::{Signal, geteuid},
     time::ClockId,
 };
 
@@ -63,14 +63,14 @@ fn lock_new(folder: &Path) -> io::Result<Option<File>> {
     Ok(is_ours.then_some(lock))
 }
 
-/// Removes sandboxes whose makers are gone: those below `parent`, and all others that left volumes or paused processes
-/// behind.
+/// Removes this user's sandboxes whose makers are gone: those below `parent`, and all others that left volumes or
+/// paused processes behind.
 pub fn remove_abandoned(parent: &Path) {
     let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders = journal::sandboxes_in_use();
     folders.extend(paused::sandboxes_in_use());
     folders.extend(below.filter(|folder| is_sandbox(folder)));
-    for folder in folders {
+    for folder in folders.into_iter().filter(|folder| is_own(folder)) {
         if let Some(lock) = its_lock(&folder)
             && (try_lock(&lock) || release(&folder, &lock))
         {
@@ -85,6 +85,13 @@ pub fn remove_abandoned(parent: &Path) {
             let _ = fs::remove_dir(&folder);
         }
     }
+}
+
+/// True for a folder of this user. In a place where everyone may write, other users can make folders with a sandbox's
+/// name, and can replace them by links while they are removed.
+fn is_own(folder: &Path) -> bool {
+    let user = geteuid().as_raw();
+    folder.symlink_metadata().is_ok_and(|seen| seen.is_dir() && seen.uid() == user)
 }
 
 /// The lock file in the sandbox `folder`. In a world-writable place any user may make such a folder: so this does not
@@ -167,13 +174,14 @@ pub fn try_lock(file: &File) -> bool {
 
 /// Makes the file at `path` and takes its lock for as long as it stays open; `None` if another process has it. The
 /// previous holder may remove the file before it ends. A lock on a removed file protects nothing, so another file is
-/// made then.
+/// made then. A link in its place is an error: another user may have put it there.
 ///
 /// # Errors
 /// The file cannot be made or checked.
 pub fn hold_file(path: &Path) -> io::Result<Option<File>> {
     loop {
-        let file = File::create(path)?;
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        let file = File::from(open(path, flags, Mode::from_raw_mode(0o666))?);
         if !try_lock(&file) {
             return Ok(None);
         }
@@ -191,7 +199,7 @@ fn has_name(file: &File) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use std::{
-        os::unix::fs::PermissionsExt as _,
+        os::unix::fs::{PermissionsExt as _, lchown, symlink},
         sync::{
             atomic::{AtomicUsize, Ordering},
             mpsc,
@@ -200,7 +208,10 @@ mod tests {
 
     use rustix::fs::{CWD, FileType, mknodat};
 
-    use super::{super::Sandbox, *};
+    use super::{
+        super::{Sandbox, give, write},
+        *,
+    };
 
     /// Without that check, a process that opened the file before it was removed would take a lock that excludes no
     /// other process.
@@ -297,6 +308,40 @@ mod tests {
         remove_abandoned(&parent);
         let left = ["417-00000001", "417-00000002", "417-00000003", "mine"].map(|name| at(name).exists());
         assert_eq!(left, [false, false, true, true], "what has no lock of Tithe's is not Tithe's");
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+
+    #[test]
+    fn a_sandbox_of_another_user_is_left_alone() {
+        if !geteuid().is_root() {
+            return;
+        }
+        let parent = parent("others");
+        let [theirs, own] = ["tithe-sandbox-417-1", "tithe-sandbox-417-2"].map(|name| parent.join(name));
+        for folder in [&theirs, &own] {
+            fs::create_dir(folder).expect("folder");
+            fs::write(folder.join(LOCK), "").expect("lock");
+        }
+        lchown(&theirs, Some(65534), Some(65534)).expect("root gives it away");
+        remove_abandoned(&parent);
+        assert!(theirs.exists() && !own.exists());
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+
+    #[test]
+    fn a_link_in_place_of_a_file_is_not_followed() {
+        let parent = parent("links");
+        let [victim, link, folder] = ["victim", "link", "folder"].map(|name| parent.join(name));
+        fs::write(&victim, "kept").expect("written");
+        fs::set_permissions(&victim, fs::Permissions::from_mode(0o644)).expect("a mode");
+        symlink(&victim, &link).expect("a link");
+        assert!(hold_file(&link).is_err());
+        assert!(write(&link, b"lost", 0o600, None).is_err());
+        fs::create_dir(&folder).expect("folder");
+        symlink(&parent, folder.join("up")).expect("a link");
+        give(&folder, None).expect("given");
+        let mode = fs::metadata(&victim).expect("it is there").permissions().mode() & 0o777;
+        assert_eq!((fs::read_to_string(&victim).expect("read"), mode), ("kept".to_owned(), 0o644));
         fs::remove_dir_all(&parent).expect("clean up");
     }
 

@@ -31,6 +31,7 @@ use std::{
     sync::{Mutex, PoisonError},
 };
 
+use rustix::fs::OFlags;
 use time::OffsetDateTime;
 
 use self::{
@@ -329,9 +330,11 @@ pub fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> 
 pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) -> Result<(), Fault> {
     use std::io::Write;
     let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
-    // Created with its final permissions: a secret is never readable by others, not even briefly.
-    let mut file =
-        fs::OpenOptions::new().write(true).create(true).truncate(true).mode(mode).open(path).map_err(failed)?;
+    // Created with its final permissions: a secret is never readable by others, not even briefly. A link is not
+    // followed: the folder may belong to the servers' account.
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create(true).truncate(true).mode(mode).custom_flags(OFlags::NOFOLLOW.bits() as i32);
+    let mut file = options.open(path).map_err(failed)?;
     file.write_all(bytes).map_err(failed)?;
     file.set_permissions(fs::Permissions::from_mode(mode)).map_err(failed)?;
     account.map_or(Ok(()), |account| account.own(path))
@@ -340,7 +343,11 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) ->
 /// Gives the file or folder `path` and everything in it to `account`, if there is one, and denies access to all others.
 pub fn give(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
     let failed = |error| Fault::machine(path.display(), error);
-    let is_folder = path.is_dir();
+    let seen = path.symlink_metadata().map_err(failed)?;
+    if seen.is_symlink() {
+        return account.map_or(Ok(()), |account| account.own(path));
+    }
+    let is_folder = seen.is_dir();
     if is_folder {
         for entry in fs::read_dir(path).map_err(failed)? {
             give(&entry.map_err(failed)?.path(), account)?;
