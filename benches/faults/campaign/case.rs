@@ -10,7 +10,7 @@ use std::{
         Mutex,
         atomic::{AtomicU32, Ordering},
     },
-    time::{Duration, Instant},
+    time::{Duration, Instant, SystemTime},
 };
 
 use rustix::process::Signal;
@@ -53,8 +53,16 @@ pub struct Run {
     begun: Instant,
     ended: Option<ExitStatus>,
     seen: BTreeSet<i32>,
-    /// Frames that were there when the fault struck, and when that was, ns since 1970.
-    pub struck: Option<(usize, u64)>,
+    /// Frames that were there before the fault struck, and when it did.
+    pub struck: Option<(usize, Moment)>,
+}
+
+/// A fault struck between two moments, ns since 1970: finding a process and sending a signal take time.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    pub after: u64,
+    /// `None` until it is known.
+    pub before: Option<u64>,
 }
 
 /// How a run ended, and what it said.
@@ -62,7 +70,7 @@ pub struct Ended {
     pub status: Option<ExitStatus>,
     pub said: String,
     pub after: Duration,
-    pub struck: Option<(usize, u64)>,
+    pub struck: Option<(usize, Moment)>,
 }
 
 impl Case {
@@ -192,6 +200,13 @@ impl Run {
         self.ended.is_some()
     }
 
+    /// The fault has struck by now.
+    pub fn has_been_struck(&mut self) {
+        if let Some((_, moment)) = &mut self.struck {
+            moment.before.get_or_insert_with(now_ns);
+        }
+    }
+
     /// Sends the program `what`; false where it has ended.
     pub fn signal(&mut self, what: Signal) -> bool {
         !self.has_ended() && signal(self.id(), what).is_ok()
@@ -224,6 +239,12 @@ impl Ended {
             Some(code) => format!("status {code}"),
         }
     }
+}
+
+/// ns since 1970.
+pub fn now_ns() -> u64 {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    now.as_nanos() as u64
 }
 
 /// Run folders in `folder`, finished or not, by their names.

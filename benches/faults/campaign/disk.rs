@@ -97,7 +97,7 @@ pub const FAULTS: &[Fault] = &[
     Fault { name: "a small disk", on: on_small, how: How::From(small_disk), words: FULL, ..BARE },
     Fault {
         name: "a disk that fills up",
-        on: |kind| mounts() && kind != Kind::Attached,
+        on: |kind| mounts() && !matches!(kind, Kind::Attached | Kind::OnVolume),
         how: How::From(filling_disk),
         words: FULL,
         statuses: &[1, 4, 5, 7],

@@ -2,11 +2,11 @@
 
 use std::{
     process::Command,
-    time::{Duration, Instant, SystemTime},
+    time::{Duration, Instant},
 };
 
 use super::{
-    case::{Case, Outputs, Run},
+    case::{Case, Moment, Outputs, Run, now_ns},
     draw::Draw,
     interposed::Tools,
     product::{Kind, Reference},
@@ -26,6 +26,8 @@ pub struct Fault {
     pub leaves: Leaves,
     /// It ends what serves the frame that it strikes, which must not be used.
     pub spoils: bool,
+    /// A run that was struck by it in earnest must not end as if nothing had been.
+    pub noticed: bool,
     /// The run must end within this.
     pub patience: Duration,
 }
@@ -67,6 +69,7 @@ impl Fault {
         words: &[],
         leaves: Leaves::All,
         spoils: false,
+        noticed: false,
         patience: Duration::from_secs(120),
     };
 }
@@ -86,7 +89,6 @@ pub fn wait(run: &mut Run, case: &Case, reference: &Reference, draw: &mut Draw) 
     }
     std::thread::sleep(longer);
     run.note_processes();
-    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    run.struck = Some((case.frames(), now.as_nanos() as u64));
+    run.struck = Some((case.frames(), Moment { after: now_ns(), before: None }));
     !run.has_ended()
 }

@@ -13,7 +13,7 @@ use std::{
 use serde_json::Value;
 
 use super::{
-    case::{Case, Ended, whole_lines},
+    case::{Case, Ended, Moment, whole_lines},
     fault::{Fault, Leaves},
     product::{Kind, Reference, invalid, slots_of},
 };
@@ -21,8 +21,11 @@ use super::{
 /// How long processes of a killed program may take to go, by the kernel's hand.
 const GOING: Duration = Duration::from_secs(10);
 
-/// A frame that is as good as over when the fault comes may end before it, ns.
-const MARGIN_NS: u64 = 30_000_000;
+/// Counters are read for so long after a frame's last slot, ns: a server that is killed then has served all of it.
+const MARGIN_NS: u64 = 5_000_000;
+
+/// Fewer wrong answers than this may all have been to questions whose answers nobody reads.
+const NOTICED_LEAST: u64 = 20;
 
 /// Exit statuses of reports: of a run that failed or was not proven, too.
 const REPORTED: [i32; 5] = [0, 1, 4, 5, 7];
@@ -45,6 +48,9 @@ pub fn judge(case: &mut Case, fault: &Fault, reference: &Reference, ended: &Ende
         broken.push("(d) the decoy tree was changed".to_owned());
     }
     if let Some(attached) = &case.site.0 {
+        if fault.noticed && !harmed && attached.relay.changed() >= NOTICED_LEAST {
+            broken.push(format!("(a) {} wrong answers, and nothing is said of them", attached.relay.changed()));
+        }
         if !attached.decoy().contains("nobody") {
             broken.push("(d) the decoy table was changed".to_owned());
         }
@@ -150,14 +156,21 @@ fn untouched(
             .find(|frame| slots_of(run, *frame) != reference.slots[*frame]);
         broken.extend(differs.map(|frame| format!("(a) frame {frame} is not that of a run without the fault")));
     }
-    if let (true, Some((_, at))) = (fault.spoils, ended.struck) {
-        let held = |frame: &&Value| {
+    if let (true, Some((_, Moment { after, before: Some(before) }))) = (fault.spoils, ended.struck) {
+        let span = |frame: &Value| {
             let number = |name: &str| frame[name].as_u64().unwrap_or(0);
             let begun = number("start_unix_ns");
-            (begun..(begun + number("duration_ns")).saturating_sub(MARGIN_NS)).contains(&at)
+            (begun, begun + number("duration_ns"))
+        };
+        let held = |frame: &&Value| {
+            let (begun, ended) = span(frame);
+            begun <= after && before <= ended.saturating_sub(MARGIN_NS)
         };
         let used = frames.iter().find(held).filter(|frame| invalid(frame).is_none());
-        broken.extend(used.map(|frame| format!("(a) frame {} was struck and is used", frame["frame"])));
+        broken.extend(used.map(|frame| {
+            let left_us = (span(frame).1 - before) / 1000;
+            format!("(a) frame {} was struck {left_us} µs before its end and is used", frame["frame"])
+        }));
     }
     broken.extend(figure(case, run));
     broken

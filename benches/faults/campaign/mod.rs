@@ -14,6 +14,7 @@ mod relay;
 mod resources;
 mod server;
 mod signals;
+mod volume;
 
 use std::{
     collections::BTreeMap,
@@ -57,8 +58,15 @@ pub struct Outcome {
 
 /// All faults, family by family.
 fn faults() -> Vec<&'static Fault> {
-    let families: [&'static [Fault]; 6] =
-        [signals::FAULTS, disk::FAULTS, folders::FAULTS, network::FAULTS, server::FAULTS, resources::FAULTS];
+    let families: [&'static [Fault]; 7] = [
+        signals::FAULTS,
+        disk::FAULTS,
+        folders::FAULTS,
+        network::FAULTS,
+        server::FAULTS,
+        resources::FAULTS,
+        volume::FAULTS,
+    ];
     families.into_iter().flatten().collect()
 }
 
@@ -123,6 +131,7 @@ fn one(
     let mut run = case.start(command, outputs);
     if let How::At(strike) = fault.how {
         struck = fault::wait(&mut run, &case, reference, &mut draw) && strike(&mut run, &case, &mut draw);
+        run.has_been_struck();
     }
     let ended = case.end(run, fault.patience);
     // What was mounted, filled or moved for the fault is as before: what is judged comes after it.

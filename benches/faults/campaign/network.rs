@@ -54,6 +54,14 @@ pub const FAULTS: &[Fault] = &[
         ..BARE
     },
     Fault {
+        name: "server answers with other values",
+        how: How::At(|_, case, _| harm(case, Harm::OtherValues)),
+        statuses: HARMED,
+        words: &["wrong answer", "never written there", "no operation succeeded", "evidence"],
+        noticed: true,
+        ..BARE
+    },
+    Fault {
         name: "server does not end",
         how: How::At(|_, case, _| harm(case, Harm::Endless)),
         statuses: HARMED,

@@ -3,6 +3,7 @@
 use std::{
     fs,
     path::Path,
+    process::Command,
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -26,6 +27,8 @@ pub enum Kind {
     Embedded,
     /// Servers that it starts.
     Launched,
+    /// Servers that it starts, each on a volume of its own.
+    OnVolume,
     /// A server that was there before, reached through a relay.
     Attached,
 }
@@ -63,7 +66,7 @@ pub struct Reference {
 pub fn installed(servers: bool) -> Vec<&'static dyn Product> {
     let all: &[&dyn Product] = match servers {
         false => &[&Simulated],
-        true => &[&Embedded, &LAUNCHED[0], &LAUNCHED[1], &ATTACHED[0], &ATTACHED[1]],
+        true => &[&Embedded, &LAUNCHED[0], &LAUNCHED[1], &OnVolume, &ATTACHED[0], &ATTACHED[1]],
     };
     all.iter().copied().filter(|product| product.is_installed()).collect()
 }
@@ -187,6 +190,34 @@ impl Product for Launched {
 
     fn is_installed(&self) -> bool {
         self.database.find(&Search::default()).is_ok()
+    }
+}
+
+/// Every arm is on a file system in a loop device, one of them below an encrypted one.
+struct OnVolume;
+
+impl Product for OnVolume {
+    fn name(&self) -> &'static str {
+        "redis on volumes"
+    }
+
+    fn kind(&self) -> Kind {
+        Kind::OnVolume
+    }
+
+    fn experiment(&self, _: &Site) -> String {
+        let encrypted =
+            "[[arm]]\nname = \"gocryptfs\"\nprotections = [{ use = \"volume-gocryptfs\", size_mb = 200 }]\n";
+        measure("redis", &["[[arm]]\nname = \"plain\"\n", encrypted].concat())
+    }
+
+    fn truth(&self) -> (f64, f64) {
+        (0.2, 1.5)
+    }
+
+    fn is_installed(&self) -> bool {
+        let has = |program| Command::new(program).arg("--version").output().is_ok();
+        super::volume::is_possible() && has("gocryptfs") && LAUNCHED[1].is_installed()
     }
 }
 

@@ -28,6 +28,8 @@ pub enum Harm {
     Flip(u64),
     /// What the server says does not end.
     Endless,
+    /// Values in answers are others of the same length.
+    OtherValues,
 }
 
 #[derive(Default)]
@@ -37,6 +39,8 @@ struct State {
     closed: AtomicBool,
     /// Endless words that were said, bytes.
     said: AtomicU64,
+    /// Pieces with other values.
+    changed: AtomicU64,
 }
 
 /// It passes what comes to one server, until it is dropped.
@@ -72,6 +76,11 @@ impl Relay {
 
     pub fn port(&self) -> u16 {
         self.address.port()
+    }
+
+    /// How many pieces went on with other values than they came with.
+    pub fn changed(&self) -> u64 {
+        self.state.changed.load(Ordering::SeqCst)
     }
 
     pub fn harm(&self, harm: Option<Harm>) {
@@ -122,6 +131,20 @@ impl Drop for Relay {
 /// More than the program may take from a server that does not end, bytes.
 const ENDLESS_MOST: u64 = 512 << 20;
 
+/// Values of records are longer than this, and other words of servers mostly shorter, bytes.
+const VALUE_LEAST: usize = 60;
+
+/// Replaces one byte in the middle of each long run of printable bytes in `piece`; true where there was one.
+fn change_values(piece: &mut [u8]) -> bool {
+    let mut changed = false;
+    for run in piece.split_mut(|byte| !(b' '..=b'~').contains(byte)).filter(|run| run.len() >= VALUE_LEAST) {
+        let middle = &mut run[VALUE_LEAST / 2];
+        *middle = if *middle == b'x' { b'y' } else { b'x' };
+        changed = true;
+    }
+    changed
+}
+
 /// Carries what comes from the first to the second; `answers` where that is what a server says.
 fn carry((mut from, mut to): (TcpStream, TcpStream), answers: bool, state: &Arc<State>) {
     let state = Arc::clone(state);
@@ -142,6 +165,10 @@ fn carry((mut from, mut to): (TcpStream, TcpStream), answers: bool, state: &Arc<
                 Some(Harm::Double) => to.write_all(piece).and_then(|()| to.write_all(piece)),
                 Some(Harm::Flip(at)) => {
                     piece[at as usize % length] ^= 1 << (at % 7);
+                    to.write_all(piece)
+                }
+                Some(Harm::OtherValues) => {
+                    state.changed.fetch_add(u64::from(change_values(piece)), Ordering::SeqCst);
                     to.write_all(piece)
                 }
                 Some(Harm::Endless) => {

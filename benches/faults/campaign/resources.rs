@@ -1,6 +1,6 @@
 //! Descriptors, threads, memory and clocks.
 
-use std::process::Command;
+use std::{fs, path::Path, process::Command};
 
 use super::fault::{Begin, Fault, How, Leaves};
 
@@ -47,6 +47,14 @@ pub const FAULTS: &[Fault] = &[
         ..BARE
     },
     Fault {
+        name: "killed for memory",
+        on: |kind| can_confine() && kind != super::product::Kind::Attached,
+        how: How::From(confine),
+        words: &["memory", "signal: 9", "SIGKILL", "killed", "ended", "closed", "connection", "no operation succeeded"],
+        statuses: &[1, 4, 5, 7, -9],
+        ..BARE
+    },
+    Fault {
         name: "the clock jumps ahead",
         how: How::From(|begin| step(begin, 100_000)),
         leaves: Leaves::Unharmed,
@@ -64,6 +72,35 @@ pub const FAULTS: &[Fault] = &[
 
 fn strike(begin: &mut Begin<'_>, call: &str, error: i32, lasts: bool) {
     begin.tools.strike((begin.command, begin.case), (call, error, lasts), begin.reference, begin.draw);
+}
+
+/// Where groups with a limit of memory are made (cgroup version 1).
+const GROUPS: &str = "/sys/fs/cgroup/memory";
+
+fn can_confine() -> bool {
+    rustix::process::geteuid().is_root() && Path::new(GROUPS).join("memory.limit_in_bytes").exists()
+}
+
+/// Lets the program and all that it starts have a drawn amount of memory, beyond which the kernel kills.
+fn confine(begin: &mut Begin<'_>) {
+    let most = match begin.case.product.kind() {
+        super::product::Kind::Simulated => 24,
+        _ => 200,
+    };
+    let group = Path::new(GROUPS).join(format!("faults-{}-{}", std::process::id(), begin.draw.number()));
+    fs::create_dir_all(&group).expect("a control group");
+    let bytes = (2 + begin.draw.below(most)) << 20;
+    fs::write(group.join("memory.limit_in_bytes"), bytes.to_string()).expect("a limit");
+    limit(begin, &format!("echo $$ >{}/cgroup.procs", group.display()));
+    begin.case.when_over(move || {
+        // Processes that were killed take a moment to go.
+        for _ in 0..200 {
+            if fs::remove_dir(&group).is_ok() || !group.exists() {
+                break;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+    });
 }
 
 /// The system's clock is another one after a drawn look at it.

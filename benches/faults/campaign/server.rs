@@ -41,7 +41,12 @@ const LOST: &[&str] = &["connection", "Connection", "connect", "closed", "no ope
 pub const FAULTS: &[Fault] = &[
     Fault {
         name: "attached server SIGKILL",
-        how: How::At(|_, case, _| with_server(case, |server| server.signal(Signal::KILL))),
+        how: How::At(|run, case, _| {
+            with_server(case, |server| {
+                server.signal(Signal::KILL);
+                run.has_been_struck();
+            })
+        }),
         spoils: true,
         ..BARE
     },
@@ -52,9 +57,10 @@ pub const FAULTS: &[Fault] = &[
     },
     Fault {
         name: "attached server restarts",
-        how: How::At(|_, case, draw| {
+        how: How::At(|run, case, draw| {
             with_server(case, |server| {
                 server.signal(Signal::KILL);
+                run.has_been_struck();
                 std::thread::sleep(Duration::from_millis(draw.below(1000)));
                 server.serve();
             })

@@ -143,13 +143,15 @@ const ENDED: &[&str] = &[
 ];
 
 fn is_apart(kind: Kind) -> bool {
-    matches!(kind, Kind::Embedded | Kind::Launched)
+    matches!(kind, Kind::Embedded | Kind::Launched | Kind::OnVolume)
 }
 
 /// Sends `signal` to a drawn process below the program; false where there is none.
 fn strike_below(run: &mut Run, draw: &mut Draw, signal: Signal) -> bool {
     let below = run.note_processes();
-    draw.pick_of(&below).is_some_and(|process| tithe_machine::proc::signal(process, signal).is_ok())
+    let struck = draw.pick_of(&below).is_some_and(|process| tithe_machine::proc::signal(process, signal).is_ok());
+    run.has_been_struck();
+    struck
 }
 
 /// Has all threads of the program share one drawn processor.
