@@ -33,6 +33,8 @@ mod access;
 mod address;
 mod broker;
 mod engine;
+#[doc(hidden)]
+pub mod foreign;
 pub mod fragments;
 mod line;
 mod pending;

@@ -150,7 +150,7 @@ impl PendingCalls {
 
 /// The missing right and its subject in a message of nats-server, such as `Permissions Violation for Publish to
 /// "tithe.go"`.
-fn missing_right(words: &str) -> Option<(&'static str, &str)> {
+pub(crate) fn missing_right(words: &str) -> Option<(&'static str, &str)> {
     let rest = words.strip_prefix("Permissions Violation for ")?;
     let (right, rest) = match rest.split_once(" to \"")? {
         ("Publish", rest) => ("publish", rest),

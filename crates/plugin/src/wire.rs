@@ -11,6 +11,8 @@
 mod cursor;
 pub mod decimal;
 mod der;
+#[doc(hidden)]
+pub mod foreign;
 mod opening;
 mod tls;
 

@@ -3,6 +3,8 @@
 pub mod bulk;
 pub mod dump;
 mod find;
+#[doc(hidden)]
+pub mod foreign;
 mod libpq;
 pub mod production;
 pub mod program;

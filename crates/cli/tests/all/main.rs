@@ -11,6 +11,7 @@ mod documents;
 mod edited;
 mod faults;
 mod files;
+mod foreign;
 mod listed;
 mod matrix;
 mod promised;

@@ -9,6 +9,8 @@ mod clients;
 mod cluster;
 mod connection;
 mod evidence;
+#[doc(hidden)]
+pub mod foreign;
 mod get;
 mod inspect;
 mod install;

@@ -6,6 +6,8 @@
 
 mod connection;
 mod evidence;
+#[doc(hidden)]
+pub mod foreign;
 mod hpack;
 mod http2;
 mod inspect;

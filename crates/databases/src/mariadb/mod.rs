@@ -9,6 +9,8 @@ mod at_rest;
 mod attached;
 mod evidence;
 mod flavour;
+#[doc(hidden)]
+pub mod foreign;
 mod inspect;
 mod install;
 mod launch;

@@ -6,6 +6,8 @@
 
 mod connection;
 mod evidence;
+#[doc(hidden)]
+pub mod foreign;
 mod inspect;
 mod install;
 mod launch;

@@ -9,6 +9,8 @@
 mod attached;
 mod build;
 mod evidence;
+#[doc(hidden)]
+pub mod foreign;
 mod inspect;
 mod install;
 mod launch;

@@ -61,7 +61,7 @@ fn put_message(out: &mut Vec<u8>, document: &[u8]) {
 ///
 /// # Errors
 /// [`Fault::Protocol`] for bytes that are not such an answer.
-fn is_answered(received: &[u8]) -> Result<bool, Fault> {
+pub fn is_answered(received: &[u8]) -> Result<bool, Fault> {
     let protocol = |what: &str| Fault::Protocol(format!("the answer to the greeting {what}"));
     let Some((length, _)) = received.split_first_chunk::<4>() else { return Ok(false) };
     let length = usize::try_from(i32::from_le_bytes(*length)).map_err(|_| protocol("has a negative length"))?;

@@ -19,6 +19,8 @@ mod protection;
 
 use self::flavour::FLAVOUR;
 use crate::mysql_family::Family;
+#[doc(hidden)]
+pub use crate::mysql_family::foreign;
 
 /// MySQL.
 #[expect(non_upper_case_globals, reason = "the other products are types without fields: all are named alike")]

@@ -11,6 +11,7 @@ mod clients;
 mod database;
 mod dialect;
 pub mod evidence;
+pub mod foreign;
 pub mod inspect;
 pub mod launch;
 mod option_file;

@@ -27,18 +27,38 @@ pub fn of_clients(file: &Path, suffix: &str) -> Result<Vec<(String, String)>, Fa
 fn read(file: &Path, suffix: &str, depth: u32, options: &mut Vec<(String, String)>) -> Result<(), Fault> {
     let text =
         fs::read_to_string(file).map_err(|error| refused(&format!("option file {}: {error}", file.display())))?;
-    let mut inside = false;
-    for line in text.lines().map(str::trim) {
-        if line.is_empty() || line.starts_with(['#', ';']) {
-            continue;
+    for line in lines(&text, suffix) {
+        let deeper = || {
+            let too_deep = format!("option file {}: too many files within each other", file.display());
+            depth.checked_sub(1).ok_or_else(|| refused(&too_deep))
+        };
+        match line {
+            Line::Option(name, value) => options.push((name, value)),
+            Line::Include(other) => read(other.as_ref(), suffix, deeper()?, options)?,
+            Line::IncludeFolder(folder) => read_folder(folder.as_ref(), suffix, deeper()?, options)?,
         }
+    }
+    Ok(())
+}
+
+/// A line of an option file.
+pub enum Line<'t> {
+    /// An option with its value.
+    Option(String, String),
+    /// The path of another option file.
+    Include(&'t str),
+    /// The path of a folder with option files.
+    IncludeFolder(&'t str),
+}
+
+/// The lines of `text` that concern the client groups, and the same groups with `suffix`.
+pub fn lines<'t>(text: &'t str, suffix: &str) -> Vec<Line<'t>> {
+    let (mut inside, mut lines) = (false, Vec::new());
+    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
         if let Some(directive) = line.strip_prefix('!') {
-            let Some(depth) = depth.checked_sub(1) else {
-                return Err(refused(&format!("option file {}: too many files within each other", file.display())));
-            };
             match directive.split_once(char::is_whitespace) {
-                Some(("include", other)) => read(other.trim().as_ref(), suffix, depth, options)?,
-                Some(("includedir", folder)) => read_folder(folder.trim().as_ref(), suffix, depth, options)?,
+                Some(("include", file)) => lines.push(Line::Include(file.trim())),
+                Some(("includedir", folder)) => lines.push(Line::IncludeFolder(folder.trim())),
                 _ => {}
             }
         } else if let Some(group) = line.strip_prefix('[') {
@@ -48,10 +68,10 @@ fn read(file: &Path, suffix: &str, depth: u32, options: &mut Vec<(String, String
                 .any(|known| group.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest == suffix));
         } else if inside {
             let (name, value) = line.split_once('=').map_or((line, ""), |(name, value)| (name.trim(), value.trim()));
-            options.push((name.replace('_', "-"), unquoted(value)));
+            lines.push(Line::Option(name.replace('_', "-"), unquoted(value)));
         }
     }
-    Ok(())
+    lines
 }
 
 /// The files of a folder that end in `.cnf`, by their names.

@@ -84,7 +84,7 @@ pub fn put_passwords(parts: &mut UrlParts, default_port: u16, outside: &Outside)
 }
 
 /// The fields of a line of the password file. A backslash escapes the next character.
-fn fields(line: &str) -> Vec<String> {
+pub fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut characters = line.chars();
     while let Some(character) = characters.next() {

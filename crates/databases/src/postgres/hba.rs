@@ -5,7 +5,7 @@
 //! some connection passes all rules before it: a `reject` or a stricter rule above it may leave it no connection.
 
 mod before;
-mod rule;
+pub mod rule;
 #[cfg(test)]
 mod tests;
 

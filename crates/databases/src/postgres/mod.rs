@@ -10,6 +10,8 @@ mod clients;
 mod dialect;
 mod evidence;
 mod files;
+#[doc(hidden)]
+pub mod foreign;
 mod get;
 mod hba;
 mod inspect;

@@ -108,7 +108,7 @@ impl Expected {
 }
 
 /// Nonce, salt and rounds of the server's first message.
-fn challenge(text: &str) -> Result<(&str, Vec<u8>, NonZeroU32), Fault> {
+pub fn challenge(text: &str) -> Result<(&str, Vec<u8>, NonZeroU32), Fault> {
     let mut parts = text.split(',');
     let mut part = |name: &str| parts.next().and_then(|part| part.strip_prefix(name)).ok_or_else(malformed);
     let nonce = part("r=")?;

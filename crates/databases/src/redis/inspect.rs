@@ -3,7 +3,7 @@
 mod hops;
 mod reach;
 mod recorders;
-mod rules;
+pub mod rules;
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{

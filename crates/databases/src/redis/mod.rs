@@ -7,6 +7,8 @@ mod attached;
 mod clients;
 mod connection;
 mod evidence;
+#[doc(hidden)]
+pub mod foreign;
 mod get;
 mod inspect;
 mod install;

@@ -13,6 +13,8 @@ mod encryptor;
 mod engine;
 mod evidence;
 mod ffi;
+#[doc(hidden)]
+pub mod foreign;
 mod index;
 #[cfg(test)]
 mod installed;

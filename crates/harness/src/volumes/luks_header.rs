@@ -76,7 +76,7 @@ impl Header {
     ///
     /// # Errors
     /// What deviates from the specification.
-    fn parse(disk: &[u8]) -> Result<Self, String> {
+    pub fn parse(disk: &[u8]) -> Result<Self, String> {
         let binary = disk.get(..BINARY_BYTES).ok_or("it is too short")?;
         if !binary.starts_with(MAGIC) {
             return Err("there is no LUKS header".to_owned());

@@ -10,6 +10,8 @@
 
 mod cipher;
 mod evidence;
+#[doc(hidden)]
+pub mod foreign;
 mod fscrypt;
 mod gocryptfs;
 mod luks2;

@@ -98,7 +98,7 @@ pub(super) fn key_of(certificate: &CertificateDer<'_>) -> String {
 
 /// Parses `info`: an algorithm with its parameters, and a bit string with a byte before it (RFC 5280, section 4.1; RFC
 /// 5480, section 2.1.1; RFC 8017, appendix A.1.1; RFC 8410, section 3).
-fn key_kind(info: &[u8]) -> Option<String> {
+pub(super) fn key_kind(info: &[u8]) -> Option<String> {
     let (algorithm, bits) = element(element(info)?.0)?;
     let (identifier, parameters) = element(algorithm)?;
     match identifier {

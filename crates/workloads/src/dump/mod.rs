@@ -3,8 +3,8 @@
 //! [`head`] reads the head of a dump, before anything is started. [`restore`] restores it with a program of the
 //! product. Not supported: servers that Tithe did not start, to which Tithe adds only its own objects.
 
-mod head;
-mod restore;
+pub(crate) mod head;
+pub(crate) mod restore;
 #[cfg(test)]
 mod tests;
 

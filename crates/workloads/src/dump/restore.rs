@@ -232,7 +232,7 @@ impl Dump {
 }
 
 /// Statements that create every account in lines of the dump `from`: `… OWNER TO app;`, `GRANT … TO app;`.
-pub(super) fn roles(mut from: impl io::BufRead) -> io::Result<String> {
+pub(crate) fn roles(mut from: impl io::BufRead) -> io::Result<String> {
     let (mut names, mut line) = (BTreeSet::new(), Vec::new());
     loop {
         line.clear();

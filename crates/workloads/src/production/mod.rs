@@ -6,7 +6,7 @@
 
 mod client;
 mod learned;
-mod parameters;
+pub(crate) mod parameters;
 #[cfg(test)]
 mod tests;
 mod values;

@@ -13,11 +13,11 @@
 //! program does not have; and the bytes that a program sends, which are not counted.
 
 pub mod command;
-mod output;
+pub(crate) mod output;
 pub mod pgbench;
-mod pgbench_script;
+pub(crate) mod pgbench_script;
 pub mod sysbench;
-mod sysbench_options;
+pub(crate) mod sysbench_options;
 pub(crate) mod words;
 
 use tithe_machine::launch::Missing;

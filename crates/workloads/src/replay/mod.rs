@@ -11,12 +11,12 @@
 pub mod account;
 mod check;
 mod client;
-mod config;
+pub(crate) mod config;
 pub mod entry;
 pub mod gather;
 mod lines;
 pub mod names;
-mod own_tables;
+pub(crate) mod own_tables;
 pub mod readers;
 pub mod recording;
 pub mod sql;

@@ -74,7 +74,16 @@ pub fn examine(path: &Path, page_bytes: usize, cipher: Cipher, keys: &[&Secret; 
     examine_all(BufReader::new(file), page_bytes, cipher, keys).map_err(failed)
 }
 
-fn examine_all(mut file: impl Read, page_bytes: usize, cipher: Cipher, keys: &[&Secret; 2]) -> std::io::Result<Keys> {
+/// As [`examine`], from the bytes of `file`.
+///
+/// # Errors
+/// As [`examine`].
+pub fn examine_all(
+    mut file: impl Read,
+    page_bytes: usize,
+    cipher: Cipher,
+    keys: &[&Secret; 2],
+) -> std::io::Result<Keys> {
     if !PAGE_BYTES.contains(&page_bytes) {
         return Err(ErrorKind::InvalidInput.into());
     }

@@ -2,7 +2,7 @@
 
 pub mod audit_complete;
 pub mod encryption_in_force;
-mod innodb_file;
+pub mod innodb_file;
 pub mod key_rotated;
 
 use tithe_plugin::claim::Probes;

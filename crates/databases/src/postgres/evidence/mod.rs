@@ -2,7 +2,7 @@
 
 pub mod audit_complete;
 pub mod checksums_on;
-mod formats;
+pub mod formats;
 pub mod logs_free;
 pub mod pgcrypto_trap;
 pub mod row_plan;

@@ -103,7 +103,7 @@ impl Keystore {
     }
 }
 
-fn parse(text: &str) -> Option<Keystore> {
+pub fn parse(text: &str) -> Option<Keystore> {
     let mut lines = text.lines();
     if lines.next()? != FORM {
         return None;

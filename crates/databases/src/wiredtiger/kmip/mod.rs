@@ -11,7 +11,7 @@
 pub mod installed;
 #[cfg(test)]
 mod tests;
-mod ttlv;
+pub mod ttlv;
 
 use std::fs::File;
 

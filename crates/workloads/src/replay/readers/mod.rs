@@ -6,7 +6,7 @@ mod jsonlog;
 mod mysql;
 mod pgaudit;
 mod postgres;
-mod prefix;
+pub(crate) mod prefix;
 mod server_audit;
 mod slow_log;
 mod stderr;

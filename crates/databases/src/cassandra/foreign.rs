@@ -1,0 +1,27 @@
+//! The parsers of this product for bytes that others wrote, for `fuzz/targets`.
+
+use super::{connection, protocol};
+
+/// A name, and what is done with the bytes.
+type Parser = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const PARSERS: &[Parser] = &[
+    ("cassandra-frames", frames),
+    ("cassandra-right", |bytes| drop(connection::grant(&String::from_utf8_lossy(bytes)))),
+];
+
+fn frames(mut bytes: &[u8]) {
+    while let Ok(Some(frame)) = protocol::next_frame(bytes) {
+        let message = &bytes[frame.message.clone()];
+        let _ = (protocol::server_error(message), protocol::prepared(message));
+        if let Ok(Some(mut rows)) = protocol::rows(message) {
+            for _ in 0..rows.count * rows.columns {
+                if protocol::take_value(&mut rows.values).is_err() {
+                    break;
+                }
+            }
+        }
+        bytes = &bytes[frame.message.end..];
+    }
+}

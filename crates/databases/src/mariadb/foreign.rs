@@ -1,0 +1,16 @@
+//! The parsers of this product for bytes that others wrote, for `fuzz/targets`.
+
+use tithe_machine::secret::Secret;
+
+use super::evidence::innodb_file::{self, Cipher};
+
+/// A name, and what is done with the bytes.
+type Parser = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const PARSERS: &[Parser] = &[("innodb-page", |bytes| {
+    let key = Secret::new([7; 32]);
+    for cipher in [Cipher::Cbc, Cipher::Ctr] {
+        let _ = innodb_file::examine_all(bytes, 4096, cipher, &[&key, &key]);
+    }
+})];

@@ -1,0 +1,16 @@
+//! The parsers of this product for bytes that others wrote, for `fuzz/targets`.
+
+use super::protocol::{Part, error, part};
+
+/// A name, and what is done with the bytes.
+type Parser = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const PARSERS: &[Parser] = &[("memcached-answers", |mut bytes| {
+    while let Ok(Some((found, length))) = part(bytes) {
+        if let Part::Line(line) = found {
+            let _ = error(line);
+        }
+        bytes = &bytes[length..];
+    }
+})];

@@ -1,0 +1,13 @@
+//! The parsers of this module for bytes that others wrote, for `fuzz/targets`.
+
+use super::luks_header::Header;
+
+/// A name, and what is done with the bytes.
+type Parser = (&'static str, fn(&[u8]));
+
+/// All of them.
+pub const PARSERS: &[Parser] = &[("luks-header", |bytes| {
+    // The JSON area begins after the binary header, which is mostly zeros.
+    let (head, json) = bytes.split_at(bytes.len().min(512));
+    let _ = (Header::parse(bytes), Header::parse(&[head, &vec![0; 4096 - head.len()], json].concat()));
+})];
