@@ -13,14 +13,13 @@
 //! In each round Tithe runs twice, before and after the peer or the other way round: its ratio with itself shows which
 //! differences are noise. It loads a third time as in a run, over one connection per processor.
 //!
-//! Options: `--rounds N`, `--write` (keeps the result as `benches/TPCC.md`). Products that are not installed are left
-//! out with a message.
+//! Options: `--rounds N`, `--write` (keeps the result as `benches/results/tpcc.csv`). Products that are not installed
+//! are left out with a message.
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 
 use std::{
     collections::BTreeMap,
-    fmt::Write as _,
     fs::File,
     io::{BufWriter, Write as _},
     path::{Path, PathBuf},
@@ -96,11 +95,9 @@ fn options(arguments: &[String]) -> Result<(usize, bool), Fault> {
 fn session(rounds: usize, write: bool) -> Result<(), Fault> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let machine = host::machine(&root);
-    let mut text = String::from(HEAD);
-    // Writing to memory cannot fail.
-    let _ = writeln!(
-        text,
-        "Machine: {}, {} logical processors, {}, Linux {}, {}. {rounds} rounds.\n",
+    let mut text = format!(
+        "# Machine: {}, {} logical processors, {}, Linux {}, {}. {rounds} rounds.\n\
+         case,row,rate,rate_low,rate_high,us,us_low,us_high\n",
         machine.processor,
         machine.processors,
         quantity::memory(machine.memory_bytes),
@@ -113,18 +110,13 @@ fn session(rounds: usize, write: bool) -> Result<(), Fault> {
             Err(fault) => eprintln!("LEFT OUT: {}: {fault}", product.database.title()),
         }
     }
-    println!("{text}");
+    print!("{text}");
     if write {
-        let path = root.join("benches/TPCC.md");
+        let path = root.join("benches/results/tpcc.csv");
         std::fs::write(&path, text).map_err(|error| Fault::machine(path.display(), error))?;
     }
     Ok(())
 }
-
-const HEAD: &str = "# TPC-C's rows and statements, and the databases' own clients\n\n\
-    Made by `cargo bench --bench tpcc -- --write`; the head of `benches/tpcc.rs` explains the method. Figures are medians over \
-    rounds (quartiles), ratios are Tithe's figure divided by the peer's of the same round. The data set is derived from TPC-C, \
-    a trademark of the TPC; nothing here is a TPC result.\n\n";
 
 /// A product with its own client.
 struct Tested {
@@ -231,6 +223,7 @@ impl<'a> Stand<'a> {
         Ok(Self { product, server, port, setup, version, files, rows, _running: running, _sandbox: sandbox })
     }
 
+    /// The rows of this product.
     fn contests(&self, rounds: usize) -> Result<String, Fault> {
         let mut loading = Contest::default();
         let mut statements = Contest::default();
@@ -254,19 +247,10 @@ impl<'a> Stand<'a> {
                 statements.add(who, count / (long.wall_s - short.wall_s), (long.cpu_s - short.cpu_s) * 1e6 / count);
             }
         }
-        let mut text = format!(
-            "## {}, loading {} rows\n\n{}\n",
-            self.version,
-            self.rows,
-            loading.table(self.product.peer, "rows/s", "row")
-        );
+        let case = format!("{}, loading {} rows", self.version, self.rows);
+        let mut text = loading.rows(&case, self.product.peer);
         if self.product.run.is_some() {
-            let _ = write!(
-                text,
-                "## {}, Stock-Level\n\n{}\n",
-                self.version,
-                statements.table("pgbench", "statements/s", "statement")
-            );
+            text += &statements.rows(&format!("{}, Stock-Level", self.version), "pgbench");
         }
         Ok(text)
     }
@@ -415,26 +399,26 @@ impl Contest {
         values.push((rate, cpu_us));
     }
 
-    fn table(&self, peer: &str, rate: &str, thing: &str) -> String {
+    /// Rows of CSV: operations per second and processor time per operation, µs; medians with their quartiles.
+    fn rows(&self, case: &str, peer: &str) -> String {
         let row = |name: &str, values: &[(f64, f64)]| {
             let rates = spread(values.iter().map(|value| value.0), 0);
-            format!("| {name} | {rates} | {} |\n", spread(values.iter().map(|value| value.1), 2))
+            format!("\"{case}\",\"{name}\",{rates},{}\n", spread(values.iter().map(|value| value.1), 2))
         };
         let ratio = |name: &str, ours: &[(f64, f64)], others: &[(f64, f64)]| {
             let pairs = || ours.iter().zip(others);
             let rates = spread(pairs().map(|(ours, theirs)| ours.0 / theirs.0), 2);
-            format!("| {name} | {rates} | {} |\n", spread(pairs().map(|(ours, theirs)| ours.1 / theirs.1), 2))
+            format!("\"{case}\",\"{name}\",{rates},{}\n", spread(pairs().map(|(ours, theirs)| ours.1 / theirs.1), 2))
         };
-        let mut table = format!("| | {rate} | client processor time, µs/{thing} |\n|---|---|---|\n");
-        table += &row("Tithe", &self.ours);
-        table += &row(peer, &self.theirs);
-        table += &ratio("ratio", &self.ours, &self.theirs);
-        table += &ratio("ratio, Tithe to Tithe again", &self.ours, &self.again);
+        let mut rows = row("Tithe", &self.ours);
+        rows += &row(peer, &self.theirs);
+        rows += &ratio("ratio", &self.ours, &self.theirs);
+        rows += &ratio("ratio, Tithe to Tithe again", &self.ours, &self.again);
         if !self.parallel.is_empty() {
-            table += &row("Tithe as in a run, a connection per processor", &self.parallel);
-            table += &ratio("ratio of it", &self.parallel, &self.theirs);
+            rows += &row("Tithe as in a run, a connection per processor", &self.parallel);
+            rows += &ratio("ratio of it", &self.parallel, &self.theirs);
         }
-        table
+        rows
     }
 }
 
@@ -442,7 +426,7 @@ impl Contest {
 fn spread(values: impl Iterator<Item = f64>, digits: usize) -> String {
     let values: Vec<f64> = values.collect();
     let [low, middle, high] = [0.25, 0.5, 0.75].map(|share| quantile7(&values, share));
-    format!("{middle:.digits$} ({low:.digits$}–{high:.digits$})")
+    format!("{middle:.digits$},{low:.digits$},{high:.digits$}")
 }
 
 /// Writes the rows of every table into a file of its name in `folder`, in the format that both products read: values

@@ -12,11 +12,12 @@
 //! count, nor does most of the work of Java's compiler.
 //!
 //! Tithe runs as in a measurement: with frames, slots and fresh connections, YCSB's keys and values, every field
-//! verified, latencies recorded, server processes observed. The peers do less: see the table's notes.
+//! verified, latencies recorded, server processes observed. The peers do less: see
+//! `benches/RESULTS.md`.
 //!
 //! Needed: PostgreSQL, MariaDB, Redis, sysbench, and for YCSB Java and Maven; missing ones are left out with a message.
 //! Options: `--rounds N`, `--only TEXT` (cases and peers by a part of their names), `--write` (keeps the result as
-//! `benches/RESULTS.md`).
+//! `benches/results/peers.csv`).
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 
@@ -115,12 +116,12 @@ fn session(options: &Options) -> Result<(), Fault> {
     let mut results = Vec::new();
     for case in &cases {
         results.push(case.run(options.rounds)?);
-        eprintln!("{}", report::table(&results[results.len() - 1]));
+        eprint!("{}", report::rows(&results[results.len() - 1]));
     }
-    let text = report::report(&machine, &versions, &results);
-    println!("{text}");
+    let text = report::csv(&machine, &versions, &results);
+    print!("{text}");
     if options.write {
-        let path = root.join("benches/RESULTS.md");
+        let path = root.join("benches/results/peers.csv");
         std::fs::write(&path, text).map_err(|error| Fault::machine(path.display(), error))?;
     }
     Ok(())
