@@ -172,7 +172,7 @@ mod tests {
             connection: is this a NATS server? expected INFO, got \u{1b}[31mxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx…
             refused: it answers without TLS, so nothing is sent to it: give it a certificate (`tls` in its configuration)
             refused: it asks for a client's certificate that its own authority has signed
-            refused: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself"#]].assert_eq(&errors.each_ref().map(say).join("\n"));
+            refused: TLS: the server's certificate was signed by no authority that is trusted here: name the file of its authority, or of the certificate itself if it is self-signed"#]].assert_eq(&errors.each_ref().map(say).join("\n"));
     }
 
     #[test]

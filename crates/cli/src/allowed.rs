@@ -90,7 +90,7 @@ impl Listing {
             return;
         }
         if let Err(error) = keep(&format!("{} {}\n", self.hash, shown(&self.name))) {
-            crate::shown::telln!("tithe: that this is allowed cannot be kept ({error}), so it is asked for again");
+            crate::shown::telln!("tithe: your permission cannot be saved ({error}), so tithe will ask again");
         }
     }
 
@@ -109,8 +109,8 @@ impl Listing {
     pub fn refusal(&self) -> Stop {
         let words: Vec<String> = std::env::args().skip(1).map(|word| typed(&word)).collect();
         let message = format!(
-            "{}\ntithe: {} would run this with your rights, or in a server with the server's; read it, and if you trust \
-             it, say so once:\n  tithe {} {OPTION}\nnothing was started\n",
+            "{}\ntithe: {} would run this with your rights, or in a server with the server's; read it, and if you \
+             trust it, allow it once:\n  tithe {} {OPTION}\nnothing was started\n",
             self.words(),
             shown(&self.name),
             words.join(" ")

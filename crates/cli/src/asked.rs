@@ -95,7 +95,8 @@ pub fn source(arguments: &AskedArgs, command: &str) -> Result<Source, Stop> {
     let Some(path) = &arguments.experiment.file else {
         return match option_of_words(arguments) {
             Some(option) => Err(usage(format!(
-                "{option} is about a database: name it, or the URL of a running server, as in `tithe {command} postgres --protect tls`"
+                "{option} needs a database: name it, or the URL of a running server, as in `tithe {command} postgres \
+                 --protect tls`"
             ))),
             None => Ok(Source::built_in()),
         };
@@ -132,7 +133,7 @@ fn in_file(path: &Path, arguments: &AskedArgs, homonym: Option<&OfferedDatabase>
     }
     otherwise
         .iter()
-        .for_each(|otherwise| crate::shown::telln!("tithe: {name} is a file here, and is read; {otherwise}"));
+        .for_each(|otherwise| crate::shown::telln!("tithe: {name} is a file here, and tithe reads it; {otherwise}"));
     Source::file(path)
 }
 
@@ -325,8 +326,8 @@ pub fn check_target(target: &str, database: &OfferedDatabase) -> Result<(), Stop
     }
     if Url::new(target).holds_secret() {
         return Err(usage(format!(
-            "the URL holds a password, or what looks like one, and everybody on this machine can read arguments: leave it \
-             out and give it by the environment variable {}; nothing was started",
+            "the URL contains a password, or something like one, and everybody on this machine can read arguments: \
+             give it by the environment variable {} instead; nothing was started",
             database.entry.password_variable
         )));
     }

@@ -133,7 +133,7 @@ pub struct ExperimentArgs {
     /// by `tithe calibrate --starts --to FILE`
     #[arg(long, value_name = "FILE")]
     start_spread: Option<PathBuf>,
-    /// Allow what this file has run, loaded or opened, as `tithe plan` lists it, now and until that changes
+    /// Allow what this file runs, loads or opens (`tithe plan` lists it), now and as long as it does not change
     #[arg(long)]
     allow_commands: bool,
 }
@@ -167,10 +167,10 @@ pub struct AskedArgs {
     /// Variable of scripts; repeat it for further ones
     #[arg(long, value_name = "NAME=VALUE", requires = "script")]
     define: Vec<String>,
-    /// How often a transaction of a script begins that meets another one; 0: as often as it takes [default: 1]
+    /// How often to try a script's transaction that conflicts with another one; 0: without limit [default: 1]
     #[arg(long, value_name = "N", requires = "script")]
     max_tries: Option<u32>,
-    /// Tables of a running server that scripts may change where they are; each transaction is rolled back
+    /// Tables of a running server that scripts may change in place; each transaction is rolled back
     #[arg(long, value_name = "TABLE,…", requires = "script")]
     write_in_place: Option<String>,
     /// Log of a server whose transactions are replayed: PostgreSQL's csvlog, jsonlog or text, MariaDB's and MySQL's

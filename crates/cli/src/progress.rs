@@ -384,7 +384,7 @@ impl EventListener for Progress<'_> {
                 self.draw(&format!("idle for {}: what the servers use without clients", number::duration(*length_s)));
             }
             Event::Looking { arm, phase, claim, .. } => {
-                self.draw(&format!("looking {} measuring: {}: {claim} …", when(*phase), self.arm(*arm)));
+                self.draw(&format!("checking {} measuring: {}: {claim} …", when(*phase), self.arm(*arm)));
             }
             Event::StartedAnew { took_s, .. } => {
                 if let Some(live) = &mut self.live {
@@ -396,7 +396,7 @@ impl EventListener for Progress<'_> {
                 let when = when(finding.phase);
                 let name = self.arm(finding.arm);
                 if finding.verdict == Verdict::Holds {
-                    self.draw(&format!("looking {when} measuring: ✓ {name}: {}", finding.claim));
+                    self.draw(&format!("checked {when} measuring: ✓ {name}: {}", finding.claim));
                 } else {
                     let (sign, word, _) = words::finding(finding.role, finding.verdict);
                     self.say(&format!(

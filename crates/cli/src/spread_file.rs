@@ -12,9 +12,7 @@ use crate::exit::{self, Stop};
 /// The spreads of `database` in the file at `path`. A file without any is refused before anything is started.
 pub fn read(path: &Path, database: &str) -> Result<Vec<StartSpread>, Stop> {
     let said = |flaw: String| {
-        refused(format!(
-            "{flaw}; `tithe calibrate {database} --starts` measures such lines, FORMAT.md says how they are written"
-        ))
+        refused(format!("{flaw}; `tithe calibrate {database} --starts` writes such lines, and FORMAT.md explains them"))
     };
     let text = fs::read_to_string(path)
         .map_err(|error| said(format!("cannot read the start spreads {}: {error}", path.display())))?;

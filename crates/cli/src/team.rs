@@ -84,11 +84,12 @@ impl AgentRequest {
         let Some(url) = &arguments.agents else {
             return match in_file {
                 Some(agents) => wrong(&format!(
-                    "the experiment asks for {agents} agents (`agents` in [load]): say where they are, `--agents tls://broker:4222`"
+                    "the experiment needs {agents} agents (`agents` in [load]): give the address of their broker, \
+                     `--agents tls://broker:4222`"
                 )),
                 None => match observed {
                     Some(observed) => wrong(&format!(
-                        "an arm has the observer {}: say where it and the agents are, `--agents tls://broker:4222`",
+                        "an arm has the observer {}: give the address of the broker, `--agents tls://broker:4222`",
                         observed.name
                     )),
                     None => Ok(None),

@@ -117,7 +117,7 @@ findings! {
         "The row names settings, tablespaces, tables and logs, those older than the setting too.";
     MY_REST_NOBODY_ENCRYPTS = "MY-REST-NOBODY-ENCRYPTS",
         "Tables that were there before encryption was switched on will never be encrypted.",
-        "MariaDB encrypts them by threads of which there are none: SET GLOBAL innodb_encryption_threads = 4.";
+        "MariaDB has no threads that encrypt them: SET GLOBAL innodb_encryption_threads = 4.";
 
     // Redis and Valkey.
     REDIS_AUTHN_OPEN_ACCOUNT = "REDIS-AUTHN-OPEN-ACCOUNT",
@@ -176,7 +176,7 @@ findings! {
         "Set security.authorization to enabled, and take security.transitionToAuth out.";
     MONGODB_AUTHN_OLD_HASH = "MONGODB-AUTHN-OLD-HASH",
         "A password can be proven by SCRAM-SHA-1 alone, whose hash is made of MD5.",
-        "Passwords are found from such a hash sooner. Set featureCompatibilityVersion to 4.0 or newer, and have the \
+        "Such a hash makes passwords easier to find. Set featureCompatibilityVersion to 4.0 or newer, and have the \
          password set again.";
     MONGODB_AUTHN_WEAK_METHOD = "MONGODB-AUTHN-WEAK-METHOD",
         "The server takes passwords themselves (PLAIN) over connections that are not encrypted.",

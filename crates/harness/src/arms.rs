@@ -205,8 +205,8 @@ fn check_switch(product: &dyn Product, arms: &[Resolved<'_>]) -> Result<(), Stri
     let name = &resolved.arm.name;
     if !product.answers() && switch.ready_command.is_empty() {
         return Err(format!(
-            "arm {name}: `ready` of `switch` cannot be asked of {}: make it a \
-             command that says so, `ready = [\"program\", \"argument\"]`",
+            "arm {name}: {} cannot answer `ready` of `switch`: write a command that answers, `ready = [\"program\", \
+             \"argument\"]`",
             product.title()
         ));
     }

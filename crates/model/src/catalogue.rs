@@ -377,8 +377,8 @@ impl OfferedDatabase {
         let is_login = |chosen: &&Protection| self.protection(&chosen.id).is_some_and(|entry| entry.login);
         let (arm, chosen) = arms.iter().find_map(|arm| Some((arm, arm.protections.iter().find(is_login)?)))?;
         Some(format!(
-            "lets other machines reach the servers, so every arm asks for a password, and what `{}` of arm `{}` costs \
-             compared with an arm without one cannot be seen",
+            "lets other machines reach the servers, so every arm asks for a password, and there is no arm without \
+             one to compare `{}` of arm `{}` with",
             chosen.id, arm.name
         ))
     }

@@ -224,7 +224,7 @@ fn sweep(top: &Table<'_>, resources: &[Resources], problems: &mut Problems) -> V
         return Vec::new();
     }
     if resources.iter().any(|one| one.clients.is_some()) {
-        item.refuse("names several numbers of clients, and `[[resources]]` have numbers of their own", problems);
+        item.refuse("lists several numbers of clients, and `[[resources]]` have numbers of their own", problems);
     }
     if is_all {
         return SWEEP.to_vec();
@@ -526,7 +526,7 @@ fn limits(table: &Table<'_>, database: Option<&OfferedDatabase>, attached: bool,
     let per_memory = table.get("data_per_memory").and_then(|item| item.number(0.01..=1000.0, problems));
     let memory = table.get("memory").and_then(|item| size(&item, problems));
     if let (Some(item), Some(_)) = (table.get("data_per_memory"), table.get("memory")) {
-        item.refuse("cannot be given with `memory`: it says how much memory there is", problems);
+        item.refuse("cannot be given with `memory`, which already sets the memory", problems);
     }
     let cold = table.get("cache").and_then(|item| item.choice(CACHES, problems)).unwrap_or(false);
     Limits { cpus, memory: memory.map(Memory::Bytes).or(per_memory.map(Memory::DataPer)), cold }
@@ -538,10 +538,7 @@ fn encrypted_swap(top: &Table<'_>, attached: bool, resources: &[Resources], prob
     if attached {
         item.refuse("needs servers that Tithe starts: leave out every `url`", problems);
     } else if resources.iter().all(|resources| resources.limits.memory.is_some()) {
-        item.refuse(
-            "would be used by no server: with a limit of memory, as all have, a server does not swap",
-            problems,
-        );
+        item.refuse("would not be used: all servers have a limit of memory, and such a server does not swap", problems);
     }
     size(&item, problems)
 }

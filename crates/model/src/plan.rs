@@ -460,7 +460,7 @@ fn program_objection(cells: &[Cell]) -> Option<PlanProblem> {
         return Some(PlanProblem {
             key: "design",
             problem: format!("the load of cell `{}` comes from another program, which cannot change arms", cell.id),
-            help: "leave `design` out: such a load is measured in slices".to_owned(),
+            help: "leave `design` out: other programs' load is measured in slices".to_owned(),
         });
     }
     (!cell.slot_ns.is_multiple_of(SECOND_NS)).then(|| PlanProblem {

@@ -25,7 +25,7 @@ impl Protection for Custom {
             id: "custom",
             title: "protection of your own",
             protects_against: "what your claims say.",
-            leaves_open: "everything that your claims do not say.",
+            leaves_open: "everything that your claims do not check.",
             attachable: true,
             ..ProtectionEntry::BARE
         }

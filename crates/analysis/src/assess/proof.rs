@@ -37,7 +37,7 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
     open.extend(claims.iter().filter(missed).map(|finding| quote(finding)));
     open.extend(not_looked_at(arm, &claims, epochs));
     if arm.protections.is_empty() {
-        open.push("the arm names no protection, so nothing but its provider's switch was checked".to_owned());
+        open.push("the arm names no protection, so only its provider's switch was checked".to_owned());
     }
     match () {
         () if open.is_empty() && arm.protections.iter().all(|it| it.custom.is_some()) => Proof::ByClaim,

@@ -42,7 +42,7 @@ fn steady_after(warm_ups: &[WarmedUp]) -> Option<String> {
     let shown = lengths_of(warm_ups.iter().filter(|it| it.ended == Steadiness::Steady && !it.as_before))
         .map(|lengths| format!("steady after {lengths}"));
     let as_before = lengths_of(warm_ups.iter().filter(|it| it.as_before))
-        .map(|lengths| format!("then as long as those showed together to be enough: {lengths}"));
+        .map(|lengths| format!("then as long as those showed to be enough: {lengths}"));
     let parts: Vec<String> = shown.into_iter().chain(as_before).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -198,7 +198,7 @@ mod tests {
         let first = warmed_up(0, 31.0, Steady, Steadied::Log, 0.0);
         assert_eq!(
             words(&cell(until_steady), &[first, before(1), before(2)]),
-            "steady after 31 s, then as long as those showed together to be enough: 3 s (median of 2 starts; 3 to 3 s)"
+            "steady after 31 s, then as long as those showed to be enough: 3 s (median of 2 starts; 3 to 3 s)"
         );
         let changed = warmed_up(0, 31.0, Changing, Steadied::Log, -0.25);
         let alike = [changed, before(1), before(2), before(3), before(4)];

@@ -492,8 +492,8 @@ mod tests {
             one has one start of its servers: nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts.
             two has one start of its servers: nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts."#]].assert_eq(&told(1, false));
         expect![[r#"
-            one has 3 starts of its servers: its intervals are widened by what is known of how much starts differ.
-            two has 3 starts of its servers: its intervals are widened by what is known of how much starts differ."#]]
+            one has 3 starts of its servers: its intervals are widened by the known start-to-start variation.
+            two has 3 starts of its servers: its intervals are widened by the known start-to-start variation."#]]
         .assert_eq(&told(3, true));
         expect![[r#""#]].assert_eq(&told(8, false));
     }

@@ -47,8 +47,9 @@ fn verdict(metric: &Resolution) -> String {
                 .to_owned()
         }
         Answer::Difference => format!(
-            "NOT IN ORDER: a difference was found where there is none. Do not rely on a cost below {} % here and now; several \
-             `epochs` draw again what differs by chance between two instances, such as where their memory lies.",
+            "NOT IN ORDER: a difference was found where there is none. Do not rely on a cost below {} % here and \
+             now. Use several `epochs`: they average chance differences between two instances, such as where their \
+             memory lies.",
             percent(metric.largest())
         ),
         Answer::TooNoisy => {
@@ -56,14 +57,10 @@ fn verdict(metric: &Resolution) -> String {
                 Some(needed_s) => {
                     format!("With the current noise about {} of load would show it.", number::duration(needed_s))
                 }
-                None => "Starts differ by more than that, as far as is known: more starts would show it, more load on \
-                         these would not."
-                    .to_owned(),
+                None => "Starts probably differ by more than that: measure more starts, not longer.".to_owned(),
             };
             let margin = percent(metric.margin);
-            format!(
-                "Too noisy to say: a difference beyond your margin of {margin} % could be there and not be seen. {remedy}"
-            )
+            format!("Too noisy to say: a difference beyond your margin of {margin} % could go unnoticed. {remedy}")
         }
         Answer::None => "The instrument finds no difference where there is none.".to_owned(),
     }
@@ -125,7 +122,7 @@ fn meaning(metric: &MetricSpread, starts: usize) -> String {
     let lost = "Frames scatter more than starts differ: more `--seconds` separate the two. ";
     let lost = if metric.spread.low > 0.0 { "" } else { lost };
     format!(
-        "{lost}An interval on one start reaches {} at least, whatever is measured on it; one on {starts} starts {}.",
+        "{lost}An interval on one start is at least {}, however long it is measured; one on {starts} starts {}.",
         least(metric, 1),
         least(metric, starts)
     )
@@ -177,17 +174,17 @@ mod tests {
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
               net time per op    0.70 % [0.50, 0.90]      ±0.80 %          4.8 %
-              NOT IN ORDER: a difference was found where there is none. Do not rely on a cost below 0.90 % here and now; several `epochs` draw again what differs by chance between two instances, such as where their memory lies.
+              NOT IN ORDER: a difference was found where there is none. Do not rely on a cost below 0.90 % here and now. Use several `epochs`: they average chance differences between two instances, such as where their memory lies.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
               net time per op    −3.4 % [−13.4, 7.7]      ±0.80 %          4.8 %
-              Too noisy to say: a difference beyond your margin of 3.0 % could be there and not be seen. With the current noise about 4 s of load would show it.
+              Too noisy to say: a difference beyond your margin of 3.0 % could go unnoticed. With the current noise about 4 s of load would show it.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  the same twice           here, per minute false alarms
               net time per op    0.50 % [−4.9, 6.2]       ±4.2 %           —
-              Too noisy to say: a difference beyond your margin of 3.0 % could be there and not be seen. Starts differ by more than that, as far as is known: more starts would show it, more load on these would not.
+              Too noisy to say: a difference beyond your margin of 3.0 % could go unnoticed. Starts probably differ by more than that: measure more starts, not longer.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
               too few frames to say anything
@@ -214,12 +211,12 @@ mod tests {
                                  from start to start      with what frames scatter one start alone
               net time per op    0.70 % [0.40, 1.3]       0.76 %, 11 degrees       ±1.7 %
               CPU per op         0.70 % [0.00, 1.3]       0.76 %, 11 degrees       ±1.7 %
-              An interval on one start reaches ±1.7 % at least, whatever is measured on it; one on 12 starts ±0.48 %.
+              An interval on one start is at least ±1.7 %, however long it is measured; one on 12 starts ±0.48 %.
 
             a: 12 starts, 120 frames in 2 min
                                  from start to start      with what frames scatter one start alone
               CPU per op         0.70 % [0.00, 1.3]       0.76 %, 11 degrees       ±1.7 %
-              Frames scatter more than starts differ: more `--seconds` separate the two. An interval on one start reaches ±1.7 % at least, whatever is measured on it; one on 12 starts ±0.48 %.
+              Frames scatter more than starts differ: more `--seconds` separate the two. An interval on one start is at least ±1.7 %, however long it is measured; one on 12 starts ±0.48 %.
 
             a: 12 starts, 120 frames in 2 min
               too few starts with several frames each to estimate how much starts differ

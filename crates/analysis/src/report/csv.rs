@@ -50,7 +50,7 @@ pub const COLUMNS: [(&str, &str); 36] = [
     ("difference_high", "upper end of its interval"),
     (
         "run_low_ln",
-        "lower end of the interval over all cells, by which headlines go; empty but in primary rows of several cells",
+        "lower end of the interval over all cells, for headlines; only in primary rows of runs with several cells",
     ),
     ("run_high_ln", "upper end of it"),
     ("run_verdict", "the verdict by it"),

@@ -145,9 +145,9 @@ fn certificates_are_held_against_authority_and_name() {
         refused(&server.url("tls", "nowhere.invalid"), &server.trusting()),
     ];
     expect![[r#"
-        refused: broker tls://localhost:PORT: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself
-        refused: broker tls://localhost:PORT: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself
-        refused: broker tls://0x7f000001:PORT: TLS: the server's certificate is not for `0x7f000001`, by which it is called here, but for `localhost`, `127.0.0.1`, `0::1`, `127.0.0.2`, `127.0.0.3`, `127.0.0.4`, `127.0.0.11`, `127.0.0.12`, `127.0.0.13`, `127.0.0.14`: call it by a name that its certificate has, or give it one for this name
+        refused: broker tls://localhost:PORT: TLS: the server's certificate was signed by no authority that is trusted here: name the file of its authority, or of the certificate itself if it is self-signed
+        refused: broker tls://localhost:PORT: TLS: the server's certificate was signed by no authority that is trusted here: name the file of its authority, or of the certificate itself if it is self-signed
+        refused: broker tls://0x7f000001:PORT: TLS: the server's certificate is not for `0x7f000001`, the name used here, but for `localhost`, `127.0.0.1`, `0::1`, `127.0.0.2`, `127.0.0.3`, `127.0.0.4`, `127.0.0.11`, `127.0.0.12`, `127.0.0.13`, `127.0.0.14`: use a name of its certificate, or give it one for this name
         connection: broker tls://nowhere.invalid:PORT: its name does not resolve here: failed to lookup address information: Name or service not known"#]].assert_eq(&said.join("\n"));
     assert!(connected(&server.url("tls", "127.0.0.1"), "rack7", &server.trusting()).is_ok());
 }

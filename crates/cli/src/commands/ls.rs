@@ -26,12 +26,12 @@ use crate::{
 
 /// The arm that no file has to name.
 const AA_ARM: &str = "The arm \"A/A\" is the plain arm again, the negative control: its true cost is zero. It is added \
-                      where it takes at most a fifth of the load of servers that tithe launches; `aa_arm` in [measure] \
-                      decides it otherwise.";
+                      where it takes at most a fifth of the load of servers that tithe launches; `aa_arm` in \
+                      [measure] overrides this.";
 
 /// The note on servers that can be attached to.
-const BY_PROVIDER: &str = "What only the provider of a running server can switch is measured by `switch` of an arm, and \
-                           reported by the provider where nothing proves it.";
+const BY_PROVIDER: &str = "If only the provider of a running server can switch a protection, give its arm a \
+    `switch`; without other proof it is *reported by the provider*.";
 
 /// Where to read more.
 const MORE: &str =
@@ -185,7 +185,7 @@ fn proof(product: &dyn Product, entry: &ProtectionEntry, columns: usize) -> Resu
     let how = pages::attached(protection);
     text += &match entry.attachable {
         true => told(&format!(" on an attached server ({how})"), &checks, &Address::Attached(Url::new("")), columns),
-        false => "\n  cannot be asked of a server that tithe does not launch\n".to_owned(),
+        false => "\n  not available on a server that tithe does not launch\n".to_owned(),
     };
     Ok(text)
 }

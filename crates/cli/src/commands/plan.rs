@@ -51,8 +51,8 @@ pub fn plan(arguments: &AskedArgs) -> Result<i32, Stop> {
     crate::shown::show!("{}", proofs(&prepared)?);
     for missing in &lacks {
         crate::shown::telln!(
-            "tithe: this machine lacks {}, so the plan is for another one: what each arm changes there is not shown, and \
-             `tithe run` would be refused here",
+            "tithe: this machine lacks {}, so `tithe run` cannot run this experiment here, and the plan does not \
+             show what each arm changes",
             missing.what
         );
     }

@@ -290,7 +290,7 @@ fn complete_urls(experiment: &mut Experiment) -> Result<(), Stop> {
                 *url = whole;
                 continue;
             }
-            Some(_) => format!("the password that stood in the URL of arm {}: give it by {variable}", arm.name),
+            Some(_) => format!("the password that was in the URL of arm {}: give it by {variable}", arm.name),
             None => format!(
                 "the whole URL of arm {}, because one of its options may hold a password: run the experiment again, and \
                  give the password by {variable}",

@@ -96,7 +96,7 @@ pub fn witness(arguments: &WitnessArgs) -> Result<i32, Stop> {
 fn target(url: &str, protect: &[String]) -> Result<Target, Stop> {
     let catalogue = offer::catalogue();
     let Some(offered) = asked::database(url, &catalogue)?.filter(|_| Url::is_url(url)) else {
-        return Err(refused("a server is named by its URL, as in `tithe witness postgres://me@db/shop -- COMMAND`"));
+        return Err(refused("name a server by its URL, as in `tithe witness postgres://me@db/shop -- COMMAND`"));
     };
     asked::check_target(url, offered)?;
     let database = offer::database(offered.entry.id)?;

@@ -126,7 +126,7 @@ fn nothing_is_run_that_was_not_allowed_and_nothing_is_asked_for_twice() {
         This file runs (not allowed yet)
           line 13  statement  PRAGMA secure_delete
 
-        tithe: e.toml would run this with your rights, or in a server with the server's; read it, and if you trust it, say so once:
+        tithe: e.toml would run this with your rights, or in a server with the server's; read it, and if you trust it, allow it once:
           tithe verify e.toml --allow-commands
         nothing was started
     "#]].assert_eq(&told);

@@ -61,7 +61,7 @@ fn what_is_no_experiment_is_named() {
         error: the experiment has no `database`
           = help: add for example `database = "postgres"`
         error: the experiment has no arms
-          = help: add two `[[arm]]` at least: first the plain one, then one with `protections`
+          = help: add at least two `[[arm]]`: first the plain one, then one with `protections`
         error: the experiment has no `[[workload]]`
           = help: add `[[workload]]` and below it `ycsb = "a"`
         error: the experiment has no `[data]`

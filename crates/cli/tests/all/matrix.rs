@@ -94,7 +94,7 @@ fn a_task_that_is_done_is_left_alone_and_one_that_was_killed_is_measured_anew() 
     assert_eq!(child.kill().signal(), Some(9), "it was killed on its way");
     let told = bench.tithe(&["matrix", "status", "m.toml", "all"]);
     assert_eq!(status(&told), 4);
-    assert!(out(&told).contains("task 1: it was ended before it was whole"), "{}", out(&told));
+    assert!(out(&told).contains("task 1: it ended early"), "{}", out(&told));
     assert!(out(&told).contains("task 0: no folder"), "{}", out(&told));
 
     bench.file("e.toml", &experiment());
@@ -283,7 +283,7 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     assert_eq!(status(&compared), 5, "{}", err(&compared));
     assert!(err(&compared).contains("other: ") && err(&compared).contains("disproven"), "{}", err(&compared));
     let run = bench.tithe(&["compare", "g.json", "all/task-00000"]);
-    assert!(status(&run) == 2 && err(&run).contains("is no gathered matrix"), "{}", err(&run));
+    assert!(status(&run) == 2 && err(&run).contains("is not a gathered matrix"), "{}", err(&run));
     // Another folder in a task's place is not overwritten.
     assert!(task(&bench, "13", 2).contains("move it away"));
 }

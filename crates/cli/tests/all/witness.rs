@@ -15,8 +15,8 @@ fn refused(arguments: &[&str]) -> (i32, String) {
 fn what_is_no_server_or_cannot_be_witnessed_is_refused() {
     let place = "postgres://me@127.0.0.1:1/shop";
     for (arguments, words) in [
-        (&["postgres"] as &[&str], "a server is named by its URL"),
-        (&["file.toml"], "a server is named by its URL"),
+        (&["postgres"] as &[&str], "name a server by its URL"),
+        (&["file.toml"], "name a server by its URL"),
         (&["postgrs://db"], "did you mean postgres?"),
         (&["postgres://me:secret@db/shop"], "the URL holds a password"),
         (&[place, "--protect", "columns"], "columns is done by clients"),

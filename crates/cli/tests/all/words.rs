@@ -123,7 +123,7 @@ fn mistakes_point_at_the_words() {
         &["plan", "--protect", "seal"],
         expect![[r#"
         2
-        tithe: --protect is about a database: name it, or the URL of a running server, as in `tithe plan postgres --protect tls`
+        tithe: --protect needs a database: name it, or the URL of a running server, as in `tithe plan postgres --protect tls`
     "#]],
     );
     check(
@@ -167,7 +167,7 @@ fn a_file_wins_and_says_its_own_arms() {
     let output = bench.tithe(&["plan", "simulated"]);
     assert_eq!(status(&output), 0, "{}", err(&output));
     expect![[r#"
-        tithe: simulated is a file here, and is read; to measure simulated database, run tithe in a folder without a file of that name
+        tithe: simulated is a file here, and tithe reads it; to measure simulated database, run tithe in a folder without a file of that name
     "#]].assert_eq(&err(&output));
     for words in [&["--protect", "seal"][..], &["--workload", "a"]] {
         let output = bench.tithe(&[&["plan", "simulated"], words].concat());

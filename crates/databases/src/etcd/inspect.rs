@@ -164,7 +164,7 @@ fn between(members: &[Member]) -> Judgement {
     match (members, plain.as_slice()) {
         (_, []) => Judgement::whole(State::Enforced, "every member has https alone in its peer URLs"),
         ([_], plain) => {
-            let seen = format!("one member, which has nobody to speak with; its peer URL is {}", plain.join(" and "));
+            let seen = format!("a single member; its peer URL is {}", plain.join(" and "));
             Judgement::whole(State::Off, seen)
         }
         (_, plain) => {

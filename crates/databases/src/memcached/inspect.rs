@@ -40,7 +40,11 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let clients = transport(&target, &tls, offers, plaintext).with_rules(Ok(listeners(&settings)), "");
     seen.extend(client_rows(clients));
     seen.extend(not_offered(&[
-        (Feature::Authorisation, "Memcached has no rights: who is let in may read, change and flush everything"),
+        (
+            Feature::Authorisation,
+            "Memcached has no rights: every client that is let in may read, change and flush \
+            everything",
+        ),
         (Feature::NodeToNode, "servers of Memcached do not speak to each other"),
         (Feature::AtRest, &at_rest),
         (Feature::Auditing, "Memcached has no audit log; `watch` shows keys to any client that is let in"),

@@ -55,7 +55,7 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("net.tls.mode", "decided by the protection `tls`"),
     ("net.unixDomainSocket.enabled", "clients connect by TCP, as the measured ones do"),
     ("processManagement.fork", "the server runs in the foreground, so that it ends with Tithe"),
-    ("replication.replSetName", "a launched server stands alone; replica sets are attached to by URL"),
+    ("replication.replSetName", "Tithe starts a single server; give the URL of a replica set"),
     ("security.authorization", "decided by the protection `scram`"),
     ("security.enableEncryption", "decided by the protection `encryption`"),
     ("security.encryptionCipherMode", "decided by the protection `encryption`"),

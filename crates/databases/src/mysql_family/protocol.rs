@@ -195,7 +195,7 @@ pub fn server_error(body: &[u8]) -> Fault {
     if EXPIRED.contains(&code) {
         return Fault::Refused(format!(
             "{text}; the password of the account has expired: an administrator runs `ALTER USER … IDENTIFIED BY '…'`, with \
-             another one, and `ALTER USER … PASSWORD EXPIRE NEVER` where it is not to expire again"
+             another one, and `ALTER USER … PASSWORD EXPIRE NEVER` if it must not expire again"
         ));
     }
     if REFUSALS.contains(&code) { Fault::Refused(text) } else { Fault::Server(text) }

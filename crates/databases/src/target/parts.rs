@@ -226,7 +226,7 @@ fn decode(text: &str) -> Result<String, Fault> {
     }
     let decoded = percent_decode_str(text).decode_utf8().map_err(|_| refused("what it encodes is no UTF-8 text"))?;
     if decoded.contains('\0') {
-        return Err(refused("%00 stands for nothing that a server takes"));
+        return Err(refused("%00 is a character that no server accepts"));
     }
     Ok(decoded.into_owned())
 }

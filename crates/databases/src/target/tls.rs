@@ -239,7 +239,7 @@ impl Tls {
 }
 
 /// The text of a refusal for a certificate with another name.
-const OTHER_NAME: &str = "by which it is called here";
+const OTHER_NAME: &str = "the name used here";
 
 #[cfg(test)]
 mod tests {

@@ -66,14 +66,14 @@ pub fn slot_ns(planned_ns: u64, fixed: bool, bound_ns: u64) -> Result<u64, Strin
     match needed_ns {
         needed if fixed && needed <= planned_ns => Ok(planned_ns),
         needed if fixed => Err(format!(
-            "its clock is known within {:.3} ms, for which slots must be {:.0} ms long at least, and the experiment asks \
-             for {:.0} ms: leave `slot` out",
+            "its clock is known within {:.3} ms, which needs slots of at least {:.0} ms, and the experiment has \
+             {:.0} ms: leave `slot` out",
             ms(bound_ns),
             ms(needed),
             ms(planned_ns)
         )),
         needed if needed > SLOT_MAX_NS.max(planned_ns) => Err(format!(
-            "its clock is known within {:.3} ms, for which slots would have to be {:.0} ms long, and {:.0} ms is the most: \
+            "its clock is known within {:.3} ms, which needs slots of {:.0} ms, and at most {:.0} ms are possible: \
              it is too far away from the coordinator",
             ms(bound_ns),
             ms(needed),
@@ -141,8 +141,8 @@ mod tests {
         assert_eq!(slot_ns(20 * MS, false, 3000 * US), Ok(250 * MS), "240 and no more than the longest");
         let told = |fixed, bound_ns| slot_ns(20 * MS, fixed, bound_ns).expect_err("refused");
         expect_test::expect![[r#"
-            its clock is known within 2.500 ms, for which slots must be 200 ms long at least, and the experiment asks for 20 ms: leave `slot` out
-            its clock is known within 3.200 ms, for which slots would have to be 256 ms long, and 250 ms is the most: it is too far away from the coordinator
+            its clock is known within 2.500 ms, which needs slots of at least 200 ms, and the experiment has 20 ms: leave `slot` out
+            its clock is known within 3.200 ms, which needs slots of 256 ms, and at most 250 ms are possible: it is too far away from the coordinator
         "#]]
         .assert_eq(&format!("{}\n{}\n", told(true, 2500 * US), told(false, 3200 * US)));
     }

@@ -119,7 +119,7 @@ pub fn warning(swaps: &[Swap]) -> Option<String> {
     (!open.is_empty()).then(|| {
         format!(
             "this machine swaps to {}: data that are encrypted in files may reach the disk from memory: switch swap \
-             off, encrypt it, or give each server a limit of `memory`, with which it does not swap",
+             off, encrypt it, or give each server a limit of `memory`, so that it does not swap",
             in_words(&open)
         )
     })
@@ -161,7 +161,7 @@ mod tests {
         "#]]
         .assert_eq(&shown.concat());
         assert_eq!(in_words(&parse("Filename Type Size\n", &|_| None, &|_| None)), "none");
-        expect!["this machine swaps to /dev/sda2 (not encrypted: keys and data of a server can reach the disk in the clear), /swapfile (a file, as open as its file system), /dev/zram1 (not encrypted: keys and data of a server can reach the disk in the clear): data that are encrypted in files may reach the disk from memory: switch swap off, encrypt it, or give each server a limit of `memory`, with which it does not swap"].assert_eq(&warning(&swaps).expect("two places are open"));
+        expect!["this machine swaps to /dev/sda2 (not encrypted: keys and data of a server can reach the disk in the clear), /swapfile (a file, as open as its file system), /dev/zram1 (not encrypted: keys and data of a server can reach the disk in the clear): data that are encrypted in files may reach the disk from memory: switch swap off, encrypt it, or give each server a limit of `memory`, so that it does not swap"].assert_eq(&warning(&swaps).expect("two places are open"));
         let protected =
             "Filename Type Size\n/dev/dm-1 partition 100\n/dev/dm-2 partition 100\n/dev/zram0 partition 100\n";
         assert_eq!(warning(&parse(protected, &crypt_name, &written_back_to)), None);

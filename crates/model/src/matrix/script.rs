@@ -48,7 +48,7 @@ fn shell(matrix: &Matrix, Names { file, into, plan, allowed }: Names<'_>) -> Str
     format!(
         "#!/bin/sh\n\
          # {}: {} tasks, plan {plan}.\n\
-         # One after the other on this machine. A task that is done ends at once, so the script can be started again.\n\
+         # All tasks, one after the other, on this machine. Finished tasks end at once, so you can start it again.\n\
          status=0\n\
          task=0\n\
          while [ \"$task\" -lt {} ]; do\n\
@@ -69,9 +69,10 @@ fn slurm(matrix: &Matrix, names: Names<'_>) -> String {
     let mut text = format!(
         "#!/bin/sh\n\
          # {}: {} tasks, plan {}.\n\
-         # An array a kind of machine, a job an experiment, a node a replicate, which Tithe has to itself. Where a node\n\
-         # is lost its job goes back into the queue; tasks that are done end at once when they are started again.\n\
-         # {} must be a folder that all nodes share.\n\
+         # One array per kind of machine, one job per experiment, one exclusive node per replicate. If a node is \
+         lost,\n\
+         # its job returns to the queue; finished tasks end at once when they are started again.\n\
+         # All nodes must share the folder {}.\n\
          set -eu\n",
         comment(&matrix.title),
         matrix.len(),
@@ -107,8 +108,8 @@ fn slurm(matrix: &Matrix, names: Names<'_>) -> String {
 fn kubernetes(matrix: &Matrix, names: Names<'_>) -> String {
     let mut text = format!(
         "# {}: {} tasks, plan {}.\n\
-         # No two pods of Tithe's are on one host at a time; keep others away by a taint or by labels of your own.\n\
-         # To be changed: the image, which holds tithe and the servers, and the claim of a volume that all share.\n",
+         # Never two pods of Tithe on one host. Keep other pods away by a taint or by labels of your own.\n\
+         # Change the image (tithe and the servers), and the claim of the volume that all pods share.\n",
         comment(&matrix.title),
         matrix.len(),
         names.plan,
@@ -170,7 +171,8 @@ impl Job<'_> {
              \x20 backoffLimitPerIndex: 3\n\
              \x20 podFailurePolicy:\n\
              \x20   rules:\n\
-             \x20   # 2: the command line or the experiment is wrong; 4: done, and a cell could not be measured.\n\
+             \x20   # 2: the command line or the experiment is wrong; 4: a cell could not be measured. Trying again \
+             does not help.\n\
              \x20   - action: FailIndex\n\
              \x20     onExitCodes: {{ containerName: tithe, operator: In, values: [2, 4] }}\n\
              \x20 template:\n\

@@ -305,7 +305,7 @@ fn check_count(drafts: &[Draft<'_>], problems: &mut Problems) {
         [only] => (only.place.clone(), "the experiment has one arm, and nothing to compare it with"),
         _ => return,
     };
-    let help = "add two `[[arm]]` at least: first the plain one, then one with `protections`";
+    let help = "add at least two `[[arm]]`: first the plain one, then one with `protections`";
     problems.missing(place, problem, help);
 }
 

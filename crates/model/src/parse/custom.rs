@@ -184,7 +184,7 @@ pub fn custom_file(name: &str, bytes: &[u8]) -> (Described, Vec<(String, Diagnos
         table.get(key).and_then(|item| item.name(problems)).map(|name| kept(name.get_ref()))
     };
     entry.protects_against = words("protects_against", &mut problems).unwrap_or("what its claims say");
-    entry.leaves_open = words("leaves_open", &mut problems).unwrap_or("everything that its claims do not say");
+    entry.leaves_open = words("leaves_open", &mut problems).unwrap_or("everything that its claims do not check");
     entry.options = options(&table, &mut problems);
     let undone = custom.statements.is_empty() || !custom.undo.is_empty();
     entry.attachable = custom.settings.is_empty() && custom.files.is_empty() && undone;
@@ -290,7 +290,7 @@ fn files(item: &Item<'_>, problems: &mut Problems) -> BTreeMap<String, PathBuf> 
             problems.at(
                 pair.key_range.clone(),
                 format!("{} is outside of the folder of the arm's files", wording::quote(name)),
-                "name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements",
+                "give the name that the file gets there: settings and statements use it as `{files}/NAME`",
             );
         }
     }

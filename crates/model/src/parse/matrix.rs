@@ -57,7 +57,7 @@ fn read(top: &Table<'_>, problems: &mut Problems) -> Matrix {
 fn experiments(item: &Item<'_>, problems: &mut Problems) -> Vec<String> {
     let listed = item.list(problems);
     if listed.is_empty() && item.value.as_array().is_some() {
-        item.refuse("is empty: a matrix measures one experiment at least", problems);
+        item.refuse("is empty: a matrix needs at least one experiment", problems);
     }
     let names: Vec<Text> = listed.iter().filter_map(|item| item.name(problems)).collect();
     refuse_duplicates("experiments", &names, problems);

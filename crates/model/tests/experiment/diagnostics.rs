@@ -28,7 +28,7 @@ fn clients_of_a_sweep_and_of_resources() {
     check(
         &SHORT.replacen("[[workload]]", both, 1),
         expect![[r#"
-        7:11 `clients` names several numbers of clients, and `[[resources]]` have numbers of their own (write for example `clients = 2`)
+        7:11 `clients` lists several numbers of clients, and `[[resources]]` have numbers of their own (write for example `clients = 2`)
     "#]],
     );
 }
@@ -173,7 +173,7 @@ fn limits() {
         expect![[r#"
         5:8 `cpus` must be from 0.1 to 1024, this is 0 (write for example `cpus = 2`)
         6:10 `memory` must be a size from 1 MiB on with its unit (kB, MB, GB, KiB, MiB, GiB) (write for example `memory = "512 MiB"`)
-        7:19 `data_per_memory` cannot be given with `memory`: it says how much memory there is (write for example `data_per_memory = 4`)
+        7:19 `data_per_memory` cannot be given with `memory`, which already sets the memory (write for example `data_per_memory = 4`)
         8:9 `cache` cannot be `lukewarm` (it is one of: `warm`, `cold`)
     "#]],
     );

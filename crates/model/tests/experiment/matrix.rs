@@ -88,7 +88,7 @@ name = "x"
     check(
         "title = \"One\"\nexperiments = []\n",
         expect![[r#"
-        2:15 `experiments` is empty: a matrix measures one experiment at least (write for example `experiments = ["postgres-tls-audit.toml"]`)
+        2:15 `experiments` is empty: a matrix needs at least one experiment (write for example `experiments = ["postgres-tls-audit.toml"]`)
     "#]],
     );
     check(

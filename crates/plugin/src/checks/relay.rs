@@ -138,7 +138,7 @@ impl Relay {
             }
             Address::Attached(url) | Address::Relayed { url, .. } => {
                 let Some((host, port)) = database.endpoint(url) else {
-                    let words = "clients of this server are led elsewhere by its driver: no relay can stand between";
+                    let words = "the driver leads clients of this server elsewhere: a relay is not possible";
                     return Ok(Err(Observation::OutOfReach(words.to_owned())));
                 };
                 let relay = Self::start(&host, port)?;

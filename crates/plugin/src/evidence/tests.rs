@@ -358,7 +358,7 @@ fn where_there_is_no_wire_nothing_is_said_about_it() {
     server.address = Address::Attached(tithe_model::experiment::Url::new("postgres://tithe:secret@db.example"));
     let mut context = sealed.context();
     context.server = &server;
-    expect![[r#"OutOfReach("clients of this server are led elsewhere by its driver: no relay can stand between")"#]]
+    expect![[r#"OutOfReach("the driver leads clients of this server elsewhere: a relay is not possible")"#]]
         .assert_eq(&format!("{:?}", seen_by(&WireCanary::new(Targets::Everything), &mut context)));
 }
 

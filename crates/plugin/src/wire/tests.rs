@@ -305,7 +305,7 @@ fn what_is_wrong_with_a_certificate_is_told_in_words() {
     assert!(told.contains("begins to be valid in ") && told.contains("compare the clocks"), "{told}");
     for (test, name) in [("words-name", "db.example"), ("words-address", "10.0.0.7")] {
         let told = told_of(test, named(name));
-        let expected = format!("is not for `127.0.0.1`, by which it is called here, but for `{name}`");
+        let expected = format!("is not for `127.0.0.1`, the name used here, but for `{name}`");
         assert!(told.contains(&expected), "{told}");
     }
     let mut purpose = named("127.0.0.1");

@@ -250,18 +250,17 @@ pub(super) fn certificate_refused(why: &CertificateError) -> String {
             "the server's certificate is not valid yet: compare the clocks of both machines".to_owned()
         }
         Why::NotValidForNameContext { expected, presented } => format!(
-            "the server's certificate is not for `{}`, by which it is called here, but for {}: call it by a name that \
-             its certificate has, or give it one for this name",
+            "the server's certificate is not for `{}`, the name used here, but for {}: use a name of its \
+             certificate, or give it one for this name",
             expected.to_str(),
             names(presented)
         ),
         Why::NotValidForName => {
-            "the server's certificate is not for the name by which it is called here: call it by a name that its \
-             certificate has"
+            "the server's certificate is not for the name used here: use a name of its certificate"
                 .to_owned()
         }
-        Why::UnknownIssuer => "the server's certificate was signed by no authority that is trusted here: name the file \
-                               with the one that signed it, or with this very certificate where it signed itself"
+        Why::UnknownIssuer => "the server's certificate was signed by no authority that is trusted here: name the \
+            file of its authority, or of the certificate itself if it is self-signed"
             .to_owned(),
         Why::BadSignature => {
             "the server's certificate has the name of an authority that is trusted here, and not its signature: name \

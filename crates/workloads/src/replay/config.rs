@@ -22,10 +22,10 @@ use crate::{COPY_LIMIT, script::guard};
 /// Every property, its default and one sentence.
 pub const KNOWN: [(&str, &str, &str); 9] = [
     ("log", "", "the log's file"),
-    ("form", "", "csvlog, jsonlog, stderr, general-log, slow-log or server-audit; recognised where it is not given"),
-    ("prefix", "", "log_line_prefix of a log on standard error; known ones are tried where it is not given"),
+    ("form", "", "csvlog, jsonlog, stderr, general-log, slow-log or server-audit; recognised if not given"),
+    ("prefix", "", "log_line_prefix of a log on standard error; known ones are tried if not given"),
     ("encoding", "utf8", "utf8 or latin1"),
-    ("database", "", "the database of which transactions are replayed; needed where the log has several"),
+    ("database", "", "the database whose transactions are replayed; needed if the log has several"),
     ("pace", "closed", "closed for one transaction after the other; 1 for the log's own pace, 2 for twice as fast"),
     ("finish", "as-logged", "as-logged, or rollback in place of each commit, so that data stay as they are"),
     (COPY_LIMIT, "", "what copies of tables may take on a server whose free disk is not known"),

@@ -111,7 +111,7 @@ impl Workload for Tpcc {
             Compute::Client => "in the client, in every arm that does not say otherwise",
         };
         let pauses = if config.pauses {
-            "on (clauses 5.2.5.4 and 5.2.5.7): the load is given, and says nothing about what the server could do"
+            "on (clauses 5.2.5.4 and 5.2.5.7): the load is fixed, and does not show what the server could do"
         } else {
             "off: New-Orders per minute (NOPM) are what the server could do"
         };

@@ -156,7 +156,7 @@ fn not_judged_of(comparison: &Comparison, matched: &Match) -> Vec<String> {
     let told = open.map(|run| {
         let (cell, arm, name) = (&matched.cell, &matched.arm, &comparison.runs[run]);
         let why = not_held(comparison, matched, run);
-        format!("{cell} · {arm}: the threshold was not held against the cost in {name}: {why}")
+        format!("{cell} · {arm}: the cost in {name} was not compared with the threshold: {why}")
     });
     told.collect()
 }
@@ -164,7 +164,7 @@ fn not_judged_of(comparison: &Comparison, matched: &Match) -> Vec<String> {
 /// Everything that could not be compared with a threshold, each with the reason.
 pub fn not_judged(comparison: &Comparison) -> Vec<String> {
     let refused = comparison.refused.iter().filter(|refusal| refusal.unjudged);
-    let refused = refused.map(|refusal| format!("{} So the threshold was not held against it.", refusal.reason));
+    let refused = refused.map(|refusal| format!("{} So it was not compared with the threshold.", refusal.reason));
     comparison.matches.iter().flat_map(|matched| not_judged_of(comparison, matched)).chain(refused).collect()
 }
 
@@ -206,9 +206,9 @@ pub fn against_threshold(comparison: &Comparison, threshold: f64) -> Vec<String>
     }
     let most = changes().max_by(|one, other| one.1.points.low.total_cmp(&other.1.points.low));
     let count = words::plural(changes().count() as u64, "comparison");
-    vec![most.map_or("no cost could be held against the threshold".to_owned(), |it| {
+    vec![most.map_or("no cost could be compared with the threshold".to_owned(), |it| {
         let nearest = format!("{} {changed} {}", place(&it), told(comparison, &it.1));
-        format!("no cost is beyond {limit}{unit} without doubt, in {count}; nearest to it, {nearest}")
+        format!("no cost is certainly beyond {limit}{unit}, in {count}; nearest to it, {nearest}")
     })]
 }
 
@@ -296,7 +296,7 @@ mod tests {
         let (lines, with, without) = told(&asymmetric);
         // Arms that are not proven are missing here: the status reports their proof.
         expect![
-            "c/in-memory · tls: the threshold was not held against the cost in B: its set-up was not symmetric in B"
+            "c/in-memory · tls: the cost in B was not compared with the threshold: its set-up was not symmetric in B"
         ]
         .assert_eq(&lines.join("\n"));
         let test = |outcome: &str| format!("\"tls in B\"><{outcome} message=\"its set-up was not symmetric in B\">");
@@ -305,7 +305,7 @@ mod tests {
         asymmetric(&mut after.cells[0].arms[1].estimates[0]);
         let compared = compare(&[before, after], &["A", "B"].map(|label| Some(label.to_owned()))).expect("runs alike");
         for rendered in [markdown::render, json::render] {
-            assert!(rendered(&compared, Some(0.05)).contains("the threshold was not held against the cost in B"));
+            assert!(rendered(&compared, Some(0.05)).contains("the cost in B was not compared with the threshold"));
             assert!(!rendered(&compared, None).contains("not held"));
         }
         assert!(without.contains(&test("skipped")), "{without}");
@@ -366,7 +366,7 @@ mod tests {
     fn a_threshold_is_told_in_words_whether_or_not_something_is_beyond_it() {
         let told = |threshold: f64| against_threshold(&compared(), threshold).join("\n");
         expect!["c/in-memory · tls: the cost in <after> grew by +12.0 points [9.0, 15.0], at least 9.0 points: beyond 5.0 points"].assert_eq(&told(0.05));
-        expect!["no cost is beyond 50 points without doubt, in 4 comparisons; nearest to it, c/in-memory · tls: the cost in <after> changed by +12.0 points [9.0, 15.0]"].assert_eq(&told(0.5));
+        expect!["no cost is certainly beyond 50 points, in 4 comparisons; nearest to it, c/in-memory · tls: the cost in <after> changed by +12.0 points [9.0, 15.0]"].assert_eq(&told(0.5));
         assert!(!junit::render(&compared(), Some(0.5)).contains("<failure"));
         assert!(!junit::render(&compared(), None).contains("<failure"));
     }

@@ -210,8 +210,8 @@ pub(super) fn how_to_read(analysis: &Analysis) -> Markup {
              interval covers the true cost " ((100.0 * analysis.confidence).round()) " times in 100. If all of it lies above \
              zero, the protection costs something; if it holds zero and ends below "
             (number::digits(number::percent(analysis.margin))) " %, no cost was found; otherwise it is too noisy to tell, and \
-             more time would decide. Where a protection was not proven to be on, its figure is not its cost. METHODOLOGY.md \
-             says how it is measured, LIMITS.md what it cannot say."
+             more time would decide. Where a protection was not proven to be on, its figure is not its cost. \
+             METHODOLOGY.md explains the method, LIMITS.md what a figure cannot show."
         }
         @if let Some(together) = headline::together(analysis) { p.how { (together) } }
     };

@@ -87,7 +87,7 @@ fn row(analysis: &Analysis, arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     let count = if estimate.batch > 1 { format!("{count} × {}", estimate.batch) } else { count };
     let count = match estimate.spread {
         Some(spread) => format!(
-            "{count} in {}, between which it differs by {}",
+            "{count} in {}, which differ by {}",
             words::plural(estimate.starts as u64, "start"),
             number::spread(&spread)
         ),

@@ -119,7 +119,8 @@ fn page(title: &str, header: &Markup, body: &Markup, about: &str) -> String {
                     p {
                         (about)
                         span.paper {
-                            " · what can be opened on a screen is left out on paper: report.csv and report.json have all of it"
+                            " · sections that open on a screen are not printed: report.csv and report.json have \
+                             everything"
                         }
                     }
                 }

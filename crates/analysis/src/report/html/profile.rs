@@ -32,9 +32,9 @@ pub(super) fn chart(analysis: &Analysis, names: &[String]) -> Markup {
     if is_empty(&body) {
         return body;
     }
-    let lead = "Processor time per operation that each protection adds, by component and by function, from samples of \
-                frames of their own. In the picture a function stands below its caller; width is the difference, added \
-                red, saved blue.";
+    let lead = "Processor time per operation that each protection adds, by component and by function, from separate \
+        frames that were sampled. In the picture a function is below its caller; width is the difference, added red, \
+        saved blue.";
     section("profile", "Where the cost comes from", lead, &body)
 }
 

@@ -18,7 +18,7 @@ pub(crate) fn full() -> Gathered {
     let costs = [0.12, 0.15, 0.11, 0.13, 0.24, 0.125];
     let mut tasks: Vec<Row> =
         (0..6).map(|task| row(task, "tls.toml", State::Whole(Box::new(tls(task, hosts[task], costs[task]))))).collect();
-    tasks.push(row(6, "tls.toml", State::Torn("it was ended before it was whole, or is still under way".to_owned())));
+    tasks.push(row(6, "tls.toml", State::Torn("it ended early, or is still running".to_owned())));
     let mut pages: Vec<Outcome> = (7..12).map(|task| self::pages(task, 0.09 + 0.002 * task as f64)).collect();
     pages[4].cells[1].failed = Some("the server ended: \u{1b}[31msignal 9".to_owned());
     pages[4].cells[1].arms.clear();

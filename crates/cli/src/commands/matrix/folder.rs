@@ -62,7 +62,7 @@ impl<'a> Folder<'a> {
         let failed = |error| Stop::new(exit::MACHINE, format!("cannot write into {}: {error}", self.path.display()));
         fs::create_dir_all(self.path).map_err(failed)?;
         hold_file(&self.beside(index, "lock")).map_err(failed)?.ok_or_else(|| {
-            Stop::new(exit::MACHINE, format!("another tithe carries task {index} out in {}", self.path.display()))
+            Stop::new(exit::MACHINE, format!("another tithe is measuring task {index} in {}", self.path.display()))
         })
     }
 
@@ -97,11 +97,9 @@ impl<'a> Folder<'a> {
         match fs::read_to_string(self.beside(index, "failed")) {
             Ok(reason) => State::Failed(reason.trim().to_owned()),
             Err(error) if error.kind() != ErrorKind::NotFound => {
-                State::Failed(format!("for a reason that cannot be read: {error}"))
+                State::Failed(format!("the reason cannot be read: {error}"))
             }
-            Err(_) if self.part(index).exists() => {
-                State::Torn("it was ended before it was whole, or is still under way".to_owned())
-            }
+            Err(_) if self.part(index).exists() => State::Torn("it ended early, or is still running".to_owned()),
             Err(_) => State::Missing,
         }
     }

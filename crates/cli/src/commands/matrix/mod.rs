@@ -191,8 +191,12 @@ pub fn document(path: &Path) -> Option<String> {
 /// or not to its end.
 pub fn named(path: &Path, name: String) -> Result<(Named, Vec<String>), Stop> {
     let wrong = |why: &str| Stop::new(exit::USAGE, format!("{}: {why}", path.display()));
-    let text =
-        document(path).ok_or_else(|| wrong("is no gathered matrix, and such are compared with each other only"))?;
+    let text = document(path).ok_or_else(|| {
+        wrong(
+            "is not a gathered matrix, and a gathered matrix can be compared only \
+            with another one",
+        )
+    })?;
     let gathered = report::matrix::json::read(&text).map_err(|why| wrong(&why))?;
     let unmeasured = report::matrix::missing(&gathered, &[]);
     Ok((Named::of(name, &gathered), unmeasured))

@@ -201,7 +201,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
     ];
     assert!(!bench.path("tithe-runs").exists(), "nothing was started");
     expect_test::expect![[r#"
-        2 tithe: the experiment asks for 2 agents (`agents` in [load]): say where they are, `--agents tls://broker:4222`; nothing was started
+        2 tithe: the experiment needs 2 agents (`agents` in [load]): give the address of their broker, `--agents tls://broker:4222`; nothing was started
         1 tithe: refused: 3 agents are expected, and 2 are there and free: a0, a1; busy: none; nothing was started
         1 tithe: refused: 1 agents are expected, and 2 are there and free: a0, a1; busy: none; nothing was started
         2 tithe: SQLite runs inside its clients, so its load cannot come from other machines; nothing was started

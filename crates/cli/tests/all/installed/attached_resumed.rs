@@ -32,7 +32,7 @@ fn an_interrupted_run_goes_on_with_the_password_from_the_environment() {
     let resume = || bench.command(&["run", "--resume", &run, "--quiet"]);
     let refused = resume().env_remove("PGPASSWORD").output().expect("tithe starts");
     assert_eq!(status(&refused), 2, "{}", err(&refused));
-    let words = "records do not hold the password that stood in the URL of arm plain: give it by PGPASSWORD";
+    let words = "records do not hold the password that was in the URL of arm plain: give it by PGPASSWORD";
     assert!(err(&refused).contains(words), "{}", err(&refused));
 
     let output = resume().env("PGPASSWORD", PASSWORD).output().expect("tithe starts");

@@ -310,7 +310,7 @@ pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
             error: a budget of 30 s buys 3 frames of cell `select-only`, and an interval needs 15
             = help: write at least `budget = "120 s"` in `[measure]`, or measure fewer arms, workloads or resources
             error: the load of cell `select-only` comes from another program, which cannot change arms
-            = help: leave `design` out: such a load is measured in slices
+            = help: leave `design` out: other programs' load is measured in slices
             tithe: 2 problems in e.toml; nothing was started
         "#]],
     );
@@ -352,7 +352,7 @@ fn a_program_that_is_not_there_is_told_with_its_package() {
     bench.file("e.toml", &experiment("postgres", 10, run, "[[arm]]\nname = \"again\"\n"));
     let planned = bench.tithe(&["plan", "e.toml"]);
     assert_eq!(status(&planned), 0, "{}", err(&planned));
-    assert!(err(&planned).contains("lacks the program no-such-program-of-mine, so the plan is for another one"));
+    assert!(err(&planned).contains("lacks the program no-such-program-of-mine, so `tithe run` cannot run this"));
     let output = bench.tithe(&["verify", "e.toml"]);
     assert_eq!(status(&output), 3, "{}", err(&output));
     assert!(err(&output).contains("lacks the program no-such-program-of-mine"), "{}", err(&output));

@@ -213,7 +213,7 @@ fn every_task_is_done_once_though_a_node_is_killed_in_the_middle_of_one() {
     assert!(measures(0), "it was whole before: {:?}{}", names(&bench.path("all")), cluster.logs());
     let told = bench.tithe(&["matrix", "status", "m.toml", "all"]);
     assert_eq!(status(&told), 4);
-    assert!(out(&told).contains(": it was ended before it was whole, or is still under way"), "{}", out(&told));
+    assert!(out(&told).contains(": it ended early, or is still running"), "{}", out(&told));
 
     // Slurm notices the lost node, and requeues the job by itself.
     let is_back = || cluster.said("squeue", &["-h", "-t", "PENDING", "-o", "%K %r"]).contains("0 BeginTime");

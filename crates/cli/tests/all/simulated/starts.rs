@@ -67,7 +67,7 @@ fn a_known_spread_is_calibrated_and_its_file_used() {
     let told = words(&out(&output));
     assert_eq!(status(&output), 0, "{told}{}", err(&output));
     assert!(told.contains("a: 16 starts, 64 frames in 64 s"), "{told}");
-    assert!(told.contains("An interval on one start reaches ±"), "{told}");
+    assert!(told.contains("An interval on one start is at least ±"), "{told}");
     // `CPU per op 3.1 % [2.3, 4.8] 3.1 %, 15 degrees ±6.8 %`
     let row = told.split_once(" CPU per op ").expect("a row").1;
     let ends = row.split_once('[').and_then(|(_, rest)| rest.split_once(']')).expect("an interval").0;

@@ -35,8 +35,8 @@ impl Protection for Password {
                 name: "caching",
                 kind: OptionKind::Flag,
                 default: Some(DefaultValue::Flag(true)),
-                help: "Passwords, roles and rights are remembered for two seconds, as the product does by itself; \
-                       without it each request looks them up.",
+                help: "Passwords, roles and rights are cached for two seconds, the product's default; without it \
+                    each request looks them up.",
             }],
             attachable: true,
             login: true,

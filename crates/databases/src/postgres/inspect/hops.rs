@@ -144,7 +144,7 @@ fn received(session: &mut PostgresSession) -> Result<Judgement, Fault> {
     let mode = session.run(&sql)?.into_iter().flatten().flatten().next();
     Ok(match mode.as_deref() {
         None => return asked_for(session),
-        Some("") => Judgement::unseen("a standby; from where it receives is not shown: it needs pg_monitor"),
+        Some("") => Judgement::unseen("a standby; its primary is shown only with pg_monitor"),
         Some("verify-full" | "verify-ca") => {
             Judgement::account(State::Enforced, "a standby that receives by TLS and checks its primary's certificate")
         }

@@ -53,8 +53,8 @@ impl Protection for Scram {
                     name: "iterations",
                     kind: OptionKind::Choice(&["any", "1", "4096", "10000", "100000", "600000"]),
                     default: Some(DefaultValue::Text("any")),
-                    help: "How often the password is hashed (scram_iterations, PostgreSQL 16). `any`: as the server does \
-                           it, 4096 times where nobody sets it.",
+                    help: "How often the password is hashed (scram_iterations, PostgreSQL 16). `any`: the server's \
+                        setting, by default 4096.",
                 },
             ],
             leaves_open: "everything after the login: what is sent is neither hidden nor protected from change.",

@@ -50,7 +50,7 @@ fn a_server_gives_its_clients_their_key_and_nobody_else_anything() {
     expect![[r#"
         unknown key: refused: the server says: Could not locate object: 4711
         128 bits: refused: the key has 128 bits and not 256
-        another authority: refused: TLS: the server's certificate was signed by no authority that is trusted here: name the file with the one that signed it, or with this very certificate where it signed itself
+        another authority: refused: TLS: the server's certificate was signed by no authority that is trusted here: name the file of its authority, or of the certificate itself if it is self-signed
         no authority: FOLDER/none.pem: I/O error: No such file or directory (os error 2)
         key file for all: refused: FOLDER/certificates/client.key is readable by others than its owner (mode 644): chmod 600
         no server: connection: 127.0.0.1:PORT: Connection refused (os error 111)

@@ -82,13 +82,13 @@ fn arms() {
     check(
         &with_arms("postgres", "[[arm]]\nname = \"only\""),
         expect![[r#"
-        8:1 the experiment has one arm, and nothing to compare it with (add two `[[arm]]` at least: first the plain one, then one with `protections`)
+        8:1 the experiment has one arm, and nothing to compare it with (add at least two `[[arm]]`: first the plain one, then one with `protections`)
     "#]],
     );
     check(
         &with_arms("postgres", ""),
         expect![[r#"
-        8:1 the experiment has no arms (add two `[[arm]]` at least: first the plain one, then one with `protections`)
+        8:1 the experiment has no arms (add at least two `[[arm]]`: first the plain one, then one with `protections`)
     "#]],
     );
     check(
@@ -207,7 +207,7 @@ fn encrypted_swap_that_nobody_uses() {
     check(
         &with(&format!("{limited}data_per_memory = 2\n")),
         expect![[r#"
-        1:18 `encrypted_swap` would be used by no server: with a limit of memory, as all have, a server does not swap (write for example `encrypted_swap = "512 MiB"`)
+        1:18 `encrypted_swap` would not be used: all servers have a limit of memory, and such a server does not swap (write for example `encrypted_swap = "512 MiB"`)
     "#]],
     );
 }

@@ -51,7 +51,7 @@ fn what_is_switched_on_a_running_server_can_be_undone_there() {
 fn a_file_says_what_it_protects_against_or_its_claims_do() {
     let own = "protects_against = \"eyes.\"\nleaves_open = \"ears.\"\n";
     for (lines, against, open) in
-        [("", "what its claims say", "everything that its claims do not say"), (own, "eyes.", "ears.")]
+        [("", "what its claims say", "everything that its claims do not check"), (own, "eyes.", "ears.")]
     {
         let (described, _) = custom_file("own", format!("description = \"d\"\n{lines}").as_bytes());
         let entry = described.entry;
@@ -177,8 +177,8 @@ fn files_stay_in_their_folder_and_claims_name_checks() {
         ),
         expect![[r#"
             12:46 a protection in an experiment has no `options` (write its value where it belongs)
-            12:77 `../x` is outside of the folder of the arm's files (name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements)
-            12:91 `/etc/x` is outside of the folder of the arm's files (name the file as it is to be called there: `{files}/NAME` stands for it in settings and statements)
+            12:77 `../x` is outside of the folder of the arm's files (give the name that the file gets there: settings and statements use it as `{files}/NAME`)
+            12:91 `/etc/x` is outside of the folder of the arm's files (give the name that the file gets there: settings and statements use it as `{files}/NAME`)
             13:11 there is no check `not-on-the-wires` (did you mean `not-on-the-wire`? a claim can name: `canary-not-in-files`, `values-not-in-files`, `removed-not-in-files`, `removed-found`, `not-on-the-wire`, `refused-without-password`, `counted-in-log`, `refused-as`)
             14:1 `claims` has no `rows` (add for example `rows = 0`)
             15:30 the check `not-on-the-wire` has no `statement` (remove it: the check needs nothing)

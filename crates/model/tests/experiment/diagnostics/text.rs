@@ -9,7 +9,7 @@ fn nothing_at_all() {
         expect![[r#"
             1:1 the experiment has no `title` (add for example `title = "What TLS costs"`)
             1:1 the experiment has no `database` (add for example `database = "postgres"`)
-            1:1 the experiment has no arms (add two `[[arm]]` at least: first the plain one, then one with `protections`)
+            1:1 the experiment has no arms (add at least two `[[arm]]`: first the plain one, then one with `protections`)
             1:1 the experiment has no `[[workload]]` (add `[[workload]]` and below it `ycsb = "a"`)
             1:1 the experiment has no `[data]` (add `[data]` and below it for example `records = 100_000`)
         "#]],
@@ -78,7 +78,7 @@ fn empty_lists() {
     check(
         text,
         expect![[r#"
-        6:1 the experiment has no arms (add two `[[arm]]` at least: first the plain one, then one with `protections`)
+        6:1 the experiment has no arms (add at least two `[[arm]]`: first the plain one, then one with `protections`)
         6:1 the experiment has no `[[workload]]` (add `[[workload]]` and below it `ycsb = "a"`)
     "#]],
     );

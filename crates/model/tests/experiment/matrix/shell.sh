@@ -1,6 +1,6 @@
 #!/bin/sh
 # What TLS and pages cost on our hosts: 20 tasks, plan 0123456789abcdef.
-# One after the other on this machine. A task that is done ends at once, so the script can be started again.
+# All tasks, one after the other, on this machine. Finished tasks end at once, so you can start it again.
 status=0
 task=0
 while [ "$task" -lt 20 ]; do

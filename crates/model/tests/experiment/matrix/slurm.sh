@@ -1,8 +1,8 @@
 #!/bin/sh
 # What TLS and pages cost on our hosts: 20 tasks, plan 0123456789abcdef.
-# An array a kind of machine, a job an experiment, a node a replicate, which Tithe has to itself. Where a node
-# is lost its job goes back into the queue; tasks that are done end at once when they are started again.
-# /shared/tithe must be a folder that all nodes share.
+# One array per kind of machine, one job per experiment, one exclusive node per replicate. If a node is lost,
+# its job returns to the queue; finished tasks end at once when they are started again.
+# All nodes must share the folder /shared/tithe.
 set -eu
 
 # small
