@@ -384,7 +384,7 @@ pub const WORKLOAD: TableFormat = TableFormat {
             "how often `script` begins a transaction that meets another one; 0: as often as it takes",
             "3",
         ),
-        Key::new("write_in_place", Text, NONE, "tables that `script` may change where they are", "\"orders,items\""),
+        Key::new("write_in_place", Text, NONE, "tables that `script` may change in place", "\"orders,items\""),
         Key::new(
             "copy_limit",
             Size,
