@@ -31,7 +31,7 @@ pub const ARM: TableFormat = TableFormat {
             "claims",
             List(&Table(&CLAIM), 0),
             NONE,
-            "what tells this arm from the plain one; without them it is a setting",
+            "checks that prove this arm's protection; without them it is a setting",
             "[{ statement = \"SHOW wal_compression\", equals = \"pglz\" }]",
         ),
         Key::new(
@@ -59,8 +59,7 @@ pub const ARM: TableFormat = TableFormat {
             "switch",
             Table(&SWITCH),
             NONE,
-            "commands by which the server's provider switches it to this arm and back, where no session can: \
-             [`switch`](#switch)",
+            "the provider's commands that switch the server to this arm and back, if no session can: [`switch`](#switch)",
             "{ on = [\"./audit\", \"on\"], off = [\"./audit\", \"off\"], ready = \"SELECT current_setting('log_statement') = 'all'\" }",
         ),
         Key::new(
@@ -106,7 +105,7 @@ pub const OBSERVER: TableFormat = TableFormat {
             "settings",
             PATHS,
             NONE,
-            "files of settings, of which only length and SHA-256 are kept",
+            "settings files, of which only length and SHA-256 are kept",
             "[\"/etc/postgresql/15/main/postgresql.conf\"]",
         ),
     ],
@@ -210,7 +209,7 @@ pub const PROTECTION: TableFormat = TableFormat {
             "claims",
             List(&Table(&CLAIM), 0),
             Words("none: a setting"),
-            "what tells its arm from the plain one",
+            "checks that prove it",
             "[{ statement = \"SHOW wal_compression\", equals = \"pglz\" }]",
         ),
     ],
@@ -229,7 +228,7 @@ pub const OPTION: TableFormat = TableFormat {
         ),
         Key::new("help", Name, NONE, "what it is, for `tithe ls`", "\"the tenant of the clients\""),
         Key::new("one_of", List(&Text, 0), Words("any text"), "the texts that it takes", "[\"one\", \"two\"]"),
-        Key::new("low", Number(-1e9, 1e9), Value("0"), "the least number", "1"),
+        Key::new("low", Number(-1e9, 1e9), Value("0"), "the smallest number", "1"),
         Key::new("high", Number(-1e9, 1e9), Value("1000000000"), "the largest number", "200"),
     ],
 };

@@ -293,7 +293,7 @@ pub const MEASURE: TableFormat = TableFormat {
             "profile",
             Flag,
             Value("false"),
-            "in frames beside the measured ones, sample what client and server run: where the cost comes from",
+            "in separate frames, sample what client and server run: where the cost comes from",
             "true",
         ),
     ],
@@ -315,7 +315,7 @@ pub const RESOURCES: TableFormat = TableFormat {
             "reconnect_every",
             OPERATIONS,
             Words("that of `[load]`"),
-            "operations that a connection lasts, where that differs",
+            "operations per connection, where that differs",
             "10",
         ),
         Key::new(
