@@ -341,7 +341,7 @@ pub(super) fn neighbours(analysis: &Analysis) -> Markup {
     let most = analysis.cells.iter().filter(told).max_by(|a, b| a.wait_share.total_cmp(&b.wait_share));
     html! {
         @if let Some(said) = most.and_then(words::neighbours) {
-            p.legend.doubt { @if analysis.cells.len() > 1 { "At most: " } (said) }
+            p.legend.doubt { @if analysis.cells.len() > 1 { "Worst cell: " } (said) }
         }
     }
 }
