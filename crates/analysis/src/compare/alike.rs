@@ -242,7 +242,7 @@ fn on_few_starts(run: usize, runs: &[String], matches: &[Match]) -> Option<Strin
         few => format!("{few} starts"),
     };
     let doubt = match sides().all(|side| side.estimate.widened) {
-        true => "its intervals are widened by the known start-to-start variatior",
+        true => "its intervals are widened by the known start-to-start variation",
         false => {
             "nothing is known of how much its starts differ, so a difference may be start-to-start variation: measure it over more starts"
         }
