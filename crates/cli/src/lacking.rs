@@ -13,9 +13,10 @@ use tithe_plugin::{
     product::Product,
 };
 
-/// Everything that the server called `name` lacks: requirements of every measurement first.
-pub fn text(name: &str, database: &dyn Product, lacks: &[Lack]) -> String {
-    written(name, database.entry().statement_form, lacks, &claims_on_files(database))
+/// Everything that the server called `name` lacks: requirements of every measurement first. `asked` are the protections
+/// that matter; if there are none, all do.
+pub fn text(name: &str, database: &dyn Product, lacks: &[Lack], asked: &[&str]) -> String {
+    written(name, database.entry().statement_form, lacks, &claims_on_files(database, asked))
 }
 
 /// True if something is missing for measuring or for proof.
@@ -51,11 +52,14 @@ fn written(name: &str, form: StatementForm, lacks: &[Lack], on_files: &str) -> S
 }
 
 /// The claims on the files of a running server, with their protections: `disk-canary of columns`.
-fn claims_on_files(database: &dyn Product) -> String {
+fn claims_on_files(database: &dyn Product, asked: &[&str]) -> String {
     let attached = Address::Attached(Url::new(""));
     let mut claims: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
-    for protection in database.protections().iter().filter(|protection| protection.entry().attachable) {
+    for protection in database.protections() {
         let entry = protection.entry();
+        if !entry.attachable || !(asked.is_empty() || asked.contains(&entry.id)) {
+            continue;
+        }
         let defaults = entry.options.iter();
         let options = defaults.filter_map(|option| Some((option.name.to_owned(), option.default?.value()))).collect();
         let chosen = Protection::listed(entry.id, options);
@@ -111,6 +115,6 @@ mod tests {
     #[test]
     fn claims_on_files_are_those_of_protections_that_a_running_server_can_have() {
         expect!["disk-canary of columns, logs-free of pgaudit and log-statement"]
-            .assert_eq(&claims_on_files(&tithe_databases::postgres::Postgres));
+            .assert_eq(&claims_on_files(&tithe_databases::postgres::Postgres, &[]));
     }
 }

@@ -109,8 +109,6 @@ pub struct ExperimentArgs {
     /// experiment, SQLite with and without page encryption
     #[arg(value_name = "FILE|DATABASE|URL")]
     file: Option<PathBuf>,
-    #[command(flatten)]
-    machine: MachineArgs,
     /// Folder for run folders and, if the servers' account can reach it, for their data
     #[arg(long, value_name = "DIR", default_value = "tithe-runs")]
     runs: PathBuf,
@@ -136,13 +134,13 @@ pub struct ExperimentArgs {
     /// Allow what this file runs, loads or opens (`tithe plan` lists it), now and as long as it does not change
     #[arg(long)]
     allow_commands: bool,
+    #[command(flatten)]
+    machine: MachineArgs,
 }
 
 /// What to measure, as a file or in words.
 #[derive(Args)]
 pub struct AskedArgs {
-    #[command(flatten)]
-    experiment: ExperimentArgs,
     /// Protection to measure against a plain arm; repeat it for further arms. Options follow a colon, + joins several
     /// protections in one arm: `--protect tls --protect tls+pgaudit:log=read`
     #[arg(long, value_name = "NAME[:OPTION=VALUE,…]")]
@@ -193,6 +191,8 @@ pub struct AskedArgs {
     /// Short run: 30 s of load, or as much as the arms need, ended as soon as every answer is certain
     #[arg(long, conflicts_with = "budget")]
     quick: bool,
+    #[command(flatten)]
+    experiment: ExperimentArgs,
 }
 
 /// What to look at.

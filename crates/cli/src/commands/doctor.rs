@@ -100,7 +100,7 @@ fn servers(urls: &[String], asked: &[String]) -> Result<i32, Stop> {
             }
         };
         lacks.retain(|lack| asked.is_empty() || !lacking::is_missing(lack) || lack.without.concerns(&asked));
-        crate::shown::show!("{}", lacking::text(server.name(), server.database(), &lacks));
+        crate::shown::show!("{}", lacking::text(server.name(), server.database(), &lacks, &asked));
         let of_one = match lacks.iter().any(|lack| lack.without == Without::Measurement) {
             true => exit::FAILED,
             false if lacks.iter().any(lacking::is_missing) => exit::CANNOT_TELL,

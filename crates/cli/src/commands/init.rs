@@ -180,7 +180,7 @@ impl Running {
         let lacks = product.lacks(&server, &setup).map_err(failed)?;
         if lacks.iter().any(|lack| lack.without == Without::Measurement) {
             let name = Url::new(url).redacted();
-            let lacking = lacking::text(&name, product, &lacks);
+            let lacking = lacking::text(&name, product, &lacks, &[]);
             let message = format!("tithe: nothing can be measured there, and nothing was written\n{lacking}");
             return Err(Stop { message, status: exit::FAILED });
         }

@@ -128,7 +128,8 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
         lack(&why, statement("ALTER SYSTEM SET log_destination = 'stderr'"), Without::Proof(LOGGED));
     }
     if let Some(missing) = logs_free::unreadable(session)? {
-        let why = "Tithe counts records of the log, and the account may not read it";
+        let why = "Tithe counts records of the log, and the account may not read it; with this right it can read every \
+                   file of the server: revoke it afterwards";
         lack(why, Remedy::Statement(logs_free::grant(&missing, &account)), Without::Proof(LOGGED));
     }
     if let Some((why, remedy)) = pgaudit(session)? {

@@ -155,8 +155,10 @@ fn describe_arm(index: usize, arm: &Arm, arms: usize) -> String {
 }
 
 fn describe_protection(protection: &Protection) -> String {
+    // An empty text is an option that nobody gave.
+    let given = |(_, value): &(&String, &OptionValue)| !matches!(value, OptionValue::Text(text) if text.is_empty());
     let option = |(name, value): (&String, &OptionValue)| format!("{name} = {value}");
-    let options: Vec<String> = protection.options.iter().map(option).collect();
+    let options: Vec<String> = protection.options.iter().filter(given).map(option).collect();
     if options.is_empty() { protection.id.clone() } else { format!("{} ({})", protection.id, options.join(", ")) }
 }
 
