@@ -323,7 +323,7 @@ fn slots_grow_with_the_way_to_an_agent() {
     let bounds = frames.iter().filter_map(|frame| frame["agents"][0]["clock_bound_ns"].as_u64());
     assert!(bounds.min().is_some_and(|bound_ns| bound_ns >= 1_500_000), "{frames:?}");
     for (way_ms, measure, words) in [
-        (3, "slot = \"20 ms\"", "and the experiment asks for 20 ms: leave `slot` out"),
+        (3, "slot = \"20 ms\"", "and the experiment has 20 ms: leave `slot` out"),
         (30, "", "it is too far away from the coordinator"),
     ] {
         let (bench, output) = measured(Duration::from_millis(way_ms), measure);

@@ -131,7 +131,7 @@ fn what_widens_an_interval_is_told_with_its_source() {
 fn a_file_that_says_nothing_of_the_database_is_refused_before_anything_starts() {
     let bench = Bench::new("spreads");
     bench.file("e.toml", &lucky(1, ""));
-    let advice = "`tithe calibrate lucky --starts` measures such lines";
+    let advice = "`tithe calibrate lucky --starts` writes such lines";
     for (line, flaw) in [
         ("lucky,cpu,much,11,here", "spread.csv: line 3: \"much\" is no number from 0 to 1"),
         ("lucky,speed,0.01,11,here", "spread.csv: line 3: \"speed\" is no metric"),
