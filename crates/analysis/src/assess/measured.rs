@@ -301,12 +301,13 @@ impl<'a> Measured<'a> {
         (1..STARTS_MIN as usize).contains(&starts).then(|| {
             let times = if starts == 1 { "once".to_owned() } else { format!("{starts} times") };
             let of_costs = |costs: &CostSpread| {
-                format!(", and by {:.1} % of the cost", 100.0 * costs.share)
+                format!(", and by {:.1} % of the cost ({})", 100.0 * costs.share, costs.source)
             };
             format!(
                 "each server was started {times}, so start-to-start variation was not measured; intervals are widened by \
-                 the known {:.1} %{} (sources in plan.json)",
+                 the known {:.1} % ({}){}",
                 100.0 * known.spread,
+                known.source,
                 self.cost_spread.map(of_costs).unwrap_or_default()
             )
         })

@@ -18,7 +18,7 @@ fn what_is_no_server_or_cannot_be_witnessed_is_refused() {
         (&["postgres"] as &[&str], "name a server by its URL"),
         (&["file.toml"], "name a server by its URL"),
         (&["postgrs://db"], "did you mean postgres?"),
-        (&["postgres://me:secret@db/shop"], "the URL holds a password"),
+        (&["postgres://me:secret@db/shop"], "the URL contains a password"),
         (&[place, "--protect", "columns"], "columns is done by clients"),
         (&[place, "--protect", "tls"], "arm `tls` asks for TLS"),
         (&[place, "--protect", "tsl"], "there is no protection"),

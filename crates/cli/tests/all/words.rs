@@ -396,7 +396,7 @@ fn a_running_server_is_planned_from_its_url() {
     for (target, plain, words) in [
         ("postgres", URL, "--plain is for running servers: name the URL of one in place of postgres"),
         (URL, "redis://db", "--plain needs the URL of a running server: postgres://… or postgresql://…"),
-        (URL, "postgres://ann:hunter2@db/shop", "the URL holds a password"),
+        (URL, "postgres://ann:hunter2@db/shop", "the URL contains a password"),
     ] {
         let output = bench.tithe(&["plan", target, "--plain", plain, "--protect", "tls"]);
         let told = format!("{}{}", out(&output), err(&output));

@@ -124,7 +124,7 @@ fn what_widens_an_interval_is_told_with_its_source() {
         serde_json::json!([{ "metric": "cpu", "spread": 0.03, "degrees": 11.0, "source": "twelve starts, here" }]);
     assert_eq!(plan["start_spread"], known);
     let report = out(&bench.tithe(&["report", &bench.run_folder().display().to_string()]));
-    assert!(words(&report).contains("3.0 % from start to start (twelve starts, here)"), "{report}");
+    assert!(words(&report).contains("widened by the known 3.0 % (twelve starts, here)"), "{report}");
 }
 
 #[test]
