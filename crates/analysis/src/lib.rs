@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod assess;
+pub mod atlas;
 pub mod compare;
 pub mod figures;
 pub mod history;

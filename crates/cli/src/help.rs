@@ -41,6 +41,7 @@ const TASKS: [(&str, &[Entry]); 5] = [
         "Use many machines",
         &[
             ("matrix", "tithe matrix gather matrix.toml results --to gathered.json"),
+            ("atlas", "tithe atlas add tithe-runs/RUN --commit 1234abcd"),
             ("agent", "tithe agent --join tls://broker.example:4222 --target db.example"),
             ("observe", "tithe observe --join tls://broker.example:4222 --port 5432"),
         ],

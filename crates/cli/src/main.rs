@@ -68,6 +68,8 @@ enum Command {
     History(HistoryArgs),
     /// Measure experiments on several hosts as tasks of a batch engine, and gather the results
     Matrix(commands::matrix::MatrixArgs),
+    /// Keep runs of many hosts as an atlas of costs, and write its pages
+    Atlas(commands::atlas::AtlasArgs),
     /// Show which protections of running servers are enforced, available or off, and what was seen
     Inspect(InspectArgs),
     /// Run your own command and collect evidence before, during and after it, without timing anything
@@ -498,6 +500,7 @@ fn main() {
         Command::Compare(arguments) => commands::compare::compare(&arguments),
         Command::History(arguments) => commands::history::history(&arguments),
         Command::Matrix(arguments) => commands::matrix::matrix(&arguments),
+        Command::Atlas(arguments) => commands::atlas::atlas(&arguments),
         Command::Get(arguments) => commands::get::get(&arguments),
         Command::Ls(arguments) => commands::ls::ls(&arguments),
         Command::Explain(arguments) => commands::explain::explain(&arguments),

@@ -103,6 +103,11 @@ pub struct DatabaseEntry {
     pub network_login: NetworkLogin,
     /// False if records are found by their key alone, so no workload can scan.
     pub scans: bool,
+    /// False if it has no cache of its own that data could exceed: it keeps all records in memory, or in a file that
+    /// the kernel caches.
+    pub own_cache: bool,
+    /// False if no workload loads its rows in bulk or scans whole tables.
+    pub bulk: bool,
     /// How user-defined protections are checked; `None` if arms cannot have one.
     pub custom: Option<AskedOfCustom>,
 }
@@ -179,6 +184,8 @@ impl DatabaseEntry {
         wire_protocol: None,
         network_login: NetworkLogin::Refused("its servers are for clients on this machine"),
         scans: true,
+        own_cache: true,
+        bulk: true,
         custom: None,
     };
 

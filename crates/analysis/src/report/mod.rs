@@ -13,6 +13,7 @@
 //!
 //! All of it is pure, and nothing is decided here: proofs, verdicts and flags come from the analysis.
 
+pub mod atlas;
 pub mod bencher;
 pub mod benchstat;
 pub mod calibration;

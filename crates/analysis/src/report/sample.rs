@@ -480,7 +480,7 @@ pub(crate) fn full() -> Analysis {
 }
 
 /// Two cells with an A/A arm: a cost, a cost that the A/A arm has as well, and a saving that the A/A arm refutes.
-pub(super) fn controlled() -> Analysis {
+pub(crate) fn controlled() -> Analysis {
     let net = |effect: (f64, f64, f64), wider: (f64, f64)| {
         let effect = of_percent(effect.0, effect.1, effect.2);
         let mut net = Estimate::new("net", "net time per op", effect, (38.42, 38.42 * effect.estimate.exp()), "µs");

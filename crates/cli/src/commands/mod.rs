@@ -2,6 +2,7 @@
 
 #[cfg(feature = "agents")]
 pub mod agent;
+pub mod atlas;
 pub mod calibrate;
 pub mod child;
 pub mod compare;

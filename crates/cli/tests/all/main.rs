@@ -5,6 +5,7 @@
 mod agents_urls;
 mod allowed;
 mod apart;
+mod atlas;
 mod bulk;
 mod continuous;
 mod documents;

@@ -50,7 +50,7 @@ fn of_value(value: &DeValue<'_>) -> Value {
 fn experiments() -> Vec<(PathBuf, Value)> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let folders = ["experiments", "experiments/attached", "experiments/compliance", "experiments/hosts"];
-    let folders = folders.into_iter().chain(["experiments/published", "tools"]);
+    let folders = folders.into_iter().chain(["experiments/atlas", "experiments/published", "tools"]);
     let entries = folders.flat_map(|folder| fs::read_dir(root.join(folder)).expect("a folder").flatten());
     let files = entries.map(|entry| entry.path()).filter(|path| path.extension().is_some_and(|it| it == "toml"));
     let all = files.map(|path| (path.clone(), of_toml(&fs::read_to_string(path).expect("a text"))));

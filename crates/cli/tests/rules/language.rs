@@ -62,6 +62,8 @@ const BUDGETS: &[(&str, usize)] = &[
     ("CHANGELOG.md", 1_500),
     ("METHODOLOGY.md", 2_500),
     ("CONTRIBUTING.md", 1_700),
+    ("docs/answers.md", 3_500),
+    ("docs/atlas.md", 3_500),
     ("ARCHITECTURE.md", 2_500),
 ];
 
@@ -74,6 +76,9 @@ const PROSE_OF_FORMAT: usize = 3_800;
 
 /// Pages that tests and the program write: about databases, and about the servers that `inspect` was tried on.
 const GENERATED: [&str; 2] = ["docs/databases", "docs/inspect"];
+
+/// Pages of measured figures: commands make them, and they grow with what is measured. They have budgets of their own.
+const MEASURED: [&str; 2] = ["docs/answers.md", "docs/atlas.md"];
 
 /// Documents that people read first. All but one in twenty of their sentences have at most [`SENTENCE`] words.
 const SHORT_SENTENCES: [&str; 2] = ["README.md", "docs/tutorial.md"];
@@ -243,10 +248,12 @@ fn messages_keep_to_plain_words() {
 #[test]
 fn documents_keep_within_their_words() {
     let documents = documents();
-    let by_hand = documents.iter().filter(|(path, _)| !GENERATED.iter().any(|folder| path.starts_with(folder)));
+    let is_read = |path: &Path| !MEASURED.iter().any(|page| path == Path::new(page));
+    let read = || documents.iter().filter(|(path, _)| is_read(path));
+    let by_hand = read().filter(|(path, _)| !GENERATED.iter().any(|folder| path.starts_with(folder)));
     let total: usize = by_hand.map(|(_, text)| words(text)).sum();
     assert!((20_000..=BUDGET).contains(&total), "documents have {total} words, and may have {BUDGET}");
-    let all: usize = documents.iter().map(|(_, text)| words(text)).sum();
+    let all: usize = read().map(|(_, text)| words(text)).sum();
     assert!(all <= BUDGET_OF_ALL, "all documents have {all} words, and may have {BUDGET_OF_ALL}");
     for (name, most) in BUDGETS {
         let (_, text) = documents.iter().find(|(path, _)| path == Path::new(name)).expect("a document with a budget");

@@ -1,7 +1,7 @@
 //! Samples of output in documents have the format of this version's output. `tools/sample-output` writes them.
 //! Measurements have a picture, which `tools/draw-evaluation` draws.
 
-use std::fs;
+use std::{fs, io::ErrorKind, process::Command};
 
 use super::root;
 
@@ -73,4 +73,18 @@ fn flaws_are_found() {
     assert_eq!(flaw("  ✓ tls  +14.9% [14.4, 15.5]"), Some("no percent sign behind the cost"));
     assert_eq!(flaw("  ✓ tls  +14.9 %"), Some("no interval"));
     assert_eq!(flaw("  ✓ tls"), Some("no cost behind a mark and a name"));
+}
+
+/// `tools/answers` makes docs/answers.md and its pictures from what docs/reports/data holds.
+#[test]
+fn answers_are_those_of_the_kept_reports() {
+    let made = Command::new("python3").arg(root().join("tools/answers")).arg("--check").output();
+    let made = match made {
+        Ok(made) => made,
+        Err(error) if error.kind() == ErrorKind::NotFound => return,
+        Err(error) => panic!("{error}"),
+    };
+    let told = String::from_utf8_lossy(&made.stderr);
+    // Python reads TOML from 3.11 on.
+    assert!(made.status.success() || told.contains("No module named 'tomllib'"), "run tools/answers: {told}");
 }

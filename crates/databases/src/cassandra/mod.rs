@@ -80,6 +80,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     }),
     start_s: 25.0,
     server_programs: &["java"],
+    bulk: false,
     ..DatabaseEntry::BARE
 };
 

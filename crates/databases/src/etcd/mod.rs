@@ -56,6 +56,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     server_programs: &["etcd"],
     network_login: NetworkLogin::Password(target::PASSWORD),
     start_s: 1.0,
+    own_cache: false,
+    bulk: false,
     ..DatabaseEntry::BARE
 };
 

@@ -63,6 +63,8 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
         kept: None,
     }),
     start_s: 0.2,
+    own_cache: false,
+    bulk: false,
     ..DatabaseEntry::BARE
 };
 

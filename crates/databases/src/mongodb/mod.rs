@@ -59,6 +59,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     start_s: 2.0,
     server_programs: &["mongod"],
     network_login: NetworkLogin::Refused("it lets its first account be made from 127.0.0.1 alone"),
+    bulk: false,
     ..DatabaseEntry::BARE
 };
 

@@ -81,6 +81,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
         }),
     }),
     start_s: 0.3,
+    own_cache: false,
     ..DatabaseEntry::BARE
 };
 

@@ -82,6 +82,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     ],
     known_settings: &settings::HELP,
     start_s: 0.3,
+    bulk: false,
     ..DatabaseEntry::BARE
 };
 

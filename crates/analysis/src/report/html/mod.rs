@@ -9,6 +9,7 @@
 
 mod about;
 mod answer;
+mod atlas;
 mod comparison;
 mod costs;
 mod drift;
@@ -33,6 +34,7 @@ use std::collections::BTreeSet;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use tithe_model::ending::CellEnding;
 
+pub use atlas::atlas;
 pub use comparison::{compared_matrices, comparison};
 pub use history::history;
 pub use matrix::matrix;

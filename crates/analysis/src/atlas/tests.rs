@@ -1,0 +1,120 @@
+use expect_test::expect;
+use tithe_model::ending::CellEnding;
+
+use super::{
+    entry::{Source, entry},
+    sample::{kept, named, offered, source},
+    *,
+};
+use crate::{Analysis, CellAnalysis, Flag, report::sample};
+
+fn reads() -> Analysis {
+    named(sample::full(), "aa11aa11aa11", &[("reads", "in memory")])
+}
+
+/// The refusals of a run after a change of its first cell.
+fn refused(change: impl Fn(&mut CellAnalysis)) -> String {
+    let mut analysis = reads();
+    change(&mut analysis.cells[0]);
+    entry(&analysis, &source("postgres")).expect_err("it does not qualify").join("\n")
+}
+
+#[test]
+fn a_run_that_does_not_qualify_is_refused_with_every_reason() {
+    let all = [
+        refused(|cell| cell.ending = None),
+        refused(|cell| cell.ending = Some(CellEnding::Failed("the server ended".to_owned()))),
+        refused(|cell| cell.frames = 14),
+        refused(|cell| cell.host.steal = Some(0.03)),
+        refused(|cell| cell.host.load = 5.1 * f64::from(sample::full().machine.processors)),
+        refused(|cell| cell.arms[1].estimates[0].flags.push(Flag::Throttled)),
+        refused(|cell| cell.arms[1].estimates[0].flags.push(Flag::Asymmetric)),
+        refused(|cell| {
+            cell.arms.iter_mut().skip(1).for_each(|arm| arm.proof = Proof::Unproven(vec!["why".to_owned()]))
+        }),
+        refused(|cell| "others".clone_into(&mut cell.workload)),
+    ];
+    expect![[r#"
+        Cell c/in-memory: it was not measured to its end.
+        Cell c/in-memory: it failed: the server ended.
+        Cell c/in-memory: it has 14 frames, and an interval needs 15.
+        Cell c/in-memory: steal time was 3.0 %, and may be 1.0 %: the hypervisor ran other machines.
+        Cell c/in-memory: the load average was 10.2, and may be 10 here: other programs ran.
+        Cell c/in-memory: a quota throttled it.
+        Cell c/in-memory: the plain arm differs from itself: the set-up is not symmetric.
+        No protection was proven to be on.
+        No cell is of a kind of work that the atlas has.
+    "#]]
+    .assert_eq(&(all.join("\n") + "\n"));
+    let of =
+        |analysis: &Analysis, source: &Source<'_>| entry(analysis, source).expect_err("it does not qualify").join("\n");
+    let (damage, good) = (vec!["frame 3 of cell c".to_owned()], source("postgres"));
+    let homeless = Analysis { began_unix_s: None, ..reads() };
+    let all = [
+        of(&reads(), &Source { experiment: None, ..good }),
+        of(&reads(), &Source { tithe: "0.2.0", experiment: Some("postgres"), commit: "", damage: &[] }),
+        of(&reads(), &Source { damage: &damage, experiment: Some("postgres"), commit: "", tithe: "0.1.0" }),
+        of(&homeless, &source("postgres")),
+    ];
+    expect![[r#"
+        Its experiment is none of the atlas, or was changed: run a file of experiments/atlas as it is.
+        It was measured by tithe 0.1.0, and this is 0.2.0: measure again.
+        Records are damaged (frame 3 of cell c): measure again.
+        It does not say when, or on which boot of a kernel, it was measured.
+    "#]]
+    .assert_eq(&(all.join("\n") + "\n"));
+}
+
+#[test]
+fn an_extract_comes_back_and_other_files_do_not() {
+    let run = kept(&reads(), "postgres");
+    assert_eq!(run.file, "aa11aa-2025-11-21-postgres.json");
+    assert_eq!(AtlasRun::read(&run.run.write()), Ok(run.run.clone()));
+    let mut torn = run.run.clone();
+    torn.cells[0].arms.pop();
+    let newer = AtlasRun { format: 2, ..run.run };
+    let told =
+        [torn.write(), newer.write(), "{}".to_owned()].map(|text| AtlasRun::read(&text).expect_err("no extract"));
+    expect![[r#"
+        it is damaged: its cells do not belong together
+        it is of format 2, and this tithe reads format 1: add its run again
+        it is no extract of a run for the atlas: missing field `format` at line 1 column 2"#]]
+    .assert_eq(&told.join("\n"));
+}
+
+#[test]
+fn a_place_says_why_it_is_empty() {
+    let atlas = super::sample::full();
+    let row = |arm: &str| atlas.rows.iter().find(|row| row.arm == arm).expect("a row");
+    let empty = |place: &Place| match place {
+        Place::Empty(why) => why.clone(),
+        Place::Measured(all) => format!("{} figures", all.len()),
+    };
+    let told = ["tls", "audit", "luks"].map(|arm| row(arm).places.each_ref().map(empty).join(" | "));
+    expect![[r#"
+        1 figures | not yet measured | 1 figures | 1 figures
+        cannot be proven here: every statement is in the audit log: cannot tell after measuring | not yet measured | not yet measured | not yet measured
+        cannot be proven here: no field value in the clear below the data folder: fails | not yet measured | not yet measured | not yet measured"#]].assert_eq(&told.join("\n"));
+    assert_eq!(
+        atlas.unmeasured,
+        [
+            ("Redis <6>".to_owned(), vec!["tls".to_owned(), "acl".to_owned()]),
+            ("PostgreSQL".to_owned(), vec!["scram".to_owned()]),
+        ]
+    );
+    assert_eq!((atlas.hosts(), atlas.false_alarms()), (3, (0, 2)));
+    let redis = Analysis { database: "redis".to_owned(), ..reads() };
+    let atlas = of(vec![kept(&redis, "redis")], &offered());
+    assert_eq!(empty(&atlas.rows[0].places[1]), "not offered: it keeps all records in memory");
+}
+
+#[test]
+fn hosts_are_pooled_and_a_host_counts_once() {
+    let atlas = super::sample::full();
+    let tls = atlas.rows.iter().find(|row| row.arm == "tls").expect("a row");
+    let Place::Measured(all) = &tls.places[0] else { panic!("{tls:?}") };
+    assert_eq!((all[0].figure.hosts.len(), all[0].runs.as_slice()), (3, [0, 1, 2].as_slice()));
+    let twice = of(vec![kept(&reads(), "postgres"), kept(&reads(), "postgres")], &offered());
+    let Place::Measured(all) = &twice.rows[0].places[0] else { panic!("{twice:?}") };
+    assert_eq!((all[0].figure.hosts.len(), all[0].runs.len()), (1, 2));
+}

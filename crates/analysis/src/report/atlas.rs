@@ -1,0 +1,235 @@
+//! The atlas as Markdown; [`html`](super::html::atlas) is the page. Both use the same sentences.
+
+use std::fmt::Write as _;
+
+use tithe_model::quantity;
+
+use super::{markdown::escape, matrix, number, words};
+use crate::{
+    Interval, Outcome,
+    atlas::{Atlas, AtlasRow, KINDS, KeptRun, Measured, Place},
+    matrix::Answer,
+};
+
+/// Title of both files.
+pub const TITLE: &str = "Atlas of costs";
+
+/// How to read it.
+pub const HOW: [&str; 5] = [
+    "A row is a protection of a product, a column a kind of work. A place has a figure only if the protection was \
+     proven to be on (✓); else it says why not.",
+    "The figure is what the protection adds to an operation: relative to the plain server, and as an amount, each with \
+     its 95 % interval. *At most* means that no cost was found, and that it is no larger. *~* means too noisy to tell.",
+    "Measured on one host, a figure holds for that host. From three hosts on it is their mean, with the spread between \
+     them; from five on, *next* is where another host lies.",
+    "After the mark are the numbers of frames and of starts, then the run, which leads to its data. Runs have their \
+     host, date, commit and load in a table below.",
+    "Compare protections of one product and one kind of work. Operations of other products are of other sizes, so the \
+     same amount is another share.",
+];
+
+/// The state of the atlas, in one sentence.
+pub fn answer(atlas: &Atlas) -> String {
+    let mut products: Vec<&str> = atlas.rows.iter().map(|row| row.product.as_str()).collect();
+    products.dedup();
+    format!(
+        "{} of protections that were proven to be on, on {}, measured on {}.",
+        words::plural(atlas.proven() as u64, "cost"),
+        words::plural(products.len() as u64, "product"),
+        words::plural(atlas.hosts() as u64, "host")
+    )
+}
+
+/// How often an interval of an A/A arm excludes its true cost; `None` without one.
+pub fn controls(atlas: &Atlas) -> Option<String> {
+    let (wrong, all) = atlas.false_alarms();
+    let noun = words::plural(all as u64, "A/A arm");
+    (all > 0).then(|| format!("The intervals of {wrong} of {noun}, whose true cost is zero, exclude zero."))
+}
+
+/// The cost as a share, and the rest of its text.
+pub fn cost(measured: &Measured) -> (String, String) {
+    match measured.figure.together().zip(measured.verdict()) {
+        Some((effect, Outcome::NoneFound)) => {
+            (format!("at most {}", number::bound(effect.high.max(0.0), &effect)), String::new())
+        }
+        Some((effect, verdict)) => {
+            let figure = number::cost(&effect, verdict);
+            (figure.lead, figure.rest)
+        }
+        None => (matrix::both(&measured.figure).unwrap_or_default(), String::new()),
+    }
+}
+
+/// The cost as an amount; empty if it is unknown.
+pub fn added(measured: &Measured) -> String {
+    let unit = &measured.unit;
+    match (measured.differences.as_slice(), measured.verdict()) {
+        ([], _) => String::new(),
+        ([only], Some(Outcome::NoneFound)) => format!("at most {}", number::at_most(only, unit)),
+        ([only], Some(judged)) => {
+            let figure = number::difference(only, unit, judged);
+            if judged == Outcome::TooNoisy { figure.rest } else { figure.to_string() }
+        }
+        (several, _) => {
+            let middles = || several.iter().map(|it| it.estimate);
+            number::between(middles().fold(f64::MAX, f64::min), middles().fold(f64::MIN, f64::max), unit)
+        }
+    }
+}
+
+/// The hosts behind a figure, their spread, and where the next one lies; empty for one host.
+pub fn over_hosts(measured: &Measured) -> String {
+    let answer = &measured.figure.answer;
+    if matches!(answer, Answer::One(_)) {
+        return String::new();
+    }
+    let spread = matrix::spread(answer).map(|it| format!("spread {it}"));
+    let next = matrix::next(answer).map(|it| format!("next {it}"));
+    [Some(matrix::basis(answer)), spread, next].into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// `15 frames, 6 starts`; the fewest of several runs.
+pub fn counted(measured: &Measured) -> String {
+    let least = |counts: &[usize]| counts.iter().min().copied().unwrap_or_default() as u64;
+    let each = if measured.runs.len() > 1 { "each at least " } else { "" };
+    let (frames, starts) = (least(&measured.frames), least(&measured.starts));
+    format!("{each}{}, {}", words::plural(frames, "frame"), words::plural(starts, "start"))
+}
+
+/// The largest parts of a profiled cost; empty without a profile.
+pub fn parts(measured: &Measured) -> String {
+    let part = |(name, us): &(String, f64)| format!("{name} {} µs", quantity::fixed(*us, 2));
+    let parts = measured.parts.iter().map(part).collect::<Vec<_>>().join("; ");
+    if parts.is_empty() { parts } else { format!("mostly {parts}") }
+}
+
+/// A run in the table of runs, with everything that its figures depend on.
+pub struct RunLine {
+    /// Its number, from 1.
+    pub number: usize,
+    /// The path of its file from the folder of the atlas.
+    pub path: String,
+    /// Its experiment.
+    pub experiment: String,
+    /// Host, processor, date, commit, version, load and steal time.
+    pub facts: Vec<String>,
+}
+
+/// The headings of the facts of a [`RunLine`].
+pub const RUN_FACTS: [&str; 7] = ["host", "processor", "date", "commit", "tithe", "load", "steal"];
+
+/// The run with index `index`.
+pub fn run_line(index: usize, kept: &KeptRun) -> RunLine {
+    let KeptRun { file, run } = kept;
+    let cells = &run.outcome.cells;
+    let load = cells.iter().map(|cell| cell.host.load).fold(0.0, f64::max);
+    let steal = cells.iter().filter_map(|cell| cell.host.steal).reduce(f64::max);
+    RunLine {
+        number: index + 1,
+        path: format!("atlas/{file}"),
+        experiment: run.experiment.clone(),
+        facts: vec![
+            run.host().to_owned(),
+            format!("{} × {}", run.outcome.machine.processors, run.outcome.machine.processor),
+            run.date(),
+            run.commit.clone(),
+            run.outcome.tithe.clone(),
+            quantity::fixed(load, 1),
+            steal.map_or("unknown".to_owned(), number::share),
+        ],
+    }
+}
+
+/// Name of a row's product with its versions: `PostgreSQL 15.18`.
+pub fn product(row: &AtlasRow) -> String {
+    if row.versions.is_empty() { row.product.clone() } else { row.versions.join(", ") }
+}
+
+/// The atlas as Markdown, ending with a line break.
+pub fn markdown(atlas: &Atlas) -> String {
+    let mut text = format!(
+        "# {TITLE}\n\n{} [The same as a page that sorts and filters](atlas.html). `tithe atlas page` writes both.\n\n\
+         How to read this:\n\n",
+        answer(atlas)
+    );
+    for line in HOW {
+        let _ = writeln!(text, "* {line}");
+    }
+    for rows in atlas.rows.chunk_by(|one, other| one.product == other.product) {
+        let mut versions: Vec<&String> = rows.iter().flat_map(|row| &row.versions).collect();
+        versions.sort();
+        versions.dedup();
+        let versions: Vec<String> = versions.into_iter().map(|version| escape(version)).collect();
+        let _ = write!(text, "\n## {}\n\n{}\n\n| protection |", escape(&rows[0].product), versions.join(", "));
+        KINDS.iter().for_each(|kind| text.extend([" ", kind.title(), " |"]));
+        text.push_str("\n|---|---|---|---|---|\n");
+        for row in rows {
+            let _ = write!(text, "| {} |", escape(&row.arm));
+            row.places.iter().for_each(|place| text.extend([" ", self::place(atlas, place).as_str(), " |"]));
+            text.push('\n');
+        }
+    }
+    if !atlas.unmeasured.is_empty() {
+        text.push_str("\n## Not yet measured\n\n");
+        for (product, protections) in &atlas.unmeasured {
+            let _ = writeln!(text, "* {}: {}", escape(product), escape(&protections.join(", ")));
+        }
+    }
+    text.push_str("\n## Runs\n\n| run | experiment |");
+    RUN_FACTS.iter().for_each(|name| text.extend([" ", name, " |"]));
+    text.push_str("\n|---|---|---|---|---|---|---|---|---|\n");
+    for (index, kept) in atlas.runs.iter().enumerate() {
+        let RunLine { number, path, experiment, facts } = run_line(index, kept);
+        let facts: Vec<String> = facts.iter().map(|fact| escape(fact)).collect();
+        let _ = writeln!(text, "| [{number}]({path}) | {} | {} |", escape(&experiment), facts.join(" | "));
+    }
+    if let Some(controls) = controls(atlas) {
+        let _ = write!(text, "\n{controls}\n");
+    }
+    text
+}
+
+fn place(atlas: &Atlas, place: &Place) -> String {
+    match place {
+        Place::Empty(why) => escape(why),
+        Place::Measured(all) => all.iter().map(|it| one(atlas, it)).collect::<Vec<_>>().join("<br>"),
+    }
+}
+
+fn one(atlas: &Atlas, measured: &Measured) -> String {
+    let (lead, rest) = cost(measured);
+    let name = if measured.name.is_empty() { String::new() } else { format!("{}: ", escape(&measured.name)) };
+    let figures = [format!("{name}**{lead}** {rest}").trim().to_owned(), added(measured), over_hosts(measured)];
+    let figures: Vec<String> = figures.into_iter().filter(|it| !it.is_empty()).collect();
+    let count = |counts: &[usize]| counts.iter().min().copied().unwrap_or_default();
+    let links = measured.runs.iter().map(|run| format!("[{}](atlas/{})", run + 1, atlas.runs[*run].file));
+    let links = links.collect::<Vec<_>>().join(", ");
+    format!("{} ✓ {}/{} {links}", figures.join(", "), count(&measured.frames), count(&measured.starts))
+}
+
+/// The effect by which a place is sorted: the highest of its costs; the lowest value for an empty place.
+pub fn rank(place: &Place) -> f64 {
+    let effect = |measured: &Measured| measured.figure.together().map(|Interval { estimate, .. }| estimate);
+    match place {
+        Place::Empty(_) => f64::MIN,
+        Place::Measured(all) => all.iter().filter_map(effect).fold(f64::MIN, f64::max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect_file;
+
+    use crate::{
+        atlas::sample,
+        report::{html, sample::without_style},
+    };
+
+    #[test]
+    fn both_forms_of_an_atlas() {
+        let atlas = sample::full();
+        expect_file!["golden/atlas.md"].assert_eq(&super::markdown(&atlas));
+        expect_file!["golden/atlas.html"].assert_eq(&without_style(&html::atlas(&atlas)));
+    }
+}
