@@ -667,7 +667,8 @@ pub struct WorkloadEntry {
 pub struct WorkloadShape {
     /// True when some operation changes data.
     pub writes: bool,
-    /// Size of a record as the client sends it, bytes.
+    /// Size of a record as the client sends it, bytes; 0 if `[data]` has no part in the workload, which works on the
+    /// user's own data or on tables of its own.
     pub record_bytes: u64,
     /// True if another program offers the load; that program runs for whole seconds only.
     pub program: bool,

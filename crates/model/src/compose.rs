@@ -7,7 +7,7 @@
 use std::{collections::BTreeMap, ops::Range};
 
 use crate::{
-    catalogue::{AskedOf, Catalogue, OfferedDatabase, OptionKind, ProtectionEntry, WorkloadEntry},
+    catalogue::{AskedOf, Catalogue, OfferedDatabase, OptionKind, Properties, ProtectionEntry, WorkloadEntry},
     diagnostic::Diagnostic,
     experiment::Url,
     plan,
@@ -137,17 +137,23 @@ pub fn compose(
         return Err(twice);
     }
     let mut writer = Writer { explained: words.explained, ..Writer::default() };
-    head(words, database, &typed, &mut writer);
     let names: Vec<&str> = if words.workloads.is_empty() && words.files.is_empty() && words.scripts.is_empty() {
         vec!["c"]
     } else {
         typed.workloads.iter().map(|word| word.text).collect()
     };
+    let kind_of = |name: &str| {
+        let kind = catalogue.workloads.iter().find(|kind| kind.presets.iter().any(|(preset, ..)| *preset == name));
+        kind.or(catalogue.workloads.first())
+    };
+    let generates = |kind: &WorkloadEntry| (kind.shape)(&Properties::new()).record_bytes > 0;
+    let generated = names.iter().filter_map(|name| kind_of(name)).any(generates)
+        || words.files.iter().any(|file| generates(&file.kind));
+    head(words, database, &typed, generated, &mut writer);
     let cells = (names.len() + words.files.len() + usize::from(!words.scripts.is_empty())) * sweep(words.clients.len());
     measure(words, &typed, arms.len() + 1, cells, &mut writer);
     for (number, name) in names.iter().enumerate() {
-        let kind = catalogue.workloads.iter().find(|kind| kind.presets.iter().any(|(preset, ..)| preset == name));
-        let kind = kind.or(catalogue.workloads.first());
+        let kind = kind_of(name);
         let id = kind.map_or("", |kind| kind.id);
         writer.put(&format!("\n[[workload]]\n{id} = "));
         writer.from(&quoted(name), typed.workloads.get(number).map(|word| word.range.clone()));
@@ -210,7 +216,8 @@ fn sweep(numbers: usize) -> usize {
     if numbers > 1 { numbers + 1 } else { 1 }
 }
 
-fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, writer: &mut Writer) {
+/// `generated`: some workload works on records that Tithe generates.
+fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, generated: bool, writer: &mut Writer) {
     let names: Vec<&str> = words.protections.iter().map(String::as_str).collect();
     let listed = match names.split_last() {
         Some((_, others)) if others.len() >= NAMED_MAX => format!("{} protections", names.len()),
@@ -229,10 +236,12 @@ fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, writer
     writer.put("\ndatabase = ");
     writer.from(&quoted(database.entry.id), Some(typed.target.range.clone()));
     let asked = |of: AskedOf| words.files.iter().any(|file| file.asks.contains(&of));
-    writer.put("\n\n[data]\n");
+    if generated || words.records.is_some() {
+        writer.put("\n\n[data]\n");
+    }
     if words.records.is_none() && asked(AskedOf::Records) {
         writer.put("# records: as the property file says");
-    } else {
+    } else if generated || words.records.is_some() {
         writer.put("records = ");
         writer.from(&grouped(words.records.unwrap_or(RECORDS)), typed.records.clone());
         writer.explain("of 1 KB; where they do not fit in the server's memory, reads come from the disk");

@@ -40,7 +40,7 @@ use crate::{
     diagnostic::Diagnostic,
     experiment::{
         Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, RATES_PER_S, Resources, Values,
-        is_attached,
+        Workload, is_attached,
     },
     plan, wording,
 };
@@ -197,7 +197,12 @@ fn experiment(
     let resources = swept(resources, &numbers);
     let (workloads, asked) = workloads::workloads(top, catalogue, read, problems);
     let defaults = Defaults::of(top, &asked, problems);
-    let data = data(top, defaults, problems);
+    let own = |workload: &&Workload| plan::shape(workload, catalogue).is_some_and(|shape| shape.record_bytes == 0);
+    let own = workloads.iter().filter(own).count();
+    let data = data(top, defaults, own > 0 && own == workloads.len(), problems);
+    if own > 0 {
+        refuse_share_of_data(top, problems);
+    }
     let experiment = Experiment {
         title: title.map(Text::into_inner).unwrap_or_default(),
         database: database.map(|database| database.entry.id.to_owned()).unwrap_or_default(),
@@ -373,17 +378,29 @@ fn settings(
     reader::texts(settings)
 }
 
-fn data(top: &Table<'_>, defaults: Defaults, problems: &mut Problems) -> Data {
+/// Refuses limits of memory that depend on the size of data which Tithe does not generate.
+fn refuse_share_of_data(top: &Table<'_>, problems: &mut Problems) {
+    // Problems of the tables themselves are reported when the resources are read.
+    for table in &top.tables("resources", &keys::RESOURCES, &[], &mut Problems::new("", &[])) {
+        if let Some(item) = table.get("data_per_memory") {
+            item.refuse("needs `records`, and these workloads have data of their own: write `memory`", problems);
+        }
+    }
+}
+
+/// The generated data. `own_data`: no workload uses them.
+fn data(top: &Table<'_>, defaults: Defaults, own_data: bool, problems: &mut Problems) -> Data {
     const VALUES: &[(&str, Values)] = &[("ycsb", Values::Ycsb), ("incompressible", Values::Incompressible)];
     let mut data = Data { records: defaults.records.unwrap_or(1), values: Values::Ycsb };
     let Some(table) = top.table("data", &keys::DATA, problems) else {
-        if top.get("data").is_none() && defaults.records.is_none() {
+        if top.get("data").is_none() && defaults.records.is_none() && !own_data {
             let help = "add `[data]` and below it for example `records = 100_000`";
             problems.missing(problems.end..problems.end, "the experiment has no `[data]`", help);
         }
         return data;
     };
-    let item = if defaults.records.is_some() { table.get("records") } else { table.need("records", problems) };
+    let item =
+        if defaults.records.is_some() || own_data { table.get("records") } else { table.need("records", problems) };
     let records = item.and_then(|item| item.whole(1..=u64::MAX, problems));
     data.records = records.unwrap_or(data.records);
     data.values = table.get("values").and_then(|item| item.choice(VALUES, problems)).unwrap_or(data.values);

@@ -6,7 +6,7 @@ use crate::support::{Bench, err, out, status, words};
 fn verified(bench: &Bench, script: &str, other: &str) -> (i32, String) {
     bench.file("app.sql", script);
     let text = format!(
-        "title = \"Own\"\ndatabase = \"sqlite\"\n[data]\nrecords = 1\n[measure]\nbudget = \"3 s\"\nstarts = 1\n[[workload]]\nscript = \"app.sql\"\n\
+        "title = \"Own\"\ndatabase = \"sqlite\"\n[measure]\nbudget = \"3 s\"\nstarts = 1\n[[workload]]\nscript = \"app.sql\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"other\"\n{other}\n"
     );
     bench.file("e.toml", &text);
@@ -40,7 +40,7 @@ fn every_protocol_runs_on_data_of_the_users_own() {
         )
     };
     let text = format!(
-        "title = \"Own\"\ndatabase = \"sqlite\"\n[data]\nrecords = 1\n[measure]\nbudget = \"6 s\"\nprecision = \"90%\"\ndesign = \
+        "title = \"Own\"\ndatabase = \"sqlite\"\n[measure]\nbudget = \"6 s\"\nprecision = \"90%\"\ndesign = \
          \"slices\"\nslot = \"50 ms\"\nstarts = 1\nwarmup = \"0 s\"\n{}[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\n\
          protections = [{{ use = \"page-encryption\" }}]\n",
         ["simple", "extended", "prepared"].map(workload).concat()
@@ -57,4 +57,29 @@ fn every_protocol_runs_on_data_of_the_users_own() {
             assert!(arm["operations"].as_u64() > Some(0) && arm["failed"] == 0, "{arm}");
         }
     }
+}
+
+/// A workload with data of its own needs no `[data]`, and no limit can be a share of data that Tithe does not generate.
+#[test]
+fn no_records_are_asked_for_where_none_are_generated() {
+    let bench = Bench::new("own-data");
+    bench.file("app.sql", "SELECT 1;\n");
+    let experiment = |workloads: &str, resources: &str| {
+        format!(
+            "title = \"Own\"\ndatabase = \"postgres\"\n{resources}{workloads}[[arm]]\nname = \"plain\"\n[[arm]]\nname = \
+             \"tls\"\nprotections = [{{ use = \"tls\" }}]\n"
+        )
+    };
+    let said = |workloads: &str, resources: &str| {
+        bench.file("e.toml", &experiment(workloads, resources));
+        let output = bench.tithe(&["plan", "e.toml"]);
+        (status(&output), words(&(out(&output) + &err(&output))))
+    };
+    let (code, told) = said("[[workload]]\nscript = \"app.sql\"\n", "");
+    assert!(code == 0 && told.contains("PostgreSQL, the workload's own data, seed 1"), "{code} {told}");
+    let both = "[[workload]]\nscript = \"app.sql\"\n[[workload]]\nycsb = \"c\"\n";
+    let (code, told) = said(both, "");
+    assert!(code == 2 && told.contains("the experiment has no `[data]`"), "{code} {told}");
+    let (code, told) = said(both, "[data]\nrecords = 100\n[[resources]]\ndata_per_memory = 2\n");
+    assert!(code == 2 && told.contains("`data_per_memory` needs `records`"), "{code} {told}");
 }

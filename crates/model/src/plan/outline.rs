@@ -54,10 +54,10 @@ pub fn head(plan: &Plan, catalogue: &Catalogue) -> String {
     let load_s: f64 = plan.cells.iter().map(|cell| measured_s(plan, cell)).sum();
     let rest_s: f64 = plan.cells.iter().map(|cell| around_s(plan, catalogue, cell)).sum();
     format!(
-        "{}\n  arms  {} on {how}\n  load  {cells}, {} records, {} {noun}\n  time  at most {} of load, roughly {} in all\n",
+        "{}\n  arms  {} on {how}\n  load  {cells}, {}, {} {noun}\n  time  at most {} of load, roughly {} in all\n",
         experiment.title,
         arms.join(", "),
-        quantity::count(experiment.data.records),
+        data(plan, catalogue),
         clients.join(" and "),
         quantity::precise_duration(load_s),
         quantity::precise_duration(rough_s(load_s + rest_s)),
@@ -68,16 +68,12 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
     let experiment = &plan.experiment;
     let database = catalogue.entry(&experiment.database).map_or(experiment.database.as_str(), |entry| entry.title);
     let values = match experiment.data.values {
-        Values::Ycsb => "YCSB's printable values",
-        Values::Incompressible => "incompressible values",
+        _ if is_own(plan, catalogue) => "",
+        Values::Ycsb => ", YCSB's printable values",
+        Values::Incompressible => ", incompressible values",
     };
     writeln!(text, "{}", experiment.title)?;
-    writeln!(
-        text,
-        "{database}, {} records, {values}, seed {}",
-        quantity::count(experiment.data.records),
-        experiment.measure.seed
-    )?;
+    writeln!(text, "{database}, {}{values}, seed {}", data(plan, catalogue), experiment.measure.seed)?;
     if let Some(address) = experiment.load.listen {
         let open = if experiment.load.is_open() {
             ", where other machines reach them: every arm asks for a password"
@@ -97,6 +93,20 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
     write_table(text, std::iter::once(head).chain(rows).collect())?;
     write_asked(text, plan, catalogue)?;
     write_totals(text, plan, catalogue)
+}
+
+/// True if no workload works on records that Tithe generates.
+fn is_own(plan: &Plan, catalogue: &Catalogue) -> bool {
+    let own = |workload| shape(workload, catalogue).is_some_and(|shape| shape.record_bytes == 0);
+    plan.experiment.workloads.iter().all(own)
+}
+
+/// The data set in words.
+fn data(plan: &Plan, catalogue: &Catalogue) -> String {
+    if is_own(plan, catalogue) {
+        return "the workload's own data".to_owned();
+    }
+    format!("{} records", quantity::count(plan.experiment.data.records))
 }
 
 /// Keys of the experiment that property files also set, and which value is used.
@@ -239,7 +249,11 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     }
     write_starting(text, plan, catalogue)?;
     write_observers(text, &experiment.arms)?;
-    writeln!(text, "Disk              roughly {} at a time", quantity::rough_size(disk_bytes(plan, catalogue)))
+    match disk_bytes(plan, catalogue) {
+        // The size of data of the user's own is not known here.
+        0.0 => Ok(()),
+        bytes => writeln!(text, "Disk              roughly {} at a time", quantity::rough_size(bytes)),
+    }
 }
 
 /// Names the cells whose restarts take more time than they should.

@@ -36,9 +36,6 @@ use self::{
 };
 use crate::{COPY_LIMIT, replay::sql::Flavour, script::guard};
 
-/// Bytes of a row, for estimates.
-const ROW_BYTES: u64 = 100;
-
 const PRESETS: &[Preset] = &[("calls", "The statements that the server has counted, by their calls", &[])];
 
 /// A production-like load.
@@ -68,7 +65,7 @@ pub fn entry() -> WorkloadEntry {
                 |name: &String| (name.clone(), "is no property of this workload".to_owned(), "it has none".to_owned());
             properties.keys().filter(|name| *name != COPY_LIMIT).map(unknown).collect()
         },
-        shape: |_| WorkloadShape { writes: true, record_bytes: ROW_BYTES, program: false, slot_ns: None },
+        shape: |_| WorkloadShape { writes: true, record_bytes: 0, program: false, slot_ns: None },
     }
 }
 

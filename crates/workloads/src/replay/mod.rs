@@ -48,9 +48,6 @@ use self::{
 /// The property that names the log.
 const LOG: &str = "log";
 
-/// Bytes of a row, for estimates: the rows of a log are unknown.
-const ROW_BYTES: u64 = 100;
-
 /// The replay of one log.
 pub struct Replay {
     replayed: Arc<Replayed>,
@@ -74,7 +71,7 @@ pub fn entry() -> WorkloadEntry {
         read,
         asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).1,
-        shape: |_| WorkloadShape { writes: true, record_bytes: ROW_BYTES, program: false, slot_ns: None },
+        shape: |_| WorkloadShape { writes: true, record_bytes: 0, program: false, slot_ns: None },
     }
 }
 

@@ -24,9 +24,6 @@ const FILE: &str = "file";
 
 const KNOWN: [&str; 6] = ["protocol", "define", "max_tries", "write_in_place", "commit", "copy_limit"];
 
-/// Default size of a row, bytes.
-const ROW_BYTES: u64 = 100;
-
 /// Scripts for the catalogue.
 pub fn entry() -> WorkloadEntry {
     WorkloadEntry {
@@ -43,7 +40,7 @@ pub fn entry() -> WorkloadEntry {
         check: |properties| Config::resolve(properties).err().unwrap_or_default(),
         shape: |properties| WorkloadShape {
             writes: Config::resolve(properties).map_or(true, |config| config.program.writes()),
-            record_bytes: ROW_BYTES,
+            record_bytes: 0,
             program: false,
             slot_ns: None,
         },

@@ -46,7 +46,7 @@ pub const TOP: TableFormat = TableFormat {
         Key::new(
             "data",
             Table(&DATA),
-            Words("required, unless a property file has `recordcount`"),
+            Words("required, unless a property file has `recordcount` or all workloads have their own data"),
             "the data set: [`[data]`](#data)",
             "{ records = 100_000 }",
         ),
@@ -101,7 +101,7 @@ pub const DATA: TableFormat = TableFormat {
         Key::new(
             "records",
             Whole(1, u64::MAX),
-            Words("required, unless a property file has `recordcount`"),
+            Words("required, unless a property file has `recordcount` or all workloads have their own data"),
             "records loaded into every arm before measuring",
             "100_000",
         ),
