@@ -123,6 +123,9 @@ pub struct Dialect {
     pub begin: fn(Isolation) -> &'static [&'static str],
     /// The product's syntax for parameter `number`, from 1 on.
     pub placeholder: fn(usize) -> String,
+    /// The query for name and value of each setting of a session, and the names of those that change by themselves; an
+    /// empty query if statements change no setting unseen.
+    pub settings: (&'static str, &'static [&'static str]),
     /// True for the text of a server error that reports a conflict with another transaction, after which a retry is
     /// right.
     pub is_conflict: fn(&str) -> bool,
@@ -139,6 +142,7 @@ pub static STANDARD: Dialect = Dialect {
     isolate: |_| &[],
     begin: |_| &["BEGIN"],
     placeholder: |_| "?".to_owned(),
+    settings: ("", &[]),
     is_conflict: |_| false,
 };
 

@@ -244,6 +244,15 @@ pub trait Client: Send {
         Ok(())
     }
 
+    /// The change that operations have made to `session` since the last call, if later ones find it; nothing at the
+    /// first call. Called outside the measured time.
+    ///
+    /// # Errors
+    /// The server's error.
+    fn lasting_change(&mut self, _session: &mut Session) -> Result<Option<String>, Fault> {
+        Ok(None)
+    }
+
     /// Restarts the stream of operations: every arm of a block gets the same seed, and so the same operations.
     fn seed(&mut self, seed: u64);
 

@@ -16,6 +16,7 @@ pub static DIALECT: Dialect = Dialect {
         Isolation::RepeatableRead => &["BEGIN ISOLATION LEVEL REPEATABLE READ"],
         Isolation::Serializable => &["BEGIN ISOLATION LEVEL SERIALIZABLE"],
     },
+    settings: ("SELECT name, setting FROM pg_catalog.pg_settings WHERE source = 'session'", &[]),
     // serialization_failure and deadlock_detected, of the documentation's "PostgreSQL Error Codes".
     placeholder: |number| format!("${number}"),
     is_conflict: |text| text.starts_with("40001") || text.starts_with("40P01"),

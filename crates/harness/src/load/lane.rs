@@ -18,7 +18,7 @@ use tithe_machine::{
         stalls::{Shares, StallWatch},
     },
 };
-use tithe_model::{experiment::Arrivals, record::Slot, schedule::block_order};
+use tithe_model::{experiment::Arrivals, invalid::Invalid, record::Slot, schedule::block_order};
 
 use self::slot_run::SlotRun;
 pub use self::{
@@ -147,6 +147,22 @@ impl<'a> Lane<'a> {
             }
         }
         slots
+    }
+
+    /// Why slots that ran before others on the same connections cannot be compared with them: a session is not as it was.
+    /// One client of each arm shows it. Called once before the first slot and after the last.
+    pub fn lasting_change(&mut self) -> Option<Invalid> {
+        for (number, arm) in self.arms.iter_mut().enumerate() {
+            // Statements that switch a protection, and new connections, change sessions rightly.
+            let skipped = arm.broken || !arm.on.is_empty();
+            let Some(conn) = arm.connections.first_mut().filter(|conn| !skipped && conn.reconnect.is_none()) else {
+                continue;
+            };
+            if let Some(words) = conn.lasting_change().unwrap_or_else(|fault| Some(fault.to_string())) {
+                return Some(Invalid::OfArm(number, Box::new(Invalid::Other(words))));
+            }
+        }
+        None
     }
 
     fn own_watch(&self) -> TaskWatch {

@@ -1,10 +1,10 @@
 //! A client: draws a script, computes its variables, and runs one statement after the other through its session.
 
-use std::{sync::Arc, thread, time::Duration};
+use std::{collections::BTreeMap, sync::Arc, thread, time::Duration};
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
-    session::{Progress, Protocol, Session, SqlSession, Statement},
+    session::{Progress, Protocol, Session, SqlSession, Statement, rows},
     workload::{Answered, Client, PartRecorder},
 };
 
@@ -48,6 +48,8 @@ pub struct ScriptClient {
     statements: u64,
     /// Observes answers that are not measured.
     observer: Option<Observer>,
+    /// The settings of the session when they were last read.
+    settings: Option<BTreeMap<String, String>>,
 }
 
 /// The state of a statement in this session.
@@ -109,6 +111,7 @@ impl ScriptClient {
             prepared: Vec::new(),
             statements: 0,
             observer: None,
+            settings: None,
             config,
         }
     }
@@ -447,6 +450,26 @@ impl Client for ScriptClient {
             self.prepared.push(of_script);
         }
         Ok(())
+    }
+
+    /// Settings that a function, a procedure or a block has changed. The guard refuses statements that do so themselves.
+    fn lasting_change(&mut self, session: &mut Session) -> Result<Option<String>, Fault> {
+        let session = session.sql()?;
+        let (query, changing) = session.dialect().settings;
+        if query.is_empty() || self.config.built_in_scale.is_some() {
+            return Ok(None);
+        }
+        let read = rows::<2>(session, query)?.into_iter().map(|[name, value]| (name.to_ascii_lowercase(), value));
+        let now: BTreeMap<_, _> = read.filter(|(name, _)| !changing.contains(&name.as_str())).collect();
+        let Some(before) = self.settings.replace(now.clone()) else { return Ok(None) };
+        let mut names = now.keys().chain(before.keys());
+        let changed = names.find(|name| now.get(*name) != before.get(*name));
+        Ok(changed.map(|name| {
+            format!(
+                "the script has changed the setting `{name}` of its session for every later transaction: write `SET LOCAL`, or \
+                 set it for the account"
+            )
+        }))
     }
 
     fn seed(&mut self, seed: u64) {

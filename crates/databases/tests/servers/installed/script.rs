@@ -326,6 +326,48 @@ fn mysql_tries_again_what_a_deadlock_ended() {
     a_deadlock_is_tried_again(&MySql);
 }
 
+/// No statement shows what the function that it calls does to the session.
+#[test]
+fn settings_that_a_function_changes_for_good_are_seen() {
+    for (database, make, fleeting, lasting, setting) in [
+        (
+            &Postgres as &'static dyn Product,
+            "CREATE FUNCTION change(fleeting boolean) RETURNS text LANGUAGE sql AS $$SELECT set_config('work_mem', '5MB', \
+             fleeting)$$",
+            "SELECT change(true);",
+            "SELECT change(false);",
+            "work_mem",
+        ),
+        (
+            &MariaDb,
+            "CREATE PROCEDURE change_it() SET SESSION group_concat_max_len = 5000",
+            "DO 1;",
+            "CALL change_it();",
+            "group_concat_max_len",
+        ),
+        (
+            &MySql,
+            "CREATE PROCEDURE change_it() SET SESSION group_concat_max_len = 5000",
+            "DO 1;",
+            "CALL change_it();",
+            "group_concat_max_len",
+        ),
+    ] {
+        let Some(sandbox) = with_rows(database) else { continue };
+        let Session::Sql(mut session) = connect(&sandbox, workload("SELECT 1;", &[]).as_ref(), true) else { panic!() };
+        session.run(make).expect(make);
+        let seen = |script: &str| {
+            let (mut client, mut session) = opened(&sandbox, script, &[]);
+            assert_eq!(client.lasting_change(&mut session), Ok(None), "{script}");
+            run(&mut session, client.as_mut(), &mut Counted::default()).expect(script);
+            client.lasting_change(&mut session).expect(script)
+        };
+        assert_eq!(seen(fleeting), None, "{}", database.title());
+        let told = seen(lasting).expect(lasting);
+        assert!(told.contains(&format!("the setting `{setting}` of its session")), "{told}");
+    }
+}
+
 /// Endless answers are aborted, and use no memory.
 #[test]
 fn an_answer_that_is_too_large_ends_its_connection() {

@@ -96,10 +96,13 @@ impl Lanes<'_> {
                 })
             }
         };
-        let Some(measured) = measured.filter(|_| !asked.cancelled.load(Ordering::SeqCst)) else { return Ok(None) };
+        let Some(mut measured) = measured.filter(|_| !asked.cancelled.load(Ordering::SeqCst)) else { return Ok(None) };
         // In a frame that was invalid before its first slot, nothing was counted.
         let before = before.unwrap_or_else(|| watch.count(&pause_gate));
         let (mut counters, grown) = watch.grown_since(before, pause_gate);
+        if let Some(lane) = lanes.first_mut() {
+            measured.invalid = measured.invalid.or_else(|| lane.opened.lane.lasting_change());
+        }
         if self.machines.is_some() || context.cell.reconnect_every.is_some() {
             // Sessions have ended, and their backends' counters with them.
             counters.iter_mut().for_each(|counters| counters.switches = None);
@@ -178,6 +181,9 @@ impl Lanes<'_> {
         let mut opened = self.open(context, number, frame, pinned)?;
         shared.serving.lock().unwrap_or_else(PoisonError::into_inner).append(&mut opened.serving);
         let lane = &mut opened.lane;
+        if number == context.lanes_here.first {
+            lane.lasting_change();
+        }
         let warmed_up = lane.warm_up(&schedule, warmup_ns, &shared.lag, context.cell.frame_ns(context.arms.len()));
         if let Err(reason) = bound {
             lane.arms.iter_mut().for_each(|arm| arm.recorder.invalidate(reason.clone()));

@@ -83,6 +83,14 @@ impl<'a> ClientConnection<'a> {
         self.connection()?.warm()
     }
 
+    /// The change that its operations have made to its session since the last call, if it lasts.
+    ///
+    /// # Errors
+    /// The server's error.
+    pub fn lasting_change(&mut self) -> Result<Option<String>, Fault> {
+        self.client.lasting_change(open(&mut self.session)?)
+    }
+
     /// Tells the client to remove what earlier slots have added.
     ///
     /// # Errors

@@ -73,6 +73,35 @@ struct Again {
     pause_ns: u64,
 }
 
+/// The same, which changes its session from call to call.
+struct Changing {
+    again: Again,
+    calls: u64,
+}
+
+impl Client for Changing {
+    fn seed(&mut self, _seed: u64) {}
+
+    fn prepare(&mut self) {}
+
+    fn lasting_change(&mut self, _session: &mut Session) -> Result<Option<String>, Fault> {
+        self.calls += 1;
+        Ok((self.calls > 1).then(|| "changed".to_owned()))
+    }
+
+    fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
+        self.again.submit(session)
+    }
+
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
+        self.again.advance(session, parts)
+    }
+
+    fn operation(&self) -> usize {
+        0
+    }
+}
+
 /// The same with requests of many rows; counts the calls of `put_back`.
 struct Batches {
     again: Again,
@@ -414,6 +443,21 @@ fn operations_of_a_request_are_counted_and_the_request_is_timed() {
         let answered: u64 = servers.into_iter().map(|server| server.join().expect("the server ends")).sum();
         assert_eq!(answered * 100, counted);
     }
+}
+
+#[test]
+fn a_session_that_operations_changed_is_told_unless_statements_switch_it() {
+    let (port, _servers) = serve(2, Duration::ZERO);
+    let arm = |on: &[&str]| {
+        let client = Changing { again: Again { pause_ns: 0 }, calls: 0 };
+        let conn = ClientConnection::new(connect(port, 10), Box::new(client), 0);
+        let on = on.iter().map(|on| (*on).to_owned()).collect();
+        Arm::new(vec![conn], Recorder::new(1, false, false), (on, Vec::new()), Timeout::LONGEST).expect("an arm")
+    };
+    let mut lane = Lane::new(0, 1, Clock::Real, Arrivals::Closed, vec![arm(&["SET a"]), arm(&[])], 0);
+    assert_eq!(lane.lasting_change(), None);
+    let of_arm = Invalid::OfArm(1, Box::new(Invalid::Other("changed".to_owned())));
+    assert_eq!(lane.lasting_change(), Some(of_arm));
 }
 
 #[test]
