@@ -121,6 +121,10 @@ impl Connection for YcsbOverSql {
         self.sql.wants_write()
     }
 
+    fn blocks(&self) -> bool {
+        self.sql.blocks()
+    }
+
     fn server_task(&self) -> ServerTask {
         self.sql.server_task()
     }

@@ -61,6 +61,11 @@ pub trait Connection: Send {
         false
     }
 
+    /// True if reading an answer waits for it in the kernel, so that nobody has to wait for the descriptor first.
+    fn blocks(&self) -> bool {
+        false
+    }
+
     /// The task that serves this connection, for processor accounting.
     fn server_task(&self) -> ServerTask;
 
@@ -107,6 +112,10 @@ impl<S: SessionWrapper> Connection for S {
 
     fn wants_write(&self) -> bool {
         self.inner().wants_write()
+    }
+
+    fn blocks(&self) -> bool {
+        self.inner().blocks()
     }
 
     fn server_task(&self) -> ServerTask {

@@ -204,6 +204,11 @@ impl Wire {
         Ok(())
     }
 
+    /// True if reads and writes wait in the kernel.
+    pub fn blocks(&self) -> bool {
+        self.blocking
+    }
+
     /// Speaks TLS from here on. Call it on a blocking connection, with nothing unread and nothing unsent.
     ///
     /// # Errors

@@ -200,6 +200,10 @@ impl Connection for CassandraSession {
         self.wire.wants_write()
     }
 
+    fn blocks(&self) -> bool {
+        self.wire.blocks()
+    }
+
     fn server_task(&self) -> ServerTask {
         // Pools of threads serve all connections.
         ServerTask::Unknown

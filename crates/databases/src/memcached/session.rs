@@ -143,6 +143,10 @@ impl Connection for MemcachedSession {
         self.wire.wants_write()
     }
 
+    fn blocks(&self) -> bool {
+        self.wire.blocks()
+    }
+
     fn server_task(&self) -> ServerTask {
         // It does not report which of its threads serves a connection.
         ServerTask::Unknown

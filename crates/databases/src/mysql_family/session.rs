@@ -340,6 +340,10 @@ impl Connection for WireSession {
         self.wire.wants_write()
     }
 
+    fn blocks(&self) -> bool {
+        self.wire.blocks()
+    }
+
     fn server_task(&self) -> ServerTask {
         self.task.clone()
     }

@@ -331,6 +331,10 @@ impl Connection for PostgresSession {
         self.wire.wants_write()
     }
 
+    fn blocks(&self) -> bool {
+        self.wire.blocks()
+    }
+
     fn server_task(&self) -> ServerTask {
         self.task.clone()
     }

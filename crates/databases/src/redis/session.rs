@@ -250,6 +250,10 @@ impl Connection for RedisSession {
         self.wire.wants_write()
     }
 
+    fn blocks(&self) -> bool {
+        self.wire.blocks()
+    }
+
     fn server_task(&self) -> ServerTask {
         // One process serves all connections.
         ServerTask::Unknown

@@ -149,8 +149,8 @@ impl<'a> Lane<'a> {
         slots
     }
 
-    /// Why slots that ran before others on the same connections cannot be compared with them: a session is not as it was.
-    /// One client of each arm shows it. Called once before the first slot and after the last.
+    /// Why earlier and later slots cannot be compared: a session is not as it was. One client of each arm shows it.
+    /// Called once before the first slot and after the last.
     pub fn lasting_change(&mut self) -> Option<Invalid> {
         for (number, arm) in self.arms.iter_mut().enumerate() {
             // Statements that switch a protection, and new connections, change sessions rightly.

@@ -238,6 +238,8 @@ impl Held {
         let home = Self { holds: 0, folder, before };
         let told = fs::read_to_string(home.folder.join("cpu.pressure"))?;
         full_us(&told).ok_or_else(|| missing("this kernel keeps no pressure of groups"))?;
+        // Only the groups of lanes are read, and each level makes every wake-up cost more. Older kernels count on all.
+        let _ = write(&home.folder.join("cgroup.pressure"), 0);
         write(&home.folder.join("cgroup.procs"), std::process::id() as i32)?;
         Ok(home)
     }

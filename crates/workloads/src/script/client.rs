@@ -452,7 +452,7 @@ impl Client for ScriptClient {
         Ok(())
     }
 
-    /// Settings that a function, a procedure or a block has changed. The guard refuses statements that do so themselves.
+    /// Settings that a function, a procedure or a block has changed. The guard refuses statements that do so.
     fn lasting_change(&mut self, session: &mut Session) -> Result<Option<String>, Fault> {
         let session = session.sql()?;
         let (query, changing) = session.dialect().settings;

@@ -46,8 +46,11 @@ impl<'a> Lanes<'a> {
         let states = states(clients, &context.arms);
         let stalls_hidden = hides_stalls(context, || clients.client(&states[0]).pauses());
         let seen = stalls_hidden.is_none() && !context.time_is_virtual();
-        // Without such groups in the kernel, waits show less, and each frame records which source was used.
-        let groups = (seen && !context.embedded).then(|| stalls::Lanes::make(context.lanes()).ok()).flatten();
+        // Without such groups in the kernel, waits show less, and each frame records which source was used. In a group
+        // every wake-up of a client costs more: none is made for servers that cannot be in it.
+        let ours = context.arms.iter().all(|arm| !arm.server.address.is_attached());
+        let grouped = seen && ours && !context.embedded;
+        let groups = grouped.then(|| stalls::Lanes::make(context.lanes()).ok()).flatten();
         let accounts = seen.then(ProcessorAccounts::find).flatten();
         let growth = Growth::new(&context.cell, context.arms.len(), slot_fixed);
         Self { clients, machines: None, states, growth, stalls_hidden, groups, accounts }

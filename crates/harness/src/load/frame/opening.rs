@@ -278,8 +278,9 @@ impl<'a> Opening<'a> {
     fn pressure(&self, tasks: &[ServerTask]) -> Option<File> {
         let groups = self.lanes.groups.as_ref()?;
         let join = |thread| groups.join(self.how.lane, thread);
-        join(0).ok()?;
+        // The client last: if a server cannot be in the group, the client's wake-ups would cost more for nothing.
         tasks.iter().filter_map(ServerTask::thread).try_for_each(join).ok()?;
+        join(0).ok()?;
         groups.pressure(self.how.lane).ok()
     }
 

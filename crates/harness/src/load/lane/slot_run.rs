@@ -229,7 +229,10 @@ impl SlotRun<'_> {
     /// Runs the operation of `connection` to its end.
     pub(super) fn finish(&mut self, conn: &mut ClientConnection<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
         while !self.advance(conn, recorder)? {
-            tithe_plugin::session::wait_ready(conn.connection()?)?;
+            let connection = conn.connection()?;
+            if !connection.blocks() {
+                tithe_plugin::session::wait_ready(connection)?;
+            }
         }
         Ok(())
     }

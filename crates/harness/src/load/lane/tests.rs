@@ -460,6 +460,91 @@ fn a_session_that_operations_changed_is_told_unless_statements_switch_it() {
     assert_eq!(lane.lasting_change(), Some(of_arm));
 }
 
+/// A connection that waits in the kernel, and counts how often its descriptor is asked for.
+struct Blocking {
+    counting: Counting,
+    asked: Arc<AtomicU64>,
+}
+
+impl Connection for Blocking {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.asked.fetch_add(1, Ordering::Relaxed);
+        self.counting.descriptor()
+    }
+
+    fn blocks(&self) -> bool {
+        self.counting.wire.blocks()
+    }
+
+    fn server_task(&self) -> ServerTask {
+        ServerTask::Unknown
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        self.counting.wire_bytes()
+    }
+}
+
+impl KeyValueSession for Blocking {
+    fn submit(&mut self, request: &Request<'_>) -> Result<(), Fault> {
+        self.counting.submit(request)
+    }
+
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        self.counting.advance(rows)
+    }
+}
+
+/// An operation of three requests.
+struct Thrice {
+    again: Again,
+    answers: usize,
+}
+
+impl Client for Thrice {
+    fn seed(&mut self, _seed: u64) {}
+
+    fn prepare(&mut self) {}
+
+    fn submit(&mut self, session: &mut Session) -> Result<(), Fault> {
+        self.answers = 0;
+        self.again.submit(session)
+    }
+
+    fn advance(&mut self, session: &mut Session, parts: &mut dyn PartRecorder) -> Result<Progress, Fault> {
+        let progress = self.again.advance(session, parts)?;
+        self.answers += 1;
+        if self.answers == 3 {
+            return Ok(progress);
+        }
+        self.again.submit(session)?;
+        Ok(Progress::Pending)
+    }
+
+    fn operation(&self) -> usize {
+        0
+    }
+}
+
+/// One system call sends a request of a single client, and one receives its answer.
+#[test]
+fn nobody_waits_for_a_connection_before_reading_if_reading_waits() {
+    let (port, servers) = serve(1, Duration::ZERO);
+    let asked = Arc::new(AtomicU64::new(0));
+    let wire = Wire::connect("127.0.0.1", port).expect("connected");
+    let session = Blocking { counting: Counting { wire, size: 10 }, asked: Arc::clone(&asked) };
+    let client = Thrice { again: Again { pause_ns: 0 }, answers: 0 };
+    let conn = ClientConnection::new(Session::KeyValue(Box::new(session)), Box::new(client), 0);
+    let arm = Arm::new(vec![conn], Recorder::new(1, false, false), (Vec::new(), Vec::new()), Timeout::LONGEST);
+    let lane = Lane::new(0, 1, Clock::Real, Arrivals::Closed, vec![arm.expect("an arm")], 0);
+    let Ran { counted, lane, .. } = run(lane, 4, 1);
+    // When the arm was made.
+    assert_eq!(asked.load(Ordering::Relaxed), 1);
+    drop(lane);
+    let answered: u64 = servers.into_iter().map(|server| server.join().expect("the server ends")).sum();
+    assert_eq!(answered, 3 * counted);
+}
+
 #[test]
 fn an_arm_whose_connection_cannot_be_opened_anew_is_invalid() {
     let (port, server) = serve_all();
