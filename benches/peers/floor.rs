@@ -1,8 +1,8 @@
 //! The smallest possible cost of a load generator here: Tithe's own loop around an empty request.
 //!
-//! A thread per connection answers requests of 70 bytes with 1,200 bytes, about the traffic of a read of 1 KB. There is
-//! no protocol, no key, no value and no check. The cost of this loop is the kernel's; everything that Tithe costs above
-//! it is Tithe's own.
+//! A thread per connection answers requests of 70 bytes with 1,200 bytes, about the traffic of a read of 1 KB, or with
+//! 40 bytes, that of a statement of pgbench's scripts. There is no protocol, no key, no value and no check. The cost of
+//! this loop is the kernel's; everything that Tithe costs above it is Tithe's own.
 
 use std::{
     io::{Read, Write as _},
@@ -27,7 +27,8 @@ use tithe_plugin::{
 
 use crate::contest::{Contestant, number_after};
 
-const REQUEST: [u8; 70] = [b'q'; 70];
+/// Bytes of a request.
+const REQUEST: usize = 70;
 const ANSWER: [u8; 1200] = [b'a'; 1200];
 const SLOT_NS: u64 = 20_000_000;
 
@@ -44,24 +45,56 @@ pub fn serve() -> Result<u16, Fault> {
             std::thread::spawn(move || {
                 // Such a small request is never split on the loopback device.
                 let _ = stream.set_nodelay(true);
-                let mut request = REQUEST;
-                while stream.read_exact(&mut request).is_ok() && stream.write_all(&ANSWER).is_ok() {}
+                let mut request = [0; REQUEST];
+                while stream.read_exact(&mut request).is_ok()
+                    && stream.write_all(&ANSWER[..Traffic::of(request[0]).answer()]).is_ok()
+                {}
             });
         }
     });
     Ok(port)
 }
 
+/// What an operation exchanges with the server. Requests begin with its number.
+#[derive(Debug, Clone, Copy)]
+pub enum Traffic {
+    /// A request and a record.
+    Record,
+    /// This many statements, one after the other, each answered by a short row.
+    Statements(u8),
+}
+
+impl Traffic {
+    fn of(number: u8) -> Self {
+        if number == 0 { Self::Record } else { Self::Statements(number) }
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Self::Record => 0,
+            Self::Statements(count) => count,
+        }
+    }
+
+    /// Bytes of each answer.
+    fn answer(self) -> usize {
+        match self {
+            Self::Record => ANSWER.len(),
+            Self::Statements(_) => 40,
+        }
+    }
+}
+
 /// A contestant with `clients` connections to the echo server.
 ///
 /// # Errors
 /// When this program cannot find its own path.
-pub fn contestant(port: u16, clients: u32) -> Result<Contestant, Fault> {
+pub fn contestant(port: u16, clients: u32, traffic: Traffic) -> Result<Contestant, Fault> {
     Ok(Contestant {
         name: "floor (echo)".to_owned(),
         ours: false,
         program: std::env::current_exe().map_err(|error| Fault::machine("this program", error))?,
-        arguments: vec!["floor".to_owned(), port.to_string(), clients.to_string()],
+        arguments: vec!["floor".to_owned(), port.to_string(), clients.to_string(), traffic.number().to_string()],
         short: vec!["1".to_owned()],
         long: vec!["100".to_owned()],
         operations: |text| number_after(text, "operations"),
@@ -75,13 +108,18 @@ pub fn contestant(port: u16, clients: u32) -> Result<Contestant, Fault> {
 /// Any problem that would invalidate a frame.
 pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let numbers: Option<Vec<u32>> = arguments.iter().map(|text| text.parse().ok()).collect();
-    let Some([port, clients, blocks]) = numbers.as_deref() else {
-        return Err(Fault::Machine("usage: floor PORT CLIENTS SLOTS".to_owned()));
+    let Some([port, clients, traffic, blocks]) = numbers.as_deref() else {
+        return Err(Fault::Machine("usage: floor PORT CLIENTS STATEMENTS SLOTS".to_owned()));
     };
+    let traffic = Traffic::of(*traffic as u8);
     let conn = |number: u32| {
         let mut wire = Wire::connect("127.0.0.1", *port as u16)?;
         wire.set_blocking(*clients == 1)?;
-        Ok(ClientConnection::new(Session::KeyValue(Box::new(Echo(wire))), Box::new(Nothing), u64::from(number)))
+        Ok(ClientConnection::new(
+            Session::KeyValue(Box::new(Echo { wire, traffic, answered: 0 })),
+            Box::new(Nothing),
+            u64::from(number),
+        ))
     };
     let connections = (0..*clients).map(conn).collect::<Result<Vec<_>, Fault>>()?;
     let nothing = (Vec::new(), Vec::new());
@@ -111,15 +149,31 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
 }
 
 /// One connection to [`serve`].
-struct Echo(Wire);
+struct Echo {
+    wire: Wire,
+    traffic: Traffic,
+    /// Answers of this operation so far.
+    answered: u8,
+}
+
+impl Echo {
+    fn ask(&mut self) -> Result<(), Fault> {
+        self.wire.output().extend_from_slice(&[self.traffic.number(); REQUEST]);
+        self.wire.flush()
+    }
+}
 
 impl Connection for Echo {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        Some(self.0.as_fd())
+        Some(self.wire.as_fd())
     }
 
     fn wants_write(&self) -> bool {
-        self.0.wants_write()
+        self.wire.wants_write()
+    }
+
+    fn blocks(&self) -> bool {
+        self.wire.blocks()
     }
 
     fn server_task(&self) -> ServerTask {
@@ -127,23 +181,28 @@ impl Connection for Echo {
     }
 
     fn wire_bytes(&self) -> (u64, u64) {
-        self.0.bytes()
+        self.wire.bytes()
     }
 }
 
 impl KeyValueSession for Echo {
     fn submit(&mut self, _request: &Request<'_>) -> Result<(), Fault> {
-        self.0.output().extend_from_slice(&REQUEST);
-        self.0.flush()
+        self.answered = 0;
+        self.ask()
     }
 
     fn advance(&mut self, _rows: &mut dyn Rows) -> Result<Progress, Fault> {
-        while self.0.unread().len() < ANSWER.len() {
-            if !self.0.fill()? {
+        while self.wire.unread().len() < self.traffic.answer() {
+            if !self.wire.fill()? {
                 return Ok(Progress::Pending);
             }
         }
-        self.0.consume(ANSWER.len());
+        self.wire.consume(self.traffic.answer());
+        self.answered += 1;
+        if self.answered < self.traffic.number() {
+            self.ask()?;
+            return Ok(Progress::Pending);
+        }
         Ok(Progress::Done(1))
     }
 }

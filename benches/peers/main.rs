@@ -16,8 +16,8 @@
 //! `benches/RESULTS.md`.
 //!
 //! Needed: PostgreSQL, MariaDB, Redis, sysbench, and for YCSB Java and Maven; missing ones are left out with a message.
-//! Options: `--rounds N`, `--only TEXT` (cases and peers by a part of their names), `--write` (keeps the result as
-//! `benches/results/peers.csv`).
+//! Options: `--rounds N`, `--only TEXT` (cases and peers by a part of their names, also several times), `--write`
+//! (keeps the result as `benches/results/peers.csv`).
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 
@@ -41,7 +41,7 @@ const ROUNDS: usize = 9;
 /// Command-line options.
 struct Options {
     rounds: usize,
-    only: Option<String>,
+    only: Vec<String>,
     write: bool,
 }
 
@@ -63,12 +63,12 @@ fn main() -> ExitCode {
 
 /// Reads the command line; `cargo bench` itself adds `--bench`.
 fn options(arguments: &[String]) -> Result<Options, Fault> {
-    let mut options = Options { rounds: ROUNDS, only: None, write: false };
+    let mut options = Options { rounds: ROUNDS, only: Vec::new(), write: false };
     let mut arguments = arguments.iter().filter(|argument| *argument != "--bench");
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
             "--write" => options.write = true,
-            "--only" => options.only = arguments.next().cloned(),
+            "--only" => options.only.extend(arguments.next().cloned()),
             "--rounds" => {
                 let rounds = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
                 options.rounds = rounds.ok_or_else(|| Fault::Machine("--rounds needs a number".to_owned()))?;
@@ -106,7 +106,8 @@ fn session(options: &Options) -> Result<(), Fault> {
     }
     versions.extend(["sysbench", "java"].iter().filter_map(|program| peer::version(Path::new(program))));
     versions.push("YCSB 0.17.0 with the JDBC drivers PostgreSQL 42.7.4 and MariaDB 3.4.1".to_owned());
-    let wanted = |name: &str| options.only.as_ref().is_none_or(|only| name.contains(only.as_str()));
+    let only = &options.only;
+    let wanted = |name: &str| only.is_empty() || only.iter().any(|only| name.contains(only.as_str()));
     for case in &mut cases {
         if !wanted(&case.name) {
             case.contestants.retain(|contestant| contestant.ours || wanted(&contestant.name));

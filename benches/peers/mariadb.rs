@@ -53,7 +53,7 @@ pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
         let mut contestants = vec![tithe::contestant("Tithe", &MariaDb, port, job)?];
         contestants.extend(peer::sysbench(&connect, job));
         contestants.extend(peer::ycsb(&url, "peers.usertable", job)?);
-        contestants.push(floor::contestant(echo, job.clients)?);
+        contestants.push(floor::contestant(echo, job.clients, job.traffic())?);
         contestants.push(tithe::contestant("Tithe again", &MariaDb, port, job)?);
         Ok(Case { name: job.name("MariaDB"), contestants })
     };

@@ -80,8 +80,8 @@ pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
         if job.script().is_none() {
             contestants.extend(peer::sysbench(&connect, job));
             contestants.extend(peer::ycsb(&url, "public.usertable", job)?);
-            contestants.push(floor::contestant(echo, job.clients)?);
         }
+        contestants.push(floor::contestant(echo, job.clients, job.traffic())?);
         contestants.push(tithe::contestant("Tithe again", &Postgres, port, job)?);
         Ok(Case { name: job.name("PostgreSQL"), contestants })
     };

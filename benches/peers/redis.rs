@@ -55,7 +55,7 @@ pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
         if peer::installed("redis-benchmark") {
             contestants.push(redis_benchmark(port, job));
         }
-        contestants.push(floor::contestant(echo, job.clients)?);
+        contestants.push(floor::contestant(echo, job.clients, job.traffic())?);
         contestants.push(tithe::contestant("Tithe again", &Redis, port, job)?);
         Ok(Case { name: job.name("Redis"), contestants })
     };

@@ -16,7 +16,10 @@ use tithe_model::{
 };
 use tithe_plugin::{product::Product, setup::Setup, workload::Workload};
 
-use crate::contest::{Contestant, number_after};
+use crate::{
+    contest::{Contestant, number_after},
+    floor::Traffic,
+};
 
 /// Records of the table: 1 KB each.
 pub const RECORDS: u64 = 100_000;
@@ -45,6 +48,16 @@ impl Job {
             None => format!("workload {}", self.workload.to_uppercase()),
         };
         format!("{database}, {workload}, {} {clients}", self.clients)
+    }
+
+    /// What an operation exchanges with the server.
+    pub fn traffic(self) -> Traffic {
+        match self.script() {
+            None => Traffic::Record,
+            Some("select-only") => Traffic::Statements(1),
+            // BEGIN, three statements, COMMIT.
+            Some(_) => Traffic::Statements(5),
+        }
     }
 
     /// The name of pgbench's script.
