@@ -124,19 +124,26 @@ pub fn pip(folder: &Path, requirement: &str, sha256: &str) -> Result<(), Fault> 
     fs::remove_file(&list).map_err(failed)
 }
 
+/// Checks that `file` has this SHA-256.
+///
+/// # Errors
+/// [`Fault::Machine`] for another file.
+pub fn check(file: &Path, sha256: &str) -> Result<(), Fault> {
+    let bytes = fs::read(file).map_err(|error| Fault::machine(file.display(), error))?;
+    let found = hex(digest(&SHA256, &bytes).as_ref());
+    if found == sha256 {
+        return Ok(());
+    }
+    let name = file.display();
+    Err(Fault::Machine(format!("{name} is not what Tithe was tested with: SHA-256 {found}, not {sha256}")))
+}
+
 /// Unpacks the xz-compressed tar archive `file` into `folder`. It must have this SHA-256, unless none is known.
 ///
 /// # Errors
 /// [`Fault::Machine`] for another file, and when `tar` or `xz` is missing or fails.
 pub fn unpack(file: &Path, sha256: Option<&str>, folder: &Path) -> Result<(), Fault> {
-    let bytes = fs::read(file).map_err(|error| Fault::machine(file.display(), error))?;
-    let found = hex(digest(&SHA256, &bytes).as_ref());
-    if let Some(expected) = sha256.filter(|expected| *expected != found) {
-        let name = file.display();
-        return Err(Fault::Machine(format!(
-            "{name} is not what Tithe was tested with: SHA-256 {found}, not {expected}"
-        )));
-    }
+    sha256.map_or(Ok(()), |sha256| check(file, sha256))?;
     let arguments = ["--extract", "--xz", "--no-same-owner", "--file"].map(str::to_owned);
     let arguments = [&arguments[..], &[file.display().to_string()]].concat();
     run("tar", &arguments, None, folder, "install it with xz (Debian, Ubuntu: apt-get install tar xz-utils)")

@@ -19,8 +19,10 @@ macro_rules! described {
 mod attached;
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
-#[cfg(any(feature = "cassandra", feature = "mysql", feature = "postgres", feature = "redis"))]
+#[cfg(any(feature = "cassandra", feature = "duckdb", feature = "mysql", feature = "postgres", feature = "redis"))]
 mod downloads;
+#[cfg(feature = "duckdb")]
+pub mod duckdb;
 #[cfg(feature = "etcd")]
 pub mod etcd;
 #[cfg(feature = "connected")]
@@ -61,6 +63,8 @@ pub fn all() -> &'static [&'static dyn Product] {
     &[
         #[cfg(feature = "sqlite")]
         &sqlite::Sqlite,
+        #[cfg(feature = "duckdb")]
+        &duckdb::DuckDb,
         #[cfg(feature = "postgres")]
         &postgres::Postgres,
         #[cfg(feature = "mariadb")]
@@ -87,6 +91,8 @@ pub fn left_out() -> &'static [&'static str] {
     &[
         #[cfg(not(feature = "sqlite"))]
         "sqlite",
+        #[cfg(not(feature = "duckdb"))]
+        "duckdb",
         #[cfg(not(feature = "postgres"))]
         "postgres",
         #[cfg(not(feature = "mariadb"))]

@@ -175,6 +175,7 @@ fn in_a_network_all_arms_log_in_alike() {
     // One by one, because not every build has all of them.
     let expected = [
         ("sqlite", expect!["`listen` needs a server, and sqlite has none"]),
+        ("duckdb", expect!["`listen` needs a server, and duckdb has none"]),
         ("postgres", expect![[r#"Password { mechanism: "scram-sha-256" }"#]]),
         ("mariadb", expect![[r#"Password { mechanism: "mysql_native_password" }"#]]),
         ("mysql", expect![[r#"Password { mechanism: "caching_sha2_password" }"#]]),

@@ -108,6 +108,10 @@ pub struct DatabaseEntry {
     pub own_cache: bool,
     /// False if no workload loads its rows in bulk or scans whole tables.
     pub bulk: bool,
+    /// True if its SQL has triggers, or it has no SQL.
+    pub triggers: bool,
+    /// True if its sessions append rows to a table without any statement.
+    pub appends: bool,
     /// How user-defined protections are checked; `None` if arms cannot have one.
     pub custom: Option<AskedOfCustom>,
 }
@@ -186,6 +190,8 @@ impl DatabaseEntry {
         scans: true,
         own_cache: true,
         bulk: true,
+        triggers: true,
+        appends: false,
         custom: None,
     };
 

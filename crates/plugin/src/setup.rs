@@ -299,7 +299,7 @@ pub enum Authentication {
 }
 
 /// Encryption of data files by the database.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AtRest {
     /// Cipher in the database's own name.
     pub cipher: String,

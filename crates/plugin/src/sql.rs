@@ -100,6 +100,8 @@ pub enum Grammar {
     MySql,
     /// SQLite's.
     Sqlite,
+    /// DuckDB's.
+    DuckDb,
 }
 
 /// The differences of SQL between products.

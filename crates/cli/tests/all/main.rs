@@ -42,6 +42,8 @@ mod installed {
     mod custom;
     mod data_sets;
     mod doctor;
+    #[cfg(feature = "duckdb")]
+    mod duckdb;
     mod given;
     mod hosts;
     mod inspect;

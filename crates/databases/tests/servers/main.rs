@@ -23,6 +23,8 @@ mod installed {
     mod cassandra;
     mod conformance;
     mod deceptions;
+    #[cfg(feature = "duckdb")]
+    mod duckdb;
     mod etcd;
     mod inside;
     mod inspection;

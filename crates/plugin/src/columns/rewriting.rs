@@ -17,7 +17,7 @@ mod walk;
 use std::collections::{BTreeMap, BTreeSet};
 
 use sqlparser::{
-    dialect::{Dialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect},
+    dialect::{Dialect, DuckDbDialect, MySqlDialect, PostgreSqlDialect, SQLiteDialect},
     parser::Parser,
     tokenizer::{Location, Token, TokenWithSpan, Tokenizer},
 };
@@ -66,6 +66,7 @@ pub fn plan(text: &str, own: &[OwnColumn], grammar: Grammar) -> Result<Plan, Vec
         Grammar::Postgres => &PostgreSqlDialect {},
         Grammar::MySql => &MySqlDialect {},
         Grammar::Sqlite => &SQLiteDialect {},
+        Grammar::DuckDb => &DuckDbDialect {},
     };
     let unread = |problem: String| {
         let help = "write it in simpler SQL, or encrypt no column of its tables".to_owned();

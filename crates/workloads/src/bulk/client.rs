@@ -81,6 +81,13 @@ impl Loader {
     /// Sends everything that may be sent now.
     fn go_on(&mut self, session: &mut dyn SqlSession) -> Result<(), Fault> {
         let (steps, carriers) = (self.steps(), self.carriers());
+        if self.shared.config.way == Way::Append && self.sent == 0 {
+            (self.sent, self.statements) = (1, self.statements + 1);
+            return match self.values[0].with(|values| session.submit_copy(&self.shared.tables[0], values))? {
+                true => Ok(()),
+                false => Err(Fault::Refused("sessions of this arm have no appender".to_owned())),
+            };
+        }
         let Some(prepared) = &self.prepared else {
             if self.sent > 0 {
                 return Ok(());
@@ -138,7 +145,7 @@ impl Loader {
 impl Client for Loader {
     fn open(&mut self, session: &mut Session) -> Result<(), Fault> {
         let way = self.shared.config.way;
-        if way.has_lines() {
+        if way.has_lines() || way == Way::Append {
             return Ok(());
         }
         let (tables, session) = (self.shared.tables, session.sql()?);

@@ -21,6 +21,8 @@ pub enum Way {
     Multi,
     /// By an `INSERT` for each row, one transaction a batch.
     Single,
+    /// By the product's own interface for rows, without a statement.
+    Append,
     /// Existing records by key, in one pipeline.
     Pipeline,
 }
@@ -33,6 +35,7 @@ impl Way {
             Self::Load => "load",
             Self::Multi => "multi",
             Self::Single => "single",
+            Self::Append => "append",
             Self::Pipeline => "pipeline",
         }
     }
@@ -44,6 +47,7 @@ impl Way {
             Self::Load => "LOAD-DATA",
             Self::Multi => "MULTI-INSERT",
             Self::Single => "INSERTS",
+            Self::Append => "APPEND",
             Self::Pipeline => "PIPELINE",
         }
     }
@@ -104,7 +108,7 @@ pub struct Config {
 
 /// Every property.
 const KNOWN: [Known; 6] = [
-    ("way", "multi", "copy, load, multi, single or pipeline"),
+    ("way", "multi", "copy, load, multi, single, append or pipeline"),
     ("batch", "1000", "rows of a request, 2 to 100000"),
     ("fields", "4", "texts of a row, 1 to 100"),
     ("length", "20", "bytes of each text, 1 to 4000"),
@@ -118,6 +122,7 @@ pub const PRESETS: &[Preset] = &[
     ("load", "Rows in batches by LOAD DATA LOCAL INFILE of MariaDB and MySQL", &[("way", "load")]),
     ("multi", "Rows in batches by INSERTs of many rows", &[("way", "multi")]),
     ("single", "Rows by an INSERT each, pipelined where the product can, a transaction a batch", &[("way", "single")]),
+    ("append", "Rows in batches by DuckDB's appender", &[("way", "append")]),
     ("pipeline", "Redis' records by an HSET each, in pipelines", &[("way", "pipeline")]),
 ];
 
@@ -128,7 +133,7 @@ impl Config {
     /// Every problem.
     pub fn resolve(properties: &Properties) -> Result<Self, Vec<PropertyProblem>> {
         let mut reader = Reader::new("a bulk load", &KNOWN, properties);
-        let ways = [Way::Copy, Way::Load, Way::Multi, Way::Single, Way::Pipeline];
+        let ways = [Way::Copy, Way::Load, Way::Multi, Way::Single, Way::Append, Way::Pipeline];
         let way = reader.get("way", |text| ways.into_iter().find(|way| way.name() == text)).unwrap_or(Way::Multi);
         let kind = |text: &str| KINDS.iter().find(|(name, _)| *name == text).map(|(_, kind)| *kind);
         let batch = reader.number("batch", 2, 100_000);
@@ -142,7 +147,7 @@ impl Config {
         };
         let columns = config.fields as u64 + 3;
         let most = match way {
-            Way::Copy | Way::Load => None,
+            Way::Copy | Way::Load | Way::Append => None,
             Way::Multi => Some(PARAMETERS_MAX / columns),
             Way::Single | Way::Pipeline => Some(PIPELINED_MAX),
         };
@@ -218,7 +223,7 @@ mod tests {
             &[("way", "file"), ("rows", "7"), ("batch", "1"), ("table", "heap"), ("keep", "some")],
             expect![[r#"
             rows: is no property of a bulk load (known are way, batch, fields, length, keep, table)
-            way: `file` is not possible (copy, load, multi, single or pipeline)
+            way: `file` is not possible (copy, load, multi, single, append or pipeline)
             batch: `1` is not possible (rows of a request, 2 to 100000)
             keep: `some` is not possible (rows after which the table is emptied before a slot, a batch to 10000000)
             table: `heap` is not possible (plain, keyed, foreign, trigger or partitioned)"#]],

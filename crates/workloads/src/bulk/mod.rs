@@ -1,5 +1,5 @@
-//! Bulk loads: batches of rows by `COPY`, by `LOAD DATA`, by `INSERT`s of many rows or of one, and by pipelines of
-//! records by key.
+//! Bulk loads: batches of rows by `COPY`, by `LOAD DATA`, by `INSERT`s of many rows or of one, by DuckDB's appender, and
+//! by pipelines of records by key.
 //!
 //! An operation is a row: costs, throughput and bytes of log are per row. The timed request is a batch of rows, whose
 //! latency is recorded as a whole. A table would grow without bound, so once `keep` rows were loaded, a client empties
@@ -122,6 +122,7 @@ impl Workload for Bulk {
             Way::Copy => protocol == Some(WireProtocol::Postgres),
             Way::Load => protocol == Some(WireProtocol::MySql),
             Way::Pipeline => protocol == Some(WireProtocol::Redis),
+            Way::Append => database.appends,
             Way::Multi | Way::Single => {
                 database.embedded || matches!(protocol, Some(WireProtocol::Postgres | WireProtocol::MySql))
             }
@@ -131,15 +132,19 @@ impl Workload for Bulk {
                 Some(WireProtocol::Postgres) => "copy, multi and single",
                 Some(WireProtocol::MySql) => "load, multi and single",
                 Some(WireProtocol::Redis) => "pipeline",
+                _ if database.appends => "append, multi and single",
                 _ if database.embedded => "multi and single, where it speaks SQL",
                 _ => "none",
             };
             return Some(format!("{title} has no bulk load `{}`; what it has: {has}", way.name()));
         }
+        let has_no_trigger = table == Kind::Trigger && !database.triggers;
         match (table, protocol) {
             (Kind::Foreign | Kind::Partitioned, None) => {
-                Some(format!("{title} has no table `{}`; it has plain, keyed and trigger", table.name()))
+                let has = if database.triggers { "plain, keyed and trigger" } else { "plain and keyed" };
+                Some(format!("{title} has no table `{}`; it has {has}", table.name()))
             }
+            _ if has_no_trigger => Some(format!("{title} has no table `trigger`; it has plain and keyed")),
             (Kind::Trigger, Some(WireProtocol::Postgres)) if running => Some(
                 "a trigger needs a function, and Tithe leaves none on a server that it did not start: choose another \
                  `table`"

@@ -1,0 +1,47 @@
+//! DuckDB as a user runs it: a process for every start, every arm proven.
+
+use crate::support::{Bench, err, out, status};
+use tithe_machine::launch::Search;
+
+/// True if the library is installed; prints a notice if not.
+#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
+fn is_installed() -> bool {
+    let engine = tithe_databases::all().iter().find(|database| database.id() == "duckdb");
+    match engine.expect("a database of this build").find(&Search::default()) {
+        Ok(_) => true,
+        Err(missing) => {
+            assert!(std::env::var_os("CI").is_none(), "{missing:?}");
+            eprintln!("SKIPPED: {missing:?}");
+            false
+        }
+    }
+}
+
+#[test]
+fn reads_scans_and_loads_of_every_arm_are_proven() {
+    if !is_installed() {
+        return;
+    }
+    let bench = Bench::new("duckdb");
+    bench.file(
+        "e.toml",
+        "title = \"DuckDB\"\ndatabase = \"duckdb\"\n[data]\nrecords = 2000\n[measure]\nbudget = \"2 s\"\nprecision = \"90%\"\n\
+         design = \"slices\"\nslot = \"50 ms\"\nstarts = 1\nwarmup = \"0 s\"\n[[workload]]\nycsb = \"c\"\n[[workload]]\n\
+         scan = \"aggregate\"\n[[workload]]\nbulk = \"append\"\nproperties = { keep = \"5000\" }\n[[arm]]\nname = \"plain\"\n\
+         [[arm]]\nname = \"GCM\"\nprotections = [{ use = \"encryption\" }]\n[[arm]]\nname = \"CTR\"\n\
+         protections = [{ use = \"encryption\", cipher = \"ctr\", provider = \"mbedtls\" }]\n",
+    );
+    let output = bench.tithe(&["run", "e.toml", "--quiet", "--json"]);
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let kept = bench.kept("evidence.jsonl");
+    let holds = |check: &str| {
+        let lines = kept.lines().filter(|line| line.contains(&format!("\"{check}\"")));
+        lines.filter(|line| line.contains("\"holds\"")).count()
+    };
+    for check in
+        ["header", "disk-canary", "journal-canary", "temporary-canary", "wrong-key", "crypto-provider", "key-apart"]
+    {
+        assert_eq!(holds(check), 6, "{check}, two arms under three workloads: {kept}");
+    }
+    assert!(!kept.contains("\"fails\""), "{kept}");
+}

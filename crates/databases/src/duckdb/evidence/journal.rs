@@ -1,0 +1,45 @@
+//! Is written data readable in the write-ahead log, before a checkpoint empties it?
+
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::{
+    checks::{
+        canary::{Canaries, Targets, key_value},
+        scan::{Places, search},
+    },
+    evidence::{Check, CheckContext, CheckEntry},
+};
+
+/// Empties the log, writes canaries, and searches for them in the log. Id `journal-canary`.
+pub struct JournalCanary;
+
+impl Check for JournalCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("journal-canary")
+    }
+
+    fn claim(&self) -> String {
+        "no key or field value is readable in the write-ahead log while it is in use".to_owned()
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        context.database.quiesce(context.server, context.setup, context.table)?;
+        let canaries = Canaries::new(context, self.id());
+        let mut session = key_value(context.connect()?)?;
+        canaries.write(session.as_mut())?;
+        canaries.read_back(session.as_mut())?;
+        let tokens = canaries.tokens(&Targets::Everything);
+        let needles: Vec<_> = tokens.iter().map(|token| ("canary", *token)).collect();
+        let report = search(context.server, Places::JOURNAL, &needles)?;
+        canaries.remove(session.as_mut())?;
+        let written: usize = tokens.iter().map(|token| token.len()).sum();
+        Ok(if report.total().hits() > 0 {
+            Observation::Exposed(report.describe_found())
+        } else if let Some(file) = report.unreadable.first() {
+            Observation::Unknown(format!("cannot read {file}"))
+        } else if report.bytes < written as u64 {
+            Observation::Unknown(format!("the log has {}, less than was written", report.extent()))
+        } else {
+            Observation::Protected(format!("none of {} canaries in {}", tokens.len(), report.extent()))
+        })
+    }
+}

@@ -1,0 +1,81 @@
+//! Is data readable in temporary files?
+
+use std::fmt::Write as _;
+
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::{
+    checks::{
+        canary::{Source, TOKEN_BYTES},
+        needles::Needles,
+        scan::{files_below, scan},
+    },
+    evidence::{Check, CheckContext, CheckEntry},
+};
+
+use super::Copy;
+use crate::duckdb::{Mode, Opened, temporary};
+
+/// Has an engine with little memory, set up as the arm's, hold more than that in a temporary table, and searches for
+/// its values in the temporary files. Id `temporary-canary`.
+///
+/// The engine is one of its own on a copy of the file, so that the arm's memory and files stay as they are.
+pub struct TemporaryCanary;
+
+/// Memory of that engine.
+const MEMORY: &str = "16MiB";
+
+/// Bytes of the temporary table, about twice that.
+const BYTES: usize = 32 << 20;
+
+/// Different canaries; every row begins with one of them.
+const CANARIES: usize = 16;
+
+/// Bytes of a row: a canary and 64 further digits.
+const ROW: usize = TOKEN_BYTES + 64;
+
+impl Check for TemporaryCanary {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("temporary-canary")
+    }
+
+    fn claim(&self) -> String {
+        "no value is readable in temporary files when a query needs more than its memory".to_owned()
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let copy = Copy::of(context, self.id())?;
+        let mut setup = context.setup.clone();
+        setup.settings.insert("memory_limit".to_owned(), MEMORY.to_owned());
+        let opened = Opened::open(&copy.path, &setup, Mode::Write)?;
+        let mut connection = opened.connection()?;
+        for statement in &setup.session_statements {
+            connection.run(statement)?;
+        }
+        let mut source = Source::new(context, self.id());
+        let tokens: Vec<Vec<u8>> = (0..CANARIES).map(|_| source.text(TOKEN_BYTES)).collect();
+        let mut list = String::new();
+        for token in &tokens {
+            let _ = write!(list, "'{}', ", String::from_utf8_lossy(token));
+        }
+        connection.run(&format!(
+            "CREATE TEMPORARY TABLE tithe_spilled AS SELECT [{list}][1 + i % {CANARIES}] || sha256(i::VARCHAR) AS value \
+             FROM range({}) numbers(i)",
+            BYTES / ROW,
+        ))?;
+        let needles = Needles::new(tokens.iter().map(|token| ("canary", token.as_slice())));
+        let report = scan(&needles, files_below(&temporary(&copy.path)));
+        let sized = |words: String| words.replace(&copy.path.display().to_string(), "tithe.duckdb");
+        Ok(if report.total().hits() > 0 {
+            Observation::Exposed(sized(report.describe_found()))
+        } else if let Some(file) = report.unreadable.first() {
+            Observation::Unknown(sized(format!("cannot read {file}")))
+        } else if (report.bytes as usize) < BYTES / 4 {
+            Observation::Unknown(format!(
+                "{} in the folder of temporary files: the query's values are elsewhere",
+                report.extent()
+            ))
+        } else {
+            Observation::Protected(format!("none of {CANARIES} canaries in {}", report.extent()))
+        })
+    }
+}

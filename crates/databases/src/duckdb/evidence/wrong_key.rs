@@ -1,0 +1,68 @@
+//! Does anything but the key open the file?
+
+use std::path::Path;
+
+use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
+use tithe_plugin::{
+    evidence::{Check, CheckContext, CheckEntry},
+    setup::{AtRest, Setup},
+};
+
+use super::Copy;
+use crate::duckdb::{Mode, Opened};
+
+/// Opens a copy of the file with the arm's own key, without a key, and with a wrong one. Id `wrong-key`.
+pub struct WrongKey;
+
+impl Check for WrongKey {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("wrong-key")
+    }
+
+    fn claim(&self) -> String {
+        "the file does not open without a key or with a wrong one".to_owned()
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let copy = Copy::of(context, self.id())?;
+        let tables = tables(&copy.path, context.setup, context.setup.at_rest.clone())?;
+        let Some(own) = &context.setup.at_rest else {
+            return Ok(Observation::Exposed(format!("without a key: {tables} tables read")));
+        };
+        let wrong = AtRest { cipher: own.cipher.clone(), key: wrong_key(&own.key) };
+        let (mut seen, mut opened) = (Vec::new(), false);
+        for (attempt, at_rest) in [("without a key", None), ("with a wrong key", Some(wrong))] {
+            match self::tables(&copy.path, context.setup, at_rest) {
+                Ok(tables) => {
+                    opened = true;
+                    seen.push(format!("{attempt}: {tables} tables read"));
+                }
+                Err(Fault::Refused(reason)) => {
+                    seen.push(format!(
+                        "{attempt}: {}",
+                        reason.replace(&copy.path.display().to_string(), "tithe.duckdb")
+                    ));
+                }
+                Err(other) => return Err(other),
+            }
+        }
+        let quotation = seen.join("; ");
+        Ok(if opened { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+    }
+}
+
+/// Number of tables, read with this key by an engine of its own.
+fn tables(path: &Path, setup: &Setup, at_rest: Option<AtRest>) -> Result<String, Fault> {
+    let setup = Setup { at_rest, ..setup.clone() };
+    let mut connection = Opened::open(path, &setup, Mode::ReadOnly)?.connection()?;
+    connection.scalar("SELECT count(*) FROM duckdb_tables()")
+}
+
+/// Another key of the same length.
+fn wrong_key(key: &Secret) -> Secret {
+    let mut bytes = key.expose().to_vec();
+    if let Some(last) = bytes.last_mut() {
+        *last ^= 1;
+    }
+    Secret::new(bytes)
+}
