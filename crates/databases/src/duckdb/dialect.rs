@@ -13,6 +13,8 @@ pub static DIALECT: Dialect = Dialect {
     isolate: |_| &[],
     begin: |_| &["BEGIN"],
     placeholder: |_| "?".to_owned(),
+    // A function cannot set anything.
+    settings: ("", &[]),
     is_conflict,
 };
 
