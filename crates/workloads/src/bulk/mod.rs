@@ -1,5 +1,5 @@
-//! Bulk loads: batches of rows by `COPY`, by `LOAD DATA`, by `INSERT`s of many rows or of one, by DuckDB's appender, and
-//! by pipelines of records by key.
+//! Bulk loads: batches of rows by `COPY`, by `LOAD DATA`, by `INSERT`s of many rows or of one, by DuckDB's appender,
+//! and by pipelines of records by key.
 //!
 //! An operation is a row: costs, throughput and bytes of log are per row. The timed request is a batch of rows, whose
 //! latency is recorded as a whole. A table would grow without bound, so once `keep` rows were loaded, a client empties
