@@ -144,8 +144,8 @@ fn only_the_sandbox_starts_processes() {
     }
 }
 
-/// Outside the C interfaces of SQLite, DuckDB and WiredTiger there are eleven uses of `unsafe`, each with the reason why
-/// no library will do; crates without any forbid it.
+/// Outside the C interfaces of SQLite, DuckDB and WiredTiger there are eleven uses of `unsafe`, each with the reason
+/// why no library will do; crates without any forbid it.
 #[test]
 fn unsafe_code_is_where_c_is_called_and_in_eleven_places_elsewhere() {
     let is_c_interface = |path: &Path| {
