@@ -227,13 +227,13 @@ fn protections_by_which_clients_log_in_stay_off_networks() {
         }
     }
     expect![[r#"
-        postgres: `listen` lets other machines reach the servers, so every arm asks for a password, and what `scram` of arm `protected` costs compared with an arm without one cannot be seen
-        mariadb: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs compared with an arm without one cannot be seen
-        mysql: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs compared with an arm without one cannot be seen
-        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `requirepass` of arm `protected` costs compared with an arm without one cannot be seen
-        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and what `acl` of arm `protected` costs compared with an arm without one cannot be seen
-        memcached: `listen` lets other machines reach the servers, so every arm asks for a password, and what `auth-file` of arm `protected` costs compared with an arm without one cannot be seen
-        etcd: `listen` lets other machines reach the servers, so every arm asks for a password, and what `password` of arm `protected` costs compared with an arm without one cannot be seen
+        postgres: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `scram` of arm `protected` with
+        mariadb: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `password` of arm `protected` with
+        mysql: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `password` of arm `protected` with
+        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `requirepass` of arm `protected` with
+        redis: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `acl` of arm `protected` with
+        memcached: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `auth-file` of arm `protected` with
+        etcd: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `password` of arm `protected` with
     "#]].assert_eq(&told);
 }
 

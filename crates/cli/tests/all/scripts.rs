@@ -52,10 +52,12 @@ fn every_protocol_runs_on_data_of_the_users_own() {
     assert_eq!(cells.as_array().map(Vec::len), Some(3));
     let kept = bench.kept("evidence.jsonl");
     assert!(kept.contains("left out, because they differ on one server too: app.sql:10"), "{kept}");
-    for frame in bench.kept_lines("frames.jsonl") {
-        for arm in frame["arms"].as_array().expect("arms") {
-            assert!(arm["operations"].as_u64() > Some(0) && arm["failed"] == 0, "{arm}");
-        }
+    let frames = bench.kept_lines("frames.jsonl");
+    for arm in 0..2 {
+        // On a busy machine a single slot may end before its first operation.
+        let of_arm = || frames.iter().map(|frame| &frame["arms"][arm]);
+        assert!(of_arm().any(|slot| slot["operations"].as_u64() > Some(0)), "arm {arm}");
+        assert!(of_arm().all(|slot| slot["failed"] == 0), "arm {arm}");
     }
 }
 

@@ -23,13 +23,11 @@ use super::{
         header::CipherOfHeader, journal::JournalCanary, provider::Provider, temporary::TemporaryCanary,
         wrong_key::WrongKey,
     },
-    settings,
+    settings::{
+        self,
+        provider::{MBEDTLS, OPENSSL},
+    },
 };
-
-/// OpenSSL, by the extension httpfs.
-pub const OPENSSL: &str = "openssl";
-/// The built-in mbedTLS.
-pub const MBEDTLS: &str = "mbedtls";
 
 /// Everything that DuckDB writes is encrypted.
 pub struct Encryption;

@@ -6,8 +6,13 @@ use std::{fs, path::Path};
 use tithe_machine::fault::Fault;
 use tithe_plugin::database;
 
-use super::library::{HTTPFS, NAME};
 use crate::downloads::{self, Download};
+
+/// Name of the shared object.
+pub const NAME: &str = "libduckdb.so";
+
+/// Name of the extension that brings OpenSSL.
+pub const HTTPFS: &str = "httpfs.duckdb_extension";
 
 /// What `tithe get` downloads.
 pub const LIBRARY: database::Download = database::Download {

@@ -10,13 +10,10 @@ use std::{
 
 use tithe_machine::launch::{Missing, Search};
 
-use super::{engine::Library, get::DOWNLOAD};
-
-/// Name of the shared object.
-pub const NAME: &str = "libduckdb.so";
-
-/// Name of the extension that brings OpenSSL.
-pub const HTTPFS: &str = "httpfs.duckdb_extension";
+use super::{
+    engine::Library,
+    get::{DOWNLOAD, HTTPFS, NAME},
+};
 
 /// The release whose interface, settings and file header are known here.
 const RELEASE: &str = "v1.5.";

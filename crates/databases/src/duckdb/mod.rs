@@ -233,9 +233,9 @@ impl Opened {
         let options: Vec<_> = fixed.into_iter().chain(asked).collect();
         let opened = Self { instance: Instance::start(library, &options)?, at_rest: setup.at_rest.clone(), settings };
         let mut connection = opened.instance.connect()?;
-        if opened.provider() == encryption::OPENSSL {
+        if opened.provider() == settings::provider::OPENSSL {
             let httpfs = library::httpfs(library)
-                .ok_or_else(|| Fault::Refused(format!("there is no {} for it", library::HTTPFS)))?;
+                .ok_or_else(|| Fault::Refused(format!("there is no {} for it", get::HTTPFS)))?;
             connection.run(&format!("LOAD {}", quoted(&httpfs.display().to_string())))?;
         }
         attach(&mut connection, path, setup.at_rest.as_ref(), mode)?;
@@ -258,8 +258,8 @@ impl Opened {
     fn provider(&self) -> &'static str {
         match self.at_rest {
             None => "none",
-            Some(_) if self.settings.contains(&(settings::MBEDTLS, "true".to_owned())) => encryption::MBEDTLS,
-            Some(_) => encryption::OPENSSL,
+            Some(_) if self.settings.contains(&(settings::MBEDTLS, "true".to_owned())) => settings::provider::MBEDTLS,
+            Some(_) => settings::provider::OPENSSL,
         }
     }
 }

@@ -10,6 +10,14 @@ pub const TEMPORARY: &str = "temp_file_encryption";
 /// Has the built-in mbedTLS write, whose random numbers DuckDB itself calls insecure.
 pub const MBEDTLS: &str = "force_mbedtls_unsafe";
 
+/// Values of the option `provider`: which library encrypts.
+pub mod provider {
+    /// OpenSSL, by the extension httpfs.
+    pub const OPENSSL: &str = "openssl";
+    /// The built-in mbedTLS.
+    pub const MBEDTLS: &str = "mbedtls";
+}
+
 /// Name, sentence and default of each setting of an experiment.
 const SETTINGS: [(&str, &str, &str); 2] = [
     (

@@ -163,7 +163,7 @@ mod tests {
         assert!(matches!(folder.state(0), State::Failed(reason) if reason == "the node went away"));
         folder.begin(0);
         fs::create_dir(folder.part(0)).expect("a folder");
-        assert!(matches!(folder.state(0), State::Torn(reason) if reason.ends_with("under way")));
+        assert!(matches!(folder.state(0), State::Torn(reason) if reason.ends_with("still running")));
         fs::remove_dir_all(&path).expect("the folder goes");
     }
 

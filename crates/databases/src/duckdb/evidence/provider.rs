@@ -4,9 +4,11 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::duckdb::{
-    ATTACHED, MustExist,
-    encryption::{MBEDTLS, OPENSSL},
-    opened, settings,
+    ATTACHED, MustExist, opened,
+    settings::{
+        self,
+        provider::{MBEDTLS, OPENSSL},
+    },
 };
 
 /// Asks the arm's engine after its sessions' statements. Id `crypto-provider`.
