@@ -13,6 +13,7 @@ use tithe_analysis::{
     },
     report,
 };
+use tithe_model::catalogue::OfferedDatabase;
 
 use crate::{
     exit::{self, Stop},
@@ -130,9 +131,9 @@ fn page(arguments: &PageArgs) -> Result<i32, Stop> {
     Ok(exit::OK)
 }
 
-/// What every product of this build offers.
+/// What every product of this build offers; the simulated ones of tests are none.
 fn offered() -> Vec<Offered> {
-    let of = |database: &tithe_model::catalogue::OfferedDatabase| {
+    let of = |database: &OfferedDatabase| {
         let entry = &database.entry;
         let cache = (!entry.own_cache).then_some((Kind::ReadsBeyondCache, "no cache of its own"));
         let bulk = (!entry.bulk).then_some((Kind::BulkOrScan, "no such workload"));
@@ -143,7 +144,9 @@ fn offered() -> Vec<Offered> {
             without: cache.into_iter().chain(bulk).collect(),
         }
     };
-    offer::catalogue().databases.iter().filter(|database| !database.entry.simulated).map(of).collect()
+    let products = tithe_databases::all();
+    let is_product = |database: &&OfferedDatabase| products.iter().any(|it| it.id() == database.entry.id);
+    offer::catalogue().databases.iter().filter(is_product).map(of).collect()
 }
 
 /// The files of `folder` with this ending, by name.
