@@ -8,12 +8,12 @@ mod targets;
 
 use std::{fs, path::Path, process::exit, sync::LazyLock};
 
-use targets::Target;
+use tithe_plugin::wire::foreign::Parser;
 
 /// The repository.
 const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
 
-static CHOSEN: LazyLock<Target> = LazyLock::new(|| {
+static CHOSEN: LazyLock<Parser> = LazyLock::new(|| {
     let name = std::env::var("TITHE_FUZZ").unwrap_or_default();
     targets::all().into_iter().find(|(known, _)| *known == name).unwrap_or_else(|| {
         targets::all().iter().for_each(|(name, _)| println!("{name}"));

@@ -15,12 +15,10 @@ use tithe_model::{
     plan::{self, Plan},
     record::{ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict},
 };
-use tithe_plugin::simulated::Simulated;
-
-use super::Target;
+use tithe_plugin::{simulated::Simulated, wire::foreign::Parser};
 
 /// One for each file that reports are made from.
-pub const TARGETS: &[Target] = &[
+pub const TARGETS: &[Parser] = &[
     ("folder-plan", |bytes| replaced("plan.json", bytes)),
     ("folder-machine", |bytes| replaced("machine.json", bytes)),
     ("folder-cells", |bytes| replaced("cells.json", bytes)),

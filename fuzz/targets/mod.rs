@@ -23,14 +23,12 @@ use tithe_harness::{
     catalogue::catalogue,
 };
 use tithe_model::{catalogue::Catalogue, experiment::mask_passwords, parse, plan, slots, start_spread};
+use tithe_plugin::wire::foreign::Parser;
 
 use super::ROOT;
 
-/// A name, and what is done with the bytes.
-pub type Target = (&'static str, fn(&[u8]));
-
 /// Targets that need nothing but public functions.
-const OWN: &[Target] = &[
+const OWN: &[Parser] = &[
     ("experiment", experiment),
     ("matrix", |bytes| drop(parse::matrix(&text(bytes)))),
     ("custom-protection", |bytes| drop(parse::custom_file("fuzzed", bytes))),
@@ -51,7 +49,7 @@ const OWN: &[Target] = &[
 ];
 
 /// All targets.
-pub fn all() -> Vec<Target> {
+pub fn all() -> Vec<Parser> {
     let mut all = OWN.to_vec();
     all.extend(folder::TARGETS);
     all.extend(servers::TARGETS);

@@ -20,11 +20,10 @@ use tithe_plugin::{
     recording::Sent,
     session::{Discard, Fields, Parameter, Request, Session, Table, answered_within},
     setup::Setup,
+    wire::foreign::Parser,
 };
 
-use super::Target;
-
-pub const TARGETS: &[Target] = &[
+pub const TARGETS: &[Parser] = &[
     ("server-postgres", |bytes| meet("postgres", "postgres://tithe@{}/tithe?sslmode=disable", bytes)),
     ("server-mariadb", |bytes| meet("mariadb", "mariadb://tithe@{}/tithe", bytes)),
     ("server-mysql", |bytes| meet("mysql", "mysql://tithe@{}/tithe", bytes)),

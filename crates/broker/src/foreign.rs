@@ -2,14 +2,13 @@
 
 use std::str::FromStr;
 
+use tithe_plugin::wire::foreign::Parser;
+
 use crate::{
     BrokerUrl,
     fragments::{Limits, Reassembler},
     pending, times,
 };
-
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[

@@ -682,6 +682,13 @@ pub struct WorkloadShape {
     pub slot_ns: Option<u64>,
 }
 
+impl WorkloadShape {
+    /// True if Tithe generates no records for the workload.
+    pub fn has_own_data(self) -> bool {
+        self.record_bytes == 0
+    }
+}
+
 impl WorkloadEntry {
     /// The key in experiments that names a file of this kind, or several.
     pub fn file_key(&self) -> String {

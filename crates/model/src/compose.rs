@@ -146,7 +146,7 @@ pub fn compose(
         let kind = catalogue.workloads.iter().find(|kind| kind.presets.iter().any(|(preset, ..)| *preset == name));
         kind.or(catalogue.workloads.first())
     };
-    let generates = |kind: &WorkloadEntry| (kind.shape)(&Properties::new()).record_bytes > 0;
+    let generates = |kind: &WorkloadEntry| !(kind.shape)(&Properties::new()).has_own_data();
     let generated = names.iter().filter_map(|name| kind_of(name)).any(generates)
         || words.files.iter().any(|file| generates(&file.kind));
     head(words, database, &typed, generated, &mut writer);
@@ -236,12 +236,13 @@ fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, genera
     writer.put("\ndatabase = ");
     writer.from(&quoted(database.entry.id), Some(typed.target.range.clone()));
     let asked = |of: AskedOf| words.files.iter().any(|file| file.asks.contains(&of));
-    if generated || words.records.is_some() {
+    let has_data = generated || words.records.is_some();
+    if has_data {
         writer.put("\n\n[data]\n");
     }
     if words.records.is_none() && asked(AskedOf::Records) {
         writer.put("# records: as the property file says");
-    } else if generated || words.records.is_some() {
+    } else if has_data {
         writer.put("records = ");
         writer.from(&grouped(words.records.unwrap_or(RECORDS)), typed.records.clone());
         writer.explain("of 1 KB; where they do not fit in the server's memory, reads come from the disk");

@@ -36,7 +36,7 @@ pub use matrix::matrix;
 use reader::{Item, Problems, Table, Text};
 
 use crate::{
-    catalogue::{Catalogue, OfferedDatabase},
+    catalogue::{Catalogue, OfferedDatabase, WorkloadShape},
     diagnostic::Diagnostic,
     experiment::{
         Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, RATES_PER_S, Resources, Values,
@@ -197,7 +197,7 @@ fn experiment(
     let resources = swept(resources, &numbers);
     let (workloads, asked) = workloads::workloads(top, catalogue, read, problems);
     let defaults = Defaults::of(top, &asked, problems);
-    let own = |workload: &&Workload| plan::shape(workload, catalogue).is_some_and(|shape| shape.record_bytes == 0);
+    let own = |workload: &&Workload| plan::shape(workload, catalogue).is_some_and(WorkloadShape::has_own_data);
     let own = workloads.iter().filter(own).count();
     let data = data(top, defaults, own > 0 && own == workloads.len(), problems);
     if own > 0 {

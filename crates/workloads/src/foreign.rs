@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use tithe_model::catalogue::{PropertyFile, WorkloadEntry};
+use tithe_plugin::wire::foreign::Parser;
 
 use crate::{
     KINDS,
@@ -12,9 +13,6 @@ use crate::{
     program::{output, pgbench_script, sysbench_options, words},
     replay::{self, config::Config, readers::prefix::Prefix, sql},
 };
-
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[

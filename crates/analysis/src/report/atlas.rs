@@ -91,10 +91,13 @@ pub fn over_hosts(measured: &Measured) -> String {
 
 /// `15 frames, 6 starts`; the fewest of several runs.
 pub fn counted(measured: &Measured) -> String {
-    let least = |counts: &[usize]| counts.iter().min().copied().unwrap_or_default() as u64;
     let each = if measured.runs.len() > 1 { "each at least " } else { "" };
-    let (frames, starts) = (least(&measured.frames), least(&measured.starts));
+    let (frames, starts) = (fewest(&measured.frames), fewest(&measured.starts));
     format!("{each}{}, {}", words::plural(frames, "frame"), words::plural(starts, "start"))
+}
+
+fn fewest(counts: &[usize]) -> u64 {
+    counts.iter().min().copied().unwrap_or_default() as u64
 }
 
 /// The largest parts of a profiled cost; empty without a profile.
@@ -202,10 +205,9 @@ fn one(atlas: &Atlas, measured: &Measured) -> String {
     let name = if measured.name.is_empty() { String::new() } else { format!("{}: ", escape(&measured.name)) };
     let figures = [format!("{name}**{lead}** {rest}").trim().to_owned(), added(measured), over_hosts(measured)];
     let figures: Vec<String> = figures.into_iter().filter(|it| !it.is_empty()).collect();
-    let count = |counts: &[usize]| counts.iter().min().copied().unwrap_or_default();
     let links = measured.runs.iter().map(|run| format!("[{}](atlas/{})", run + 1, atlas.runs[*run].file));
     let links = links.collect::<Vec<_>>().join(", ");
-    format!("{} ✓ {}/{} {links}", figures.join(", "), count(&measured.frames), count(&measured.starts))
+    format!("{} ✓ {}/{} {links}", figures.join(", "), fewest(&measured.frames), fewest(&measured.starts))
 }
 
 /// The effect by which a place is sorted: the highest of its costs; the lowest value for an empty place.

@@ -1,9 +1,8 @@
 //! The parsers of this product for bytes that others wrote, for `fuzz/targets`.
 
-use super::{connection, protocol};
+use tithe_plugin::wire::foreign::Parser;
 
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
+use super::{connection, protocol};
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[

@@ -1,9 +1,8 @@
 //! The parsers of this product for bytes that others wrote, for `fuzz/targets`.
 
-use super::{hpack, messages::Fields};
+use tithe_plugin::wire::foreign::Parser;
 
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
+use super::{hpack, messages::Fields};
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[

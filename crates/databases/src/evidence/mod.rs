@@ -1,4 +1,4 @@
-//! Checks that every server with a wire client shares: one file each.
+//! Checks that several databases share: one file each.
 
 pub mod definitions;
 pub mod long;
@@ -8,6 +8,7 @@ pub mod settled;
 pub mod tls_negotiated;
 pub mod tls_resumed;
 pub mod whole;
+pub mod wrong_key;
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::evidence::CheckContext;

@@ -1,9 +1,8 @@
 //! The parser of this product for bytes that others wrote, for `fuzz/targets`. The driver reads everything else.
 
-use super::probe;
+use tithe_plugin::wire::foreign::Parser;
 
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
+use super::probe;
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[("mongodb-hello", |bytes| drop(probe::is_answered(bytes)))];

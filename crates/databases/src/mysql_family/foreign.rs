@@ -1,11 +1,9 @@
 //! The parsers of these products for bytes that others wrote, for `fuzz/targets`.
 
 use tithe_machine::secret::Secret;
+use tithe_plugin::wire::foreign::Parser;
 
 use super::{option_file, proof, protocol, rsa::PublicKey};
-
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[

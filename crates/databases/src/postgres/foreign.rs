@@ -1,6 +1,7 @@
 //! The parsers of this product for bytes that others wrote, for `fuzz/targets`.
 
 use tithe_machine::secret::Secret;
+use tithe_plugin::wire::foreign::Parser;
 
 use super::{
     binding,
@@ -10,9 +11,6 @@ use super::{
     protocol,
     scram::{self, Exchange},
 };
-
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[

@@ -1,12 +1,11 @@
 //! The parsers of this product for bytes that others wrote, for `fuzz/targets`.
 
+use tithe_plugin::wire::foreign::Parser;
+
 use super::{
     inspect::rules::Account,
     protocol::{Reader, complete, error},
 };
-
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[

@@ -1,5 +1,6 @@
 //! The parsers of this product for bytes that others wrote, for `fuzz/targets`.
 
+use tithe_plugin::wire::foreign::Parser;
 use zeroize::Zeroizing;
 
 use super::{
@@ -8,9 +9,6 @@ use super::{
     index,
     kmip::ttlv,
 };
-
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[

@@ -1,9 +1,8 @@
 //! The parsers of this module for bytes that others wrote, for `fuzz/targets`.
 
-use super::luks_header::Header;
+use tithe_plugin::wire::foreign::Parser;
 
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
+use super::luks_header::Header;
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[("luks-header", |bytes| {

@@ -10,7 +10,7 @@ use super::{
     shape, sides,
 };
 use crate::{
-    catalogue::{Asked, AskedOf, Catalogue},
+    catalogue::{Asked, AskedOf, Catalogue, WorkloadShape},
     experiment::{Arm, Arrivals, Metric, OptionValue, Protection, ProviderSwitch, Values},
     profile::PROFILED_PAIRS,
     quantity,
@@ -97,7 +97,7 @@ fn write_outline(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::
 
 /// True if no workload works on records that Tithe generates.
 fn is_own(plan: &Plan, catalogue: &Catalogue) -> bool {
-    let own = |workload| shape(workload, catalogue).is_some_and(|shape| shape.record_bytes == 0);
+    let own = |workload| shape(workload, catalogue).is_some_and(WorkloadShape::has_own_data);
     plan.experiment.workloads.iter().all(own)
 }
 

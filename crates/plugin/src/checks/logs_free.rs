@@ -94,17 +94,14 @@ fn await_needle(context: &CheckContext<'_>, needle: (&'static str, &[u8])) -> Re
 }
 
 fn conclude(report: &Report, canaries: usize, control: bool) -> Observation {
-    if report.total().hits() > 0 {
-        Observation::Exposed(report.describe_found())
-    } else if let Some(file) = report.unreadable.first() {
-        Observation::Unknown(format!("cannot read {file}"))
-    } else if !control {
-        Observation::Unknown(format!("the control token is not in the logs ({})", report.extent()))
-    } else {
-        Observation::Protected(format!(
-            "none of {canaries} canaries, no data key and no password in {}; the control token was found",
-            report.extent()
-        ))
+    let extent = report.extent();
+    let none =
+        format!("none of {canaries} canaries, no data key and no password in {extent}; the control token was found");
+    match report.observation(none) {
+        Observation::Protected(_) if !control => {
+            Observation::Unknown(format!("the control token is not in the logs ({extent})"))
+        }
+        observation => observation,
     }
 }
 

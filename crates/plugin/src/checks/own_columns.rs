@@ -196,13 +196,11 @@ impl Check for OwnDisk<'_> {
         }
         let needles: Vec<_> = values.iter().map(|value| ("value", value.as_slice())).collect();
         let report = search(context.server, Places::DATA, &needles)?;
-        if report.total().hits() > 0 {
-            return Ok(Observation::Exposed(report.describe_found()));
-        }
-        Ok(match report.unreadable.first() {
-            Some(file) => Observation::Unknown(format!("cannot read {file}")),
-            None if report.bytes == 0 => Observation::Unknown("nothing is in these files yet".to_owned()),
-            None => Observation::Protected(format!("none of {} values in {}", values.len(), report.extent())),
+        Ok(match report.observation(format!("none of {} values in {}", values.len(), report.extent())) {
+            Observation::Protected(_) if report.bytes == 0 => {
+                Observation::Unknown("nothing is in these files yet".to_owned())
+            }
+            observation => observation,
         })
     }
 }

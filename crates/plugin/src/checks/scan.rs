@@ -307,6 +307,18 @@ impl Report {
         format!("{}, in {}", self.total().describe(), names.join(", "))
     }
 
+    /// Data that were found are exposed; if there are none, a file that could not be read leaves it open, and else they
+    /// are protected: `none` in words.
+    pub fn observation(&self, none: String) -> Observation {
+        if self.total().hits() > 0 {
+            return Observation::Exposed(self.describe_found());
+        }
+        match self.unreadable.first() {
+            Some(file) => Observation::Unknown(format!("cannot read {file}")),
+            None => Observation::Protected(none),
+        }
+    }
+
     /// `43 files, 38.1 MB`.
     pub fn extent(&self) -> String {
         let files = if self.files == 1 { "file" } else { "files" };

@@ -4,8 +4,8 @@ use rustls::pki_types::CertificateDer;
 
 use super::{der, tls};
 
-/// A name, and what is done with the bytes.
-type Parser = (&'static str, fn(&[u8]));
+/// A target of the fuzzer: a name, and what is done with the bytes.
+pub type Parser = (&'static str, fn(&[u8]));
 
 /// All of them.
 pub const PARSERS: &[Parser] = &[("certificate", |bytes| {

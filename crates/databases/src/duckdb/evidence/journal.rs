@@ -32,14 +32,11 @@ impl Check for JournalCanary {
         let report = search(context.server, Places::JOURNAL, &needles)?;
         canaries.remove(session.as_mut())?;
         let written: usize = tokens.iter().map(|token| token.len()).sum();
-        Ok(if report.total().hits() > 0 {
-            Observation::Exposed(report.describe_found())
-        } else if let Some(file) = report.unreadable.first() {
-            Observation::Unknown(format!("cannot read {file}"))
-        } else if report.bytes < written as u64 {
-            Observation::Unknown(format!("the log has {}, less than was written", report.extent()))
-        } else {
-            Observation::Protected(format!("none of {} canaries in {}", tokens.len(), report.extent()))
+        Ok(match report.observation(format!("none of {} canaries in {}", tokens.len(), report.extent())) {
+            Observation::Protected(_) if report.bytes < written as u64 => {
+                Observation::Unknown(format!("the log has {}, less than was written", report.extent()))
+            }
+            observation => observation,
         })
     }
 }

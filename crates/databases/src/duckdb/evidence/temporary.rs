@@ -64,18 +64,13 @@ impl Check for TemporaryCanary {
         ))?;
         let needles = Needles::new(tokens.iter().map(|token| ("canary", token.as_slice())));
         let report = scan(&needles, files_below(&temporary(&copy.path)));
-        let sized = |words: String| words.replace(&copy.path.display().to_string(), "tithe.duckdb");
-        Ok(if report.total().hits() > 0 {
-            Observation::Exposed(sized(report.describe_found()))
-        } else if let Some(file) = report.unreadable.first() {
-            Observation::Unknown(sized(format!("cannot read {file}")))
-        } else if (report.bytes as usize) < BYTES / 4 {
-            Observation::Unknown(format!(
+        // Names of files are relative to the folder of temporary files.
+        Ok(match report.observation(format!("none of {CANARIES} canaries in {}", report.extent())) {
+            Observation::Protected(_) if (report.bytes as usize) < BYTES / 4 => Observation::Unknown(format!(
                 "{} in the folder of temporary files: the query's values are elsewhere",
                 report.extent()
-            ))
-        } else {
-            Observation::Protected(format!("none of {CANARIES} canaries in {}", report.extent()))
+            )),
+            observation => observation,
         })
     }
 }

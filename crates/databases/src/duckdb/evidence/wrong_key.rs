@@ -9,7 +9,10 @@ use tithe_plugin::{
 };
 
 use super::Copy;
-use crate::duckdb::{Mode, Opened};
+use crate::{
+    duckdb::{Mode, Opened},
+    evidence::wrong_key::of_attempts,
+};
 
 /// Opens a copy of the file with the arm's own key, without a key, and with a wrong one. Id `wrong-key`.
 pub struct WrongKey;
@@ -30,24 +33,10 @@ impl Check for WrongKey {
             return Ok(Observation::Exposed(format!("without a key: {tables} tables read")));
         };
         let wrong = AtRest { cipher: own.cipher.clone(), key: wrong_key(&own.key) };
-        let (mut seen, mut opened) = (Vec::new(), false);
-        for (attempt, at_rest) in [("without a key", None), ("with a wrong key", Some(wrong))] {
-            match self::tables(&copy.path, context.setup, at_rest) {
-                Ok(tables) => {
-                    opened = true;
-                    seen.push(format!("{attempt}: {tables} tables read"));
-                }
-                Err(Fault::Refused(reason)) => {
-                    seen.push(format!(
-                        "{attempt}: {}",
-                        reason.replace(&copy.path.display().to_string(), "tithe.duckdb")
-                    ));
-                }
-                Err(other) => return Err(other),
-            }
-        }
-        let quotation = seen.join("; ");
-        Ok(if opened { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+        of_attempts([("without a key", None), ("with a wrong key", Some(wrong))].map(|(attempt, at_rest)| {
+            let tables = self::tables(&copy.path, context.setup, at_rest);
+            (attempt, tables.map(|tables| format!("{tables} tables read")))
+        }))
     }
 }
 

@@ -39,12 +39,6 @@ impl Check for JournalCanary {
         session.call(&Request::Delete { key: &probe.key }, &mut Discard)?;
         let report = scan(&needles, files_of(context.server, Places::JOURNAL));
         session.end_bulk()?;
-        Ok(if report.total().hits() > 0 {
-            Observation::Exposed(report.describe_found())
-        } else if let Some(file) = report.unreadable.first() {
-            Observation::Unknown(format!("cannot read {file}"))
-        } else {
-            Observation::Protected(format!("no canary in {}", report.extent()))
-        })
+        Ok(report.observation(format!("no canary in {}", report.extent())))
     }
 }

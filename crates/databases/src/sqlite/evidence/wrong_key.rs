@@ -9,7 +9,10 @@ use tithe_plugin::{
 };
 
 use super::Copy;
-use crate::sqlite::connection::{Connection, Mode};
+use crate::{
+    evidence::wrong_key::of_attempts,
+    sqlite::connection::{Connection, Mode},
+};
 
 /// Opens a copy of the file with the arm's own key, without a key, and with a wrong one. Id `wrong-key`.
 ///
@@ -33,19 +36,9 @@ impl Check for WrongKey {
             return Ok(Observation::Exposed(format!("without a key: {tables} tables and indexes read")));
         };
         let wrong = AtRest { cipher: own.cipher.clone(), key: wrong_key(&own.key) };
-        let (mut seen, mut opened) = (Vec::new(), false);
-        for (attempt, at_rest) in [("without a key", None), ("with a wrong key", Some(&wrong))] {
-            match read_schema(&copy.path, at_rest) {
-                Ok(tables) => {
-                    opened = true;
-                    seen.push(format!("{attempt}: {tables} tables and indexes read"));
-                }
-                Err(Fault::Refused(reason)) => seen.push(format!("{attempt}: {reason}")),
-                Err(other) => return Err(other),
-            }
-        }
-        let quotation = seen.join("; ");
-        Ok(if opened { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+        of_attempts([("without a key", None), ("with a wrong key", Some(&wrong))].map(|(attempt, at_rest)| {
+            (attempt, read_schema(&copy.path, at_rest).map(|tables| format!("{tables} tables and indexes read")))
+        }))
     }
 }
 

@@ -9,10 +9,13 @@ use tithe_plugin::{
 };
 
 use super::{Copy, session};
-use crate::wiredtiger::{
-    cipher_of,
-    encryptor::{self, cipher::PageCipher, keystore},
-    folder, opened,
+use crate::{
+    evidence::wrong_key::of_attempts,
+    wiredtiger::{
+        cipher_of,
+        encryptor::{self, cipher::PageCipher, keystore},
+        folder, opened,
+    },
 };
 
 /// Opens a copy with the arm's own keys. Then asks for the data key with a wrong master key, and opens the copy with a
@@ -52,20 +55,9 @@ impl Check for WrongKey {
             ),
             ("without an encryptor", read(&copy, context, None).map(|records| format!("{records} documents read"))),
         ];
-        let mut seen = Vec::new();
-        let mut opened = false;
-        for (attempt, outcome) in attempts {
-            match outcome {
-                Ok(what) => {
-                    opened = true;
-                    seen.push(format!("{attempt}: {what}"));
-                }
-                Err(Fault::Refused(reason) | Fault::Server(reason)) => seen.push(format!("{attempt}: {reason}")),
-                Err(other) => return Err(other),
-            }
-        }
-        let quotation = seen.join("; ");
-        Ok(if opened { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+        // The engine reports what it cannot decrypt as an error of its own.
+        let refused = |fault| if let Fault::Server(reason) = fault { Fault::Refused(reason) } else { fault };
+        of_attempts(attempts.map(|(attempt, outcome)| (attempt, outcome.map_err(refused))))
     }
 }
 
