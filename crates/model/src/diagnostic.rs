@@ -67,6 +67,9 @@ mod tests {
         assert_eq!(near("pgaudti"), Some("pgaudit"));
         assert_eq!(near("recordCont"), Some("recordcount"));
         assert_eq!(near("redproportion"), Some("readproportion"));
+        let long = "a".repeat(WORD_MAX);
+        assert_eq!(nearest(&long, [long.as_str()]), Some(long.as_str()));
+        assert_eq!(nearest(&(long + "a"), ["a"]), None, "longer than any name");
         assert_eq!([near(""), near("xyz"), near("encryption"), near(&"tls".repeat(14))], [None; 4]);
     }
 }

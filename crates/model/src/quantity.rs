@@ -194,14 +194,17 @@ mod tests {
 
     #[test]
     fn times_are_rounded_to_what_one_plans_with() {
-        let all: Vec<String> = [4.4, 99.0, 100.0, 3540.0, 4800.0, f64::INFINITY].map(duration).to_vec();
-        assert_eq!(all.join("; "), "4 s; 99 s; 2 min; 59 min; 1 h 20 min; ∞");
+        let all: Vec<String> = [4.4, 99.4, 99.5, 3569.0, 3570.0, 3600.0, 4800.0, f64::INFINITY].map(duration).to_vec();
+        assert_eq!(all.join("; "), "4 s; 99 s; 2 min; 59 min; 1 h 0 min; 1 h 0 min; 1 h 20 min; ∞");
     }
 
     #[test]
     fn chosen_times_keep_what_was_chosen() {
-        let all = [0.0005, 0.02, 0.9996, 1.5, 99.9, 100.0, 300.0, 7500.0, 7265.0].map(precise_duration);
-        assert_eq!(all.join("; "), "0.5 ms; 20 ms; 1 s; 1.5 s; 99.9 s; 1 min 40 s; 5 min; 2 h 5 min; 2 h 1 min");
+        let all = [0.0005, 0.02, 0.9994, 0.9995, 1.5, 99.9, 99.95, 100.0, 300.0, 7500.0, 7265.0].map(precise_duration);
+        assert_eq!(
+            all.join("; "),
+            "0.5 ms; 20 ms; 999.4 ms; 1 s; 1.5 s; 99.9 s; 1 min 40 s; 1 min 40 s; 5 min; 2 h 5 min; 2 h 1 min"
+        );
     }
 
     // Expected values: `date --utc --date @…` of GNU coreutils.
@@ -248,7 +251,14 @@ mod tests {
             let text = count(number);
             prop_assert_eq!(text.replace(',', ""), number.to_string());
             prop_assert!(text.split(',').skip(1).all(|group| group.len() == 3));
+            prop_assert!(text.split(',').next().is_some_and(|group| (1..=3).contains(&group.len())));
         }
+    }
+
+    #[test]
+    fn percentages_have_one_form() {
+        assert_eq!(percentage("12.2"), "12.2 %");
+        assert_eq!([0.0, -0.0].map(|value| fixed(value, 1)), ["0.0", "0.0"]);
     }
 
     #[test]

@@ -216,6 +216,14 @@ mod tests {
     }
 
     #[test]
+    fn arms_on_one_server_have_figures_of_their_own() {
+        for database in ["postgres", "a database that nobody measured"] {
+            let (apart, shared) = (built_in(database), on_one_server(database));
+            assert!(!apart.is_empty() && !shared.is_empty() && apart != shared, "{database}");
+        }
+    }
+
+    #[test]
     fn what_tithe_brings_of_costs_can_be_read() {
         let mut lines = OF_COSTS.lines().filter(|line| !line.starts_with('#'));
         assert_eq!(lines.next(), Some("database,share,degrees,source"));

@@ -114,6 +114,7 @@ mod tests {
             "SELECT 'it\\'s', 'secret'",
             "SELECT /* secret */ `order` FROM pg_catalog.pg_class c2 WHERE c2.oid=1::oid",
             "SELECT 'open",
+            "# secret\nSELECT a#b, c.5, t.\"x\".7, (1).5, :v1 - 2;;",
         ]
         .map(shown)
         .into();
@@ -124,7 +125,8 @@ mod tests {
             SELECT ?…
             SELECT ?…
             SELECT `order` FROM pg_catalog.pg_class c2 WHERE c2.oid=?::oid
-            SELECT ?…"#]]
+            SELECT ?…
+            SELECT a#b, c.?, t.?.?, (?).?, :v1 - ?"#]]
         .assert_eq(&seen.join("\n"));
     }
 

@@ -105,6 +105,18 @@ url = 'postgres://user@host/db?password=hunter2' # comment
     }
 
     #[test]
+    fn text_without_a_structure_is_masked_from_its_sign_on() {
+        let text = "one url = ann:hunter2@db\na pg://ann:hunter2@db\nurl = plain\nx url=password \n";
+        expect![[r#"
+            one url =***************
+            a pg://**************
+            url = plain
+            x url=******** 
+        "#]]
+        .assert_eq(&lines(text));
+    }
+
+    #[test]
     fn escapes_lines_and_missing_schemes_hide_nothing() {
         check(
             "url = \"postgres:\\u002f/user:hunter2@host\"\nurl2 = 1",

@@ -75,6 +75,10 @@ mod tests {
     fn sizes() {
         assert_eq!(bytes("512 MiB"), Some(512 << 20));
         assert_eq!(bytes("1.5GB"), Some(1_500_000_000));
+        assert_eq!(
+            ["2 kB", "2 MB", "2 KiB", "2 GiB"].map(bytes),
+            [Some(2000), Some(2_000_000), Some(2048), Some(2 << 30)]
+        );
         for bad in ["", "512", "512 mb", "-1 MB", "1 MB 2"] {
             assert_eq!(bytes(bad), None, "{bad}");
         }
