@@ -3,12 +3,14 @@
 mod accepted;
 mod asked;
 mod catalogue;
+mod changes;
 mod composed;
 mod diagnostics;
 mod keys;
 mod laws;
 mod matrix;
 mod plans;
+mod reach;
 mod read;
 
 use tithe_model::{diagnostic::Diagnostic, experiment::Experiment, parse::parse};
