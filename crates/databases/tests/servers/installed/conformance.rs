@@ -72,6 +72,8 @@ mod postgres {
         pgaudit_of_reads_by_object: "pgaudit" { by = "object", log = "read" } => LOGGED_BY_OBJECT, not "pgaudit" { by = "object" };
         pgaudit_of_writes_without_parameters: "pgaudit" { log = "write", parameter = false, sink = "collector" }
             => [LOGGED[0], "logs-free Disclosure Holds", LOGGED[2]];
+        pgaudit_of_definitions: "pgaudit" { log = "ddl,role", sink = "stderr" }
+            => ["definitions-logged Claim Holds", "logs-free Disclosure Holds"], not "pgaudit" {};
         the_statement_log: "log-statement" {} => ["statement-log Claim Holds", LOGGED[1], LOGGED[2]];
         scram: "scram" {} => PASSWORD;
         row_security: "row-security" {} => ROWS;
