@@ -1,5 +1,5 @@
-//! Finds MariaDB's server programs on this machine: in the user's folders, in `PATH`, and where packages put them. The
-//! only command run here is `mariadbd --version`.
+//! Finds MariaDB's server programs on this machine: in the user's folders, in `PATH`, and where packages and `tithe get
+//! mariadb` put them. The only command run here is `mariadbd --version`.
 
 use std::{
     collections::BTreeMap,
@@ -11,6 +11,7 @@ use tithe_machine::{
     sandbox::process,
 };
 
+use super::get::DOWNLOAD;
 use crate::mysql_family::PLUGINS;
 
 /// Oldest version that Tithe starts: the oldest long-term release that was maintained when this was written.
@@ -22,14 +23,17 @@ pub const INSTALLER: &str = "installer";
 const FOLDERS: [&str; 6] =
     ["/usr/sbin", "/usr/bin", "/usr/libexec", "/usr/local/mysql/bin", "/usr/local/bin", "/opt/homebrew/bin"];
 
-/// Searches the folders of `search`, then `PATH` and the folders of packages; the first that is new enough wins.
+/// Searches the folders of `search`, then `PATH`, and the folders of packages and downloads; the first that is new
+/// enough wins.
 ///
 /// # Errors
 /// Every place that was checked, when none has a server with its installer.
 pub fn find(search: &Search) -> Result<Install, Missing> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin"), folder.join("sbin")]);
-    let folders: Vec<PathBuf> = named.chain(std::env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from)).collect();
+    let downloaded = DOWNLOAD.downloaded().into_iter().map(|folder| folder.join("bin"));
+    let packaged = std::env::split_paths(&path).chain(FOLDERS.map(PathBuf::from));
+    let folders: Vec<PathBuf> = named.chain(packaged).chain(downloaded).collect();
     let mut looked_in = Vec::new();
     for folder in &folders {
         if let Some(install) = probe(folder, &mut looked_in) {
@@ -46,6 +50,8 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
             "Debian, Ubuntu: apt-get install mariadb-server".to_owned(),
             "Fedora, RHEL: dnf install mariadb-server".to_owned(),
             "macOS: brew install mariadb".to_owned(),
+            "Linux on x86-64, without plugins: tithe get mariadb (downloads 149 MB from Maven Central; needs mvn and java)"
+                .to_owned(),
         ],
     })
 }

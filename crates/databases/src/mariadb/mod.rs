@@ -11,6 +11,7 @@ mod evidence;
 mod flavour;
 #[doc(hidden)]
 pub mod foreign;
+mod get;
 mod inspect;
 mod install;
 mod launch;

@@ -1,7 +1,7 @@
 //! Versions of servers in addition to those of packages: what `tithe get` downloads.
 
 use expect_test::expect;
-use tithe_databases::{postgres::Postgres, redis::Redis};
+use tithe_databases::{mariadb::MariaDb, postgres::Postgres, redis::Redis};
 use tithe_machine::{
     launch::{Install, Search},
     observation::Observation,
@@ -13,7 +13,9 @@ use tithe_plugin::{
 };
 
 use super::{
-    how, observe,
+    how,
+    mariadb::MARIADB,
+    observe,
     postgres::POSTGRES,
     redis::REDIS,
     sandbox::{Sandbox, protection},
@@ -137,6 +139,47 @@ fn postgres_17_is_proven() {
 #[test]
 fn postgres_18_is_proven() {
     postgres("18");
+}
+
+/// MariaDB 11.4 without plugins: what needs one is refused, and the rest is proven.
+#[test]
+fn mariadb_11_is_proven() {
+    let Some(install) = installed(&MARIADB, "Ver 11.4.", "mariadb") else { return };
+    for (id, chosen, plugin) in [
+        ("encryption", chosen!(MARIADB, "encryption" {}), "file_key_management"),
+        ("server-audit", chosen!(MARIADB, "server-audit" {}), "server_audit"),
+    ] {
+        let missing = protection(&MariaDb, id).needs(&install, &chosen).expect_err("no plugin");
+        assert_eq!(missing.what, format!("the plugin {plugin} of MariaDB"));
+    }
+    let plain = start(&MARIADB, &install, &[]);
+    MariaDb.create(&plain.server, &plain.setup, &table()).expect("a table");
+    let facts = MariaDb.facts(&plain.server, &plain.setup).expect("facts");
+    assert!(facts.version.contains("11.4."), "{facts:?}");
+    let (tls, password, log) = (
+        chosen!(MARIADB, "tls" { mutual = true }),
+        chosen!(MARIADB, "password" {}),
+        chosen!(MARIADB, "general-log" {}),
+    );
+    let protected = start(&MARIADB, &install, &[tls.clone(), password.clone(), log.clone()]);
+    prove_between(&MARIADB, &plain, &protected, &tls, &["tls-negotiated Claim Holds", "wire-canary Claim Holds"]);
+    // The binary log repeats passwords that statements set.
+    let asked = ["password-asked Claim Holds", "recorders Disclosure Fails"];
+    prove_between(&MARIADB, &plain, &protected, &password, &asked);
+    let logged = ["statement-log Claim Holds", "logs-free Disclosure Fails"];
+    prove_between(&MARIADB, &plain, &protected, &log, &logged);
+    expect![[r#"
+        authentication: enforced
+        tls: enforced
+        client-to-node: enforced
+        authorisation: off
+        at-rest: off
+        audit: available but not enforced
+        node-to-node: cannot tell
+        proxy-roles: off
+        authentication-caching: not offered by this product
+        jmx-authentication: not offered by this product
+    "#]].assert_eq(&states(&protected));
 }
 
 /// Valkey is reported as Valkey. Its build without TLS is refused if TLS is requested, although it knows the settings
