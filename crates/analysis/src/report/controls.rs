@@ -127,6 +127,7 @@ pub const CHECKS: &[(&str, Option<Property>)] = &[
     ("logs-free", Some(Property::AtRest)),
     ("no-repeated-ciphertext", Some(Property::AtRest)),
     ("password-asked", Some(Property::Authentication)),
+    ("peer-tls", Some(Property::Transport)),
     ("pgcrypto-trap", Some(Property::Keys)),
     ("placebo-taken", None),
     ("program-wire", Some(Property::Transport)),

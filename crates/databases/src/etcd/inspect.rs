@@ -162,7 +162,10 @@ fn between(members: &[Member]) -> Judgement {
     let plain: Vec<&str> =
         members.iter().flat_map(|member| &member.peers).map(String::as_str).filter(|url| !is_encrypted(url)).collect();
     match (members, plain.as_slice()) {
-        (_, []) => Judgement::whole(State::Enforced, "every member has https alone in its peer URLs"),
+        (_, []) => Judgement::whole(
+            State::Enforced,
+            "every member has https alone in its peer URLs (whether it asks peers for certificates is not shown)",
+        ),
         ([_], plain) => {
             let seen = format!("a single member; its peer URL is {}", plain.join(" and "));
             Judgement::whole(State::Off, seen)

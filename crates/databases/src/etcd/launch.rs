@@ -1,14 +1,19 @@
 //! Arguments and files that start one server, as data. Pure.
 //!
-//! A setting of an experiment is one of etcd's options (`snapshot-count`). One member is a complete cluster: its peer
-//! port is on the loopback device and unused. Users and roles are data in etcd, and are created over its first
-//! connection (`store`).
+//! A setting of an experiment is one of etcd's options (`snapshot-count`), or the number of members. Member N listens
+//! for clients on 127.0.0.N (the first one where the experiment says) and for other members on 127.0.0.1N, at the one
+//! port of the place. Users and roles are data in etcd, and are created over its first connection (`store`).
 
-use std::{collections::BTreeMap, path::Path};
+use std::{
+    collections::BTreeMap,
+    net::{IpAddr, Ipv4Addr, SocketAddr},
+    path::{Path, PathBuf},
+};
 
 use rustix::process::Signal;
 use tithe_machine::{
     credentials::KeyType,
+    fault::Fault,
     launch::{Command, Install, Launch, Place, Stored},
     paths::Paths,
 };
@@ -22,7 +27,14 @@ const SERVER_LOG: &str = "server.log";
 /// Why settings about certificates are Tithe's.
 const OF_TLS: &str = "decided by the protection `tls`";
 /// Why settings about other members are Tithe's.
-const OF_CLUSTER: &str = "each arm is a cluster of one member";
+const OF_CLUSTER: &str = "each arm is a cluster of its own, of `members`";
+/// Why settings about certificates between members are Tithe's.
+const OF_PEERS: &str = "decided by the protection `peer-tls`";
+
+/// Setting of Tithe's own: how many members the cluster of each arm has, 1 or 3.
+const MEMBERS: &str = "members";
+/// Setting with which the protection `peer-tls` requests TLS between members.
+pub const BETWEEN_MEMBERS: &str = "peer-client-cert-auth";
 
 /// Settings that Tithe sets itself, with the reason.
 pub const RESERVED: &[(&str, &str)] = &[
@@ -44,6 +56,12 @@ pub const RESERVED: &[(&str, &str)] = &[
     ("listen-peer-urls", OF_CLUSTER),
     ("log-outputs", "the server's output is its log"),
     ("name", OF_CLUSTER),
+    ("peer-auto-tls", OF_PEERS),
+    ("peer-cert-allowed-cn", OF_PEERS),
+    ("peer-cert-file", OF_PEERS),
+    (BETWEEN_MEMBERS, OF_PEERS),
+    ("peer-key-file", OF_PEERS),
+    ("peer-trusted-ca-file", OF_PEERS),
     ("tls-max-version", OF_TLS),
     ("tls-min-version", OF_TLS),
     ("trusted-ca-file", OF_TLS),
@@ -57,14 +75,26 @@ const QUOTA: &str = "8589934592";
 /// Longest time between two calls of a connection, s: after it, a client's token expires.
 const TOKEN_S: &str = "86400";
 
-/// A peer address to which no member connects.
+/// Election timeout of the first member, ms: etcd's default.
+const ELECTION_MS: u64 = 1000;
+
+/// How many times as long the other members wait for a leader, so that the first one, which has the clients, leads.
+const PATIENCE: u64 = 5;
+
+/// The longest election timeout that etcd allows, ms.
+const LONGEST_ELECTION_MS: u64 = 50_000;
+
+/// The peer address of a single member, to which no member connects.
 const NO_PEER: &str = "http://127.0.0.1:2380";
+
+/// Option: how long a member waits for a leader.
+const ELECTION_TIMEOUT: &str = "election-timeout";
 
 /// Settings that do not change the content of the files.
 const STORAGE_NEUTRAL: [&str; 8] = [
     "auto-compaction-mode",
     "auto-compaction-retention",
-    "election-timeout",
+    ELECTION_TIMEOUT,
     "enable-pprof",
     "heartbeat-interval",
     "log-level",
@@ -72,63 +102,187 @@ const STORAGE_NEUTRAL: [&str; 8] = [
     "quota-backend-bytes",
 ];
 
-/// What a stopped server leaves. Users and roles are part of the data, so servers with passwords share no data with
-/// those without.
-pub fn stored(setup: &Setup) -> Stored {
+/// How many members the cluster that `settings` describe has.
+///
+/// # Errors
+/// [`Fault::Refused`] for a number other than 1 and 3.
+pub fn members_of(settings: &BTreeMap<String, String>) -> Result<u8, Fault> {
+    match settings.get(MEMBERS).map(String::as_str) {
+        None | Some("1") => Ok(1),
+        Some("3") => Ok(3),
+        Some(_) => Err(Fault::Refused(format!("the setting {MEMBERS} is 1 or 3"))),
+    }
+}
+
+/// Where the member `number` of a cluster listens for clients, if it is not the first.
+pub fn clients_of(number: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(127, 0, 0, number))
+}
+
+/// Where the member `number` of a cluster listens for other members.
+pub fn peers_of(number: u8) -> IpAddr {
+    IpAddr::V4(Ipv4Addr::new(127, 0, 0, 10 + number))
+}
+
+/// What a stopped server leaves; `None` for several members, which know each other by their ports. Users and roles are
+/// part of the data, so servers with passwords share no data with those without; so are the URLs for other members.
+pub fn stored(setup: &Setup) -> Option<Stored> {
+    if members_of(&setup.settings) != Ok(1) {
+        return None;
+    }
     let asks = matches!(setup.authentication, Authentication::Password { .. });
     let mut storage_settings = vec![format!("authentication = {asks}")];
     let settings = setup.settings.iter().filter(|(name, _)| !STORAGE_NEUTRAL.contains(&name.as_str()));
     storage_settings.extend(settings.map(|(name, value)| format!("{name} = {value}")));
-    Stored { paths: vec!["data".to_owned()], storage_settings }
+    Some(Stored { paths: vec!["data".to_owned()], storage_settings })
 }
 
-/// Everything that starts one server of this arm in `place`.
+/// Everything that starts the cluster of this arm in `place`.
 pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
-    let data = place.folder.join("data");
-    let file = |path: &Path| path.display().to_string();
-    let scheme = if setup.transport == Transport::Plain { "http" } else { "https" };
-    let clients = format!("{scheme}://{}", std::net::SocketAddr::new(place.listen, place.port));
-    let mut settings = BTreeMap::from(
-        [("auth-token-ttl", TOKEN_S), ("log-level", "warn"), ("logger", "zap"), ("quota-backend-bytes", QUOTA)]
-            .map(|(name, value)| (name.to_owned(), value.to_owned())),
-    );
-    settings.extend(setup.settings.iter().map(|(name, value)| (name_of(name), value.replace(char::is_control, " "))));
-    let own = [
-        ("advertise-client-urls", clients.clone()),
-        ("data-dir", file(&data)),
-        ("initial-advertise-peer-urls", NO_PEER.to_owned()),
-        ("initial-cluster", format!("default={NO_PEER}")),
-        ("listen-client-urls", clients),
-        ("listen-peer-urls", "http://127.0.0.1:0".to_owned()),
-    ];
-    settings.extend(own.map(|(name, value)| (name.to_owned(), value)));
-    if let Transport::Tls { mutual, .. } = setup.transport {
-        let credentials = &setup.credentials;
-        settings.insert("cert-file".to_owned(), file(&credentials.server_certificate));
-        settings.insert("key-file".to_owned(), file(&credentials.server_key));
-        let (name, value) = only_tls_1_3(install, setup);
-        settings.insert(name.to_owned(), value.to_owned());
-        if mutual {
-            settings.insert("client-cert-auth".to_owned(), "true".to_owned());
-            settings.insert("trusted-ca-file".to_owned(), file(&credentials.authority));
-        }
-    }
+    // An invalid number was refused before; a launch that is shown all the same has one member.
+    let members = members_of(&setup.settings).unwrap_or(1);
+    let cluster = Cluster { members, setup, place };
+    let folders: Vec<_> = (1..=members).map(|number| cluster.data(number)).collect();
+    let program = install.programs.join("etcd");
+    let mut arguments: Vec<String> = Vec::new();
+    let program = if members == 1 {
+        arguments.extend(options(&[cluster.shared(install), cluster.own(1)].map(Vec::from_iter).concat()));
+        program
+    } else {
+        arguments.extend(["-c".to_owned(), TOGETHER.to_owned(), "members".to_owned(), program.display().to_string()]);
+        arguments.extend((1..=members).map(|number| options(&Vec::from_iter(cluster.own(number))).join("\n")));
+        arguments.extend(options(&Vec::from_iter(cluster.shared(install))));
+        "/bin/sh".into()
+    };
     Launch {
         steps: Vec::from_iter(setup.identity_step()),
         server: Some(Command {
-            program: install.programs.join("etcd"),
-            arguments: settings.iter().map(|(name, value)| format!("--{name}={value}")).collect(),
+            program,
+            arguments,
             environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
         }),
         stop_signal: Signal::TERM,
         discard_signal: Signal::KILL,
         address: place.address(),
         paths: Paths {
-            data: vec![data.join("member/snap")],
-            journal: vec![data.join("member/wal")],
+            data: folders.iter().map(|folder| folder.join("member/snap")).collect(),
+            journal: folders.iter().map(|folder| folder.join("member/wal")).collect(),
             logs: vec![place.folder.join(SERVER_LOG)],
         },
     }
+}
+
+/// Starts three members, each with the options of its own, one a line. If one ends, all end. If this shell is killed,
+/// the kernel kills all members (`setpriv`, of util-linux). On SIGTERM it stops them and waits.
+const TOGETHER: &str = r#"program=$1; first=$2; second=$3; third=$4; shift 4
+trap 'trap "" TERM; kill 0; wait; exit 0' TERM
+IFS='
+'
+set -f
+for own in "$first" "$second" "$third"; do
+  setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' member \
+    "$program" $own "$@" &
+done
+wait"#;
+
+/// The members of one arm.
+struct Cluster<'a> {
+    members: u8,
+    setup: &'a Setup,
+    place: &'a Place,
+}
+
+impl Cluster<'_> {
+    fn data(&self, number: u8) -> PathBuf {
+        self.place.folder.join(if self.members == 1 { "data".to_owned() } else { format!("member{number}") })
+    }
+
+    fn name(&self, number: u8) -> String {
+        if self.members == 1 { "default".to_owned() } else { format!("member{number}") }
+    }
+
+    fn speaks_tls(&self) -> bool {
+        self.setup.settings.contains_key(BETWEEN_MEMBERS)
+    }
+
+    /// The URL for other members.
+    fn peer(&self, number: u8) -> String {
+        if self.members == 1 && !self.speaks_tls() {
+            return NO_PEER.to_owned();
+        }
+        let scheme = if self.speaks_tls() { "https" } else { "http" };
+        format!("{scheme}://{}", SocketAddr::new(peers_of(number), self.place.port))
+    }
+
+    /// Options of one member.
+    fn own(&self, number: u8) -> BTreeMap<String, String> {
+        let scheme = if self.setup.transport == Transport::Plain { "http" } else { "https" };
+        let listen = if number == 1 { self.place.listen } else { clients_of(number) };
+        let clients = format!("{scheme}://{}", SocketAddr::new(listen, self.place.port));
+        let peer = self.peer(number);
+        let listening = if peer == NO_PEER { "http://127.0.0.1:0".to_owned() } else { peer.clone() };
+        let mut own = BTreeMap::from(
+            [
+                ("advertise-client-urls", clients.clone()),
+                ("data-dir", self.data(number).display().to_string()),
+                ("initial-advertise-peer-urls", peer),
+                ("listen-client-urls", clients),
+                ("listen-peer-urls", listening),
+            ]
+            .map(|(name, value)| (name.to_owned(), value)),
+        );
+        if self.members > 1 {
+            own.insert("name".to_owned(), self.name(number));
+            let given = self.setup.settings.get(ELECTION_TIMEOUT).and_then(|given| given.parse().ok());
+            let first: u64 = given.unwrap_or(ELECTION_MS);
+            let timeout = if number == 1 { first } else { (PATIENCE * first).min(LONGEST_ELECTION_MS) };
+            own.insert(ELECTION_TIMEOUT.to_owned(), timeout.to_string());
+        }
+        own
+    }
+
+    /// Options of all members.
+    fn shared(&self, install: &Install) -> BTreeMap<String, String> {
+        let (setup, credentials) = (self.setup, &self.setup.credentials);
+        let file = |path: &Path| path.display().to_string();
+        let mut settings = BTreeMap::from(
+            [("auth-token-ttl", TOKEN_S), ("log-level", "warn"), ("logger", "zap"), ("quota-backend-bytes", QUOTA)]
+                .map(|(name, value)| (name.to_owned(), value.to_owned())),
+        );
+        let given = setup.settings.iter().filter(|(name, _)| *name != MEMBERS);
+        settings.extend(given.map(|(name, value)| (name_of(name), value.replace(char::is_control, " "))));
+        if self.members > 1 {
+            settings.remove(ELECTION_TIMEOUT);
+        }
+        let all = (1..=self.members).map(|number| format!("{}={}", self.name(number), self.peer(number)));
+        let mut add = |name: &str, value: String| drop(settings.insert(name.to_owned(), value));
+        add("initial-cluster", all.collect::<Vec<_>>().join(","));
+        if let Transport::Tls { mutual, .. } = setup.transport {
+            add("cert-file", file(&credentials.server_certificate));
+            add("key-file", file(&credentials.server_key));
+            if mutual {
+                add("client-cert-auth", "true".to_owned());
+                add("trusted-ca-file", file(&credentials.authority));
+            }
+        }
+        if self.speaks_tls() {
+            add("peer-cert-file", file(&credentials.server_certificate));
+            add("peer-key-file", file(&credentials.server_key));
+            add("peer-trusted-ca-file", file(&credentials.authority));
+        }
+        if self.speaks_tls() || setup.transport != Transport::Plain {
+            let (name, value) = only_tls_1_3(install, setup);
+            add(name, value.to_owned());
+        }
+        settings
+    }
+}
+
+/// Each as an argument.
+fn options(settings: &[(String, String)]) -> Vec<String> {
+    let mut settings = settings.to_vec();
+    settings.sort();
+    settings.iter().map(|(name, value)| format!("--{name}={value}")).collect()
 }
 
 /// The setting with which a server only accepts TLS 1.3. A server without a setting for its lowest version gets a

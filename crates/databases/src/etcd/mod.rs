@@ -1,4 +1,4 @@
-//! etcd 3.4 and newer: launched on this machine, or attached to by URL.
+//! etcd 3.4 and newer: launched on this machine as one member or three, or attached to by URL.
 //!
 //! The client is Tithe's own and uses gRPC ([`http2`], [`hpack`], [`messages`]), as Kubernetes does. The JSON gateway
 //! would be less code, but it is itself a client inside the server and uses TLS again. A read through it took 340 µs of
@@ -15,10 +15,13 @@ mod install;
 mod keys;
 mod launch;
 mod messages;
+mod peers;
 mod protection;
 mod session;
 mod store;
 mod target;
+
+use std::collections::BTreeMap;
 
 use tithe_machine::{
     fault::Fault,
@@ -90,6 +93,10 @@ impl Database for Etcd {
         true
     }
 
+    fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
+        launch::members_of(settings).map(drop)
+    }
+
     fn find(&self, search: &Search) -> Result<Install, Missing> {
         install::find(search)
     }
@@ -99,7 +106,7 @@ impl Database for Etcd {
     }
 
     fn stored(&self, setup: &Setup) -> Option<Stored> {
-        Some(launch::stored(setup))
+        launch::stored(setup)
     }
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {

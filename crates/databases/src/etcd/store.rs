@@ -18,6 +18,7 @@ use super::{
     ENTRY,
     connection::EtcdConnection,
     keys::{after, prefix_of},
+    launch::{clients_of, members_of},
     messages::{
         AUTH_ENABLE, COMPACT, DEFRAGMENT, DELETE_RANGE, Fields, MEMBERS, PUT, ROLE_ADD, ROLE_GRANT_PERMISSION, STATUS,
         TXN, USER_ADD, USER_GRANT_ROLE, path_of, put_bytes, put_message, put_number,
@@ -176,7 +177,22 @@ pub fn quiesce(server: &Server, setup: &Setup) -> Result<(), Fault> {
         Err(Fault::Server(words)) if words.contains("has been compacted") => {}
         outcome => drop(outcome?),
     }
-    connection.call(DEFRAGMENT, |_| {}).map(drop)
+    connection.call(DEFRAGMENT, |_| {})?;
+    other_members(server, setup)?.iter_mut().try_for_each(|other| other.call(DEFRAGMENT, |_| {}).map(drop))
+}
+
+/// A connection to each further member of a launched cluster; not measured, and after that of [`administrator`], which
+/// makes the accounts.
+fn other_members(server: &Server, setup: &Setup) -> Result<Vec<EtcdConnection>, Fault> {
+    if !is_local(server) {
+        return Ok(Vec::new());
+    }
+    let mut target = Target { relay: None, ..of_clients(server, setup)? };
+    if matches!(setup.authentication, Authentication::Password { .. }) {
+        ADMINISTRATOR.clone_into(&mut target.user);
+    }
+    let open = |number| EtcdConnection::open(&Target { host: clients_of(number).to_string(), ..target.clone() });
+    (2..=members_of(&setup.settings)?).map(open).collect()
 }
 
 /// The ids of cluster and member, which are random and set when they are created.
@@ -265,14 +281,19 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
 /// The server's error.
 pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     let mut connection = administrator(server, setup)?;
+    // Ready is a cluster whose members all serve clients.
+    drop(other_members(server, setup)?);
     let status = connection.call(STATUS, |_| {})?;
     let version = format!("etcd {}", Fields(&status).texts(2)?.pop().unwrap_or_default());
+    let leads = Fields(Fields(&status).first(1)?).number(2)? == Fields(&status).number(4)?;
+    let leader = if leads { "the member with the clients" } else { "another member" };
     let names = members(&mut connection)?.into_iter().map(|member| member.name).collect::<Vec<_>>();
     let tls = connection
         .tls_facts()
         .map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
     let facts = BTreeMap::from([
         ("authentication".to_owned(), connection.method().to_owned()),
+        ("leader".to_owned(), leader.to_owned()),
         ("members".to_owned(), format!("{} ({})", names.len(), names.join(", "))),
         ("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned())),
     ]);

@@ -135,6 +135,30 @@ fn other_end(ours: End, theirs: End) -> Option<Socket> {
     })
 }
 
+/// A TCP socket of a server on this machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerSocket {
+    /// Its own address.
+    pub local: SocketAddr,
+    /// The other end of a connection; `None` if it listens.
+    pub remote: Option<SocketAddr>,
+}
+
+/// The TCP sockets of `processes` that listen or are connected, as far as this user may see them.
+pub fn sockets_of(processes: &[i32]) -> Vec<ServerSocket> {
+    let inodes: Vec<u64> = processes.iter().flat_map(|process| open_sockets(*process)).collect();
+    let socket = |line: &str| {
+        let (local, remote, socket) = entry(line)?;
+        let remote = match line.split_ascii_whitespace().nth(3)? {
+            LISTEN => None,
+            ESTABLISHED => Some(remote.into()),
+            _ => return None,
+        };
+        inodes.contains(&socket.inode).then(|| ServerSocket { local: local.into(), remote })
+    };
+    tables().flat_map(|table| table.lines().filter_map(socket).collect::<Vec<_>>()).collect()
+}
+
 /// True if `process` has a socket that listens on `port`.
 pub fn listens(process: i32, port: u16) -> bool {
     let waits = |line: &str| {
@@ -148,6 +172,9 @@ pub fn listens(process: i32, port: u16) -> bool {
 
 /// The state of a listening socket in the kernel's list.
 const LISTEN: &str = "0A";
+
+/// The state of a connected one.
+const ESTABLISHED: &str = "01";
 
 /// The kernel's lists of the sockets of this network.
 fn tables() -> impl Iterator<Item = String> {
@@ -249,6 +276,19 @@ mod tests {
             let numbered = "its processes are numbered in a container of its own".to_owned();
             assert_eq!(found(&[&program], Some(1)), Err(numbered));
         }
+    }
+
+    #[test]
+    fn the_sockets_of_processes_are_listed() {
+        let listener = TcpListener::bind(HERE).expect("a port");
+        let at = listener.local_addr().expect("an address");
+        let client = TcpStream::connect(at).expect("connected");
+        let (_served, from) = listener.accept().expect("accepted");
+        assert_eq!(from, client.local_addr().expect("an address"));
+        let seen = sockets_of(&[own_process()]);
+        let ends = [(at, None), (at, Some(from)), (from, Some(at))];
+        assert!(ends.iter().all(|(local, remote)| seen.contains(&ServerSocket { local: *local, remote: *remote })));
+        assert_eq!(sockets_of(&[]), []);
     }
 
     #[test]

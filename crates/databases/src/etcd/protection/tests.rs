@@ -87,12 +87,81 @@ fn protections_are_arguments() {
         +   --listen-client-urls=https://127.0.0.1:21211
     "#]],
     );
+    check(&[chosen("peer-tls", &[])], expect![[r#"
+        -   --initial-advertise-peer-urls=http://127.0.0.1:2380
+        -   --initial-cluster=default=http://127.0.0.1:2380
+        -   --listen-peer-urls=http://127.0.0.1:0
+        +   --cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+        +   --initial-advertise-peer-urls=https://127.0.0.11:21211
+        +   --initial-cluster=default=https://127.0.0.11:21211
+        +   --listen-peer-urls=https://127.0.0.11:21211
+        +   --peer-cert-file=/m/server.pem
+        +   --peer-client-cert-auth=true
+        +   --peer-key-file=/m/server.key
+        +   --peer-trusted-ca-file=/m/ca.pem
+    "#]]);
     check(&[chosen("password", &[])], expect![[""]]);
     check(&[chosen("columns", &[])], expect![[""]]);
     let mut setup = plain();
     test_setup::apply(ALL, &[chosen("tls", &[])], &mut setup);
     let newer = shown_by("yes", &setup);
     assert!(newer.contains("--tls-min-version=TLS1.3") && !newer.contains("--cipher-suites"), "{newer}");
+}
+
+#[test]
+fn three_members_are_started_together() {
+    let mut setup = plain();
+    test_setup::apply(ALL, &[chosen("tls", &[]), chosen("peer-tls", &[])], &mut setup);
+    setup.settings.insert("members".to_owned(), "3".to_owned());
+    expect![[r#"
+        serve LC_ALL=C /bin/sh -c program=$1; first=$2; second=$3; third=$4; shift 4
+        trap 'trap "" TERM; kill 0; wait; exit 0' TERM
+        IFS='
+        '
+        set -f
+        for own in "$first" "$second" "$third"; do
+          setpriv
+          --pdeathsig KILL sh -c 'trap : TERM; setpriv
+          --pdeathsig KILL "$@"; kill "$PPID"' member \
+            "$program" $own "$@" &
+        done
+        wait members /usr/bin/etcd
+          --advertise-client-urls=https://127.0.0.1:21211
+        --data-dir=/run/arm/member1
+        --election-timeout=1000
+        --initial-advertise-peer-urls=https://127.0.0.11:21211
+        --listen-client-urls=https://127.0.0.1:21211
+        --listen-peer-urls=https://127.0.0.11:21211
+        --name=member1
+          --advertise-client-urls=https://127.0.0.2:21211
+        --data-dir=/run/arm/member2
+        --election-timeout=5000
+        --initial-advertise-peer-urls=https://127.0.0.12:21211
+        --listen-client-urls=https://127.0.0.2:21211
+        --listen-peer-urls=https://127.0.0.12:21211
+        --name=member2
+          --advertise-client-urls=https://127.0.0.3:21211
+        --data-dir=/run/arm/member3
+        --election-timeout=5000
+        --initial-advertise-peer-urls=https://127.0.0.13:21211
+        --listen-client-urls=https://127.0.0.3:21211
+        --listen-peer-urls=https://127.0.0.13:21211
+        --name=member3
+          --auth-token-ttl=86400
+          --cert-file=/m/server.pem
+          --cipher-suites=TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256
+          --initial-cluster=member1=https://127.0.0.11:21211,member2=https://127.0.0.12:21211,member3=https://127.0.0.13:21211
+          --key-file=/m/server.key
+          --log-level=warn
+          --logger=zap
+          --peer-cert-file=/m/server.pem
+          --peer-client-cert-auth=true
+          --peer-key-file=/m/server.key
+          --peer-trusted-ca-file=/m/ca.pem
+          --quota-backend-bytes=8589934592
+        stop by signal 15 at Tcp { host: "127.0.0.1", port: 21211 }
+        paths Paths { data: ["/run/arm/member1/member/snap", "/run/arm/member2/member/snap", "/run/arm/member3/member/snap"], journal: ["/run/arm/member1/member/wal", "/run/arm/member2/member/wal", "/run/arm/member3/member/wal"], logs: ["/run/arm/server.log"] }
+    "#]].assert_eq(&shown(&setup));
 }
 
 #[test]

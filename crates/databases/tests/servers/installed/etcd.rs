@@ -4,6 +4,7 @@ use tithe_databases::etcd::Etcd;
 use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
+    observation::Observation,
     proc::ServerTask,
 };
 use tithe_model::experiment::Url;
@@ -14,11 +15,12 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{key_value, sandbox::Sandbox, table};
+use super::{key_value, table};
 use crate::{
-    how,
+    how, observe,
     put_back::put_back_with,
     rows,
+    sandbox::{Sandbox, protection},
     tested::{self, Again, Refusals, Tested, chosen, proven},
 };
 
@@ -27,18 +29,22 @@ pub static ETCD: Tested =
 
 const TLS: [&str; 2] = ["tls-negotiated Claim Holds", "wire-canary Claim Holds"];
 
+const COLUMNS: [&str; 5] = [
+    "ciphertext-seen Claim Holds",
+    "wrong-column-key Claim Holds",
+    "disk-canary Strengthens Holds",
+    "wire-canary Strengthens Holds",
+    "recorders Disclosure Holds",
+];
+
 proven! { ETCD;
     tls: "tls" {} => TLS, not "tls" { mutual = true }, "password" {}, "tls" { key = "rsa-2048" };
     tls_with_client_certificates: "tls" { mutual = true, key = "rsa-2048", chain = "2", suite = "aes-128-gcm" }
         => TLS;
     users_passwords_and_roles: "password" {} => ["password-asked Claim Holds", "rights-enforced Claim Holds"];
-    encrypted_columns: "columns" {} => [
-        "ciphertext-seen Claim Holds",
-        "wrong-column-key Claim Holds",
-        "disk-canary Strengthens Holds",
-        "wire-canary Strengthens Holds",
-        "recorders Disclosure Holds",
-    ];
+    tls_at_the_port_for_members: "peer-tls" {} => ["peer-tls Claim Holds"], not "tls" {};
+    encrypted_columns: "columns" {} => COLUMNS;
+    encrypted_columns_by_secretbox: "columns" { cipher = "xsalsa20-poly1305" } => COLUMNS;
 }
 
 #[test]
@@ -94,6 +100,59 @@ fn a_plain_server_serves_every_request() {
     Etcd.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("compacted");
     Etcd.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("once more");
     ETCD.remove(&sandbox);
+}
+
+#[test]
+fn three_members_speak_tls_among_themselves() {
+    let members = [("members", "3")];
+    let peer_tls = [chosen!(ETCD, "peer-tls" {}), chosen!(ETCD, "password" {})];
+    for (protections, verdict) in [(&peer_tls[..], "holds"), (&peer_tls[1..], "does not hold")] {
+        let Some(sandbox) = Sandbox::start_as(&Etcd, protections, &members, &[]) else { return };
+        let facts = Etcd.facts(&sandbox.server, &sandbox.setup).expect("facts").facts;
+        assert_eq!(facts["leader"], "the member with the clients");
+        assert!(facts["members"].starts_with("3 ("), "{facts:?}");
+        Etcd.create(&sandbox.server, &sandbox.setup, &table()).expect("a table");
+        ETCD.exercise(&mut *ETCD.connect(&sandbox, true));
+        Etcd.quiesce(&sandbox.server, &sandbox.setup, &table()).expect("compacted");
+        let seen = between_members(&sandbox);
+        match seen {
+            Observation::Protected(words) => {
+                assert_eq!(verdict, "holds", "{words}");
+                assert_eq!(words.matches("with a certificate: served").count(), 3, "{words}");
+                assert_eq!(words.matches(": refused (").count(), 6, "{words}");
+            }
+            Observation::Exposed(words) => assert_eq!(verdict, "does not hold", "{words}"),
+            other => panic!("{other:?}"),
+        }
+        ETCD.remove(&sandbox);
+    }
+}
+
+#[test]
+fn members_that_ask_for_no_certificate_or_listen_elsewhere_are_no_proof() {
+    let mistakes: [(&[(&str, &str)], &str); 2] = [
+        (
+            &[("--peer-client-cert-auth=true", "--peer-client-cert-auth=false"), ("--peer-trusted-ca", "--trusted-ca")],
+            "without: served",
+        ),
+        (
+            &[("--listen-peer-urls=https", "--listen-peer-urls=http://127.0.0.1:21983,https")],
+            "a member listens at 127.0.0.1:21983 as well",
+        ),
+    ];
+    for (mistakes, words) in mistakes {
+        let Some(sandbox) = Sandbox::start_wrong(&Etcd, &[chosen!(ETCD, "peer-tls" {})], mistakes) else { return };
+        let seen = between_members(&sandbox);
+        assert!(matches!(&seen, Observation::Exposed(told) if told.contains(words)), "{seen:?}");
+    }
+}
+
+/// What the check of `peer-tls` sees.
+fn between_members(sandbox: &Sandbox) -> Observation {
+    let asked = chosen!(ETCD, "peer-tls" {});
+    let checks = protection(&Etcd, "peer-tls").evidence(&asked);
+    let [check] = &checks[..] else { panic!("one check") };
+    observe(sandbox, true, &**check)
 }
 
 #[test]
