@@ -1,10 +1,11 @@
 //! Client-side encryption of values, for every database.
 //!
 //! A session is wrapped, so that values are encrypted before the driver sees them and decrypted when they come back:
-//! AES-256-GCM or SM4-128-GCM, with a nonce that never repeats, so equal values look different. The database stores
-//! `nonce (12) ‖ ciphertext ‖ tag (16)`. For records by key, which this file wraps, the additional data of each value
-//! are its field number and its record's key: a value that was moved to another record or field does not decrypt. SQL
-//! sessions are wrapped in [`sql`], where some columns must be encrypted deterministically.
+//! AES-256-GCM, SM4-128-GCM or NaCl's secretbox, with a nonce that never repeats, so equal values look different. The
+//! database stores `nonce (12) ‖ ciphertext ‖ tag (16)`, with secretbox `nonce (24) ‖ tag (16) ‖ ciphertext`. For
+//! records by key, which this file wraps, the additional data of each value are its field number and its record's key:
+//! a value that was moved to another record or field does not decrypt. Secretbox has no additional data. SQL sessions
+//! are wrapped in [`sql`], where some columns must be encrypted deterministically.
 //!
 //! If equal values must look equal, fields are encrypted in SIV mode: the database stores `synthetic vector (16) ‖
 //! ciphertext`, bound to the field and not to the record.
@@ -16,6 +17,7 @@ mod cipher;
 pub mod own;
 mod own_session;
 mod rewriting;
+mod secretbox;
 pub mod sql;
 
 pub use self::cipher::{DETERMINISTIC_OVERHEAD, OVERHEAD};
@@ -66,7 +68,7 @@ pub fn connect_sql(
 }
 
 /// Wraps `session` so that the values of the selected fields are encrypted before they reach it, and decrypted when
-/// they come back. A stored value is [`OVERHEAD`] bytes longer than its plaintext (deterministic:
+/// they come back. A stored value is at most [`OVERHEAD`] bytes longer than its plaintext (deterministic:
 /// [`DETERMINISTIC_OVERHEAD`]), and binary.
 /// A value that does not decrypt makes the answer [`Fault::Wrong`].
 ///

@@ -39,7 +39,7 @@ pub static COLUMNS_EMBEDDED: ColumnsProtection = ColumnsProtection { wire: false
 /// The ordinary statements of a SQL workload, for any database with SQL: one line in its list of protections.
 pub static ORDINARY_STATEMENTS: OrdinaryStatements = OrdinaryStatements;
 
-/// Client-side encryption of values, AES-256-GCM or SM4-128-GCM. Id `columns`.
+/// Client-side encryption of values, AES-256-GCM, SM4-128-GCM or secretbox. Id `columns`.
 pub struct ColumnsProtection {
     /// True if there is a server, with a wire and with recorders.
     wire: bool,
@@ -82,9 +82,11 @@ impl Protection for ColumnsProtection {
                 },
                 OptionEntry {
                     name: "cipher",
-                    kind: OptionKind::Choice(&["aes-256-gcm", "sm4-128-gcm"]),
+                    kind: OptionKind::Choice(&["aes-256-gcm", "sm4-128-gcm", "xsalsa20-poly1305"]),
                     default: Some(DefaultValue::Text("aes-256-gcm")),
-                    help: "The cipher; columns that the server compares are encrypted by the same one in SIV mode.",
+                    help: "The cipher; columns that the server compares are encrypted by the same one in SIV mode. \
+                           XSalsa20 is NaCl's secretbox, as Kubernetes has it: it binds no value to its place, and \
+                           AES is its SIV mode.",
                 },
                 OptionEntry {
                     name: "mode",
@@ -116,6 +118,7 @@ impl Protection for ColumnsProtection {
     fn apply(&self, chosen: &experiment::Protection, setup: &mut Setup) {
         let cipher = match chosen.text("cipher") {
             "sm4-128-gcm" => ColumnCipher::Sm4Gcm,
+            "xsalsa20-poly1305" => ColumnCipher::Secretbox,
             _ => ColumnCipher::Aes256Gcm,
         };
         let own = own(chosen);

@@ -376,6 +376,8 @@ pub enum ColumnCipher {
     Aes256Gcm,
     /// SM4-128-GCM; SM4 in SIV mode if it must be deterministic.
     Sm4Gcm,
+    /// XSalsa20-Poly1305, NaCl's secretbox; AES-256-SIV if it must be deterministic.
+    Secretbox,
 }
 
 impl ColumnCipher {
@@ -384,13 +386,14 @@ impl ColumnCipher {
         match self {
             Self::Aes256Gcm => "AES-256-GCM",
             Self::Sm4Gcm => "SM4-128-GCM",
+            Self::Secretbox => "XSalsa20-Poly1305",
         }
     }
 
     /// The name of its deterministic mode.
     pub fn deterministic_name(self) -> &'static str {
         match self {
-            Self::Aes256Gcm => "AES-256-SIV",
+            Self::Aes256Gcm | Self::Secretbox => "AES-256-SIV",
             Self::Sm4Gcm => "SM4-128-SIV",
         }
     }

@@ -17,24 +17,30 @@ use ring::{
 use sm4::Sm4;
 use tithe_machine::{fault::Fault, secret::Secret};
 
+use super::secretbox;
 use crate::setup::{ColumnCipher, Columns, KEY_BYTES};
 
-/// How much longer a stored value is than its plaintext, bytes: nonce and tag.
-pub const OVERHEAD: usize = NONCE_LEN + TAG_BYTES;
+/// How much longer a stored value is than its plaintext at most, bytes: nonce and tag.
+pub const OVERHEAD: usize = secretbox::NONCE_BYTES + TAG_BYTES;
+
+/// The same with a cipher in GCM.
+pub(super) const GCM_OVERHEAD: usize = NONCE_LEN + TAG_BYTES;
 
 /// The same for deterministic encryption: the synthetic initialisation vector.
 pub const DETERMINISTIC_OVERHEAD: usize = TAG_BYTES;
 
 const TAG_BYTES: usize = 16;
 
-/// Randomised encryption of single values: AES-256-GCM by ring, SM4-128-GCM (RFC 8998) by RustCrypto.
+/// Randomised encryption of single values: AES-256-GCM by ring, SM4-128-GCM (RFC 8998) by RustCrypto, and NaCl's
+/// secretbox, which binds no value to its place.
 pub(super) enum Randomised {
     Aes(Box<LessSafeKey>),
     Sm4(Box<AesGcm<Sm4, U12>>),
+    Secretbox(Box<[u8; KEY_BYTES]>),
 }
 
 impl Randomised {
-    /// `cipher` with `key`. AES uses it unchanged, SM4 a key of 16 bytes derived from it.
+    /// `cipher` with `key`. AES and secretbox use it unchanged, SM4 a key of 16 bytes derived from it.
     ///
     /// # Errors
     /// [`Fault::Refused`] if it does not have [`KEY_BYTES`].
@@ -50,7 +56,16 @@ impl Randomised {
                 Self::Aes(Box::new(LessSafeKey::new(key)))
             }
             ColumnCipher::Sm4Gcm => Self::Sm4(Box::new(from_derived(&derived::<16>(key, b"tithe columns sm4-gcm")))),
+            ColumnCipher::Secretbox => Self::Secretbox(Box::new(bytes.try_into().map_err(|_| wrong(bytes.len()))?)),
         })
+    }
+
+    /// How much longer a stored value is than its plaintext, bytes.
+    fn overhead(&self) -> usize {
+        match self {
+            Self::Aes(_) | Self::Sm4(_) => GCM_OVERHEAD,
+            Self::Secretbox(_) => OVERHEAD,
+        }
     }
 }
 
@@ -62,10 +77,10 @@ pub(super) enum Deterministic {
 }
 
 impl Deterministic {
-    /// The block cipher of `cipher` in SIV mode with keys derived from `key`.
+    /// The block cipher of `cipher` in SIV mode with keys derived from `key`; AES if it has none.
     pub(super) fn new(cipher: ColumnCipher, key: &Secret) -> Self {
         match cipher {
-            ColumnCipher::Aes256Gcm => {
+            ColumnCipher::Aes256Gcm | ColumnCipher::Secretbox => {
                 Self::Aes(Box::new(from_derived(&derived::<64>(key, b"tithe columns aes-256-siv"))))
             }
             ColumnCipher::Sm4Gcm => Self::Sm4(Box::new(from_derived(&derived::<32>(key, b"tithe columns sm4-siv")))),
@@ -126,7 +141,7 @@ impl FieldCipher {
     /// How much longer a stored value is than its plaintext, bytes.
     pub(super) fn overhead(&self) -> usize {
         match self {
-            Self::Randomised(..) => OVERHEAD,
+            Self::Randomised(cipher, _) => cipher.overhead(),
             Self::Deterministic(_) => DETERMINISTIC_OVERHEAD,
         }
     }
@@ -207,24 +222,32 @@ impl FieldAad {
     }
 }
 
-/// Appends `nonce ‖ ciphertext ‖ tag` of `plaintext` to `sealed`.
+/// Appends `nonce ‖ ciphertext ‖ tag` of `plaintext` to `sealed`; with secretbox `nonce ‖ tag ‖ ciphertext`, as in NaCl
+/// and Kubernetes.
 pub(super) fn seal(cipher: &Randomised, nonce: [u8; NONCE_LEN], aad: &[u8], plaintext: &[u8], sealed: &mut Vec<u8>) {
     const SHORT: &str = "a value is far shorter than the 64 GiB that GCM can encrypt";
     sealed.extend_from_slice(&nonce);
-    let start = sealed.len();
-    sealed.extend_from_slice(plaintext);
-    let text = &mut sealed[start..];
     match cipher {
         Randomised::Aes(key) => {
+            let text = appended(plaintext, sealed);
             let nonce = Nonce::assume_unique_for_key(nonce);
             let tag = key.seal_in_place_separate_tag(nonce, Aad::from(aad), text).expect(SHORT);
             sealed.extend_from_slice(tag.as_ref());
         }
         Randomised::Sm4(key) => {
-            let tag = key.encrypt_inout_detached(&nonce.into(), aad, InOutBuf::from(text)).expect(SHORT);
+            let text = InOutBuf::from(appended(plaintext, sealed));
+            let tag = key.encrypt_inout_detached(&nonce.into(), aad, text).expect(SHORT);
             sealed.extend_from_slice(&tag);
         }
+        Randomised::Secretbox(key) => secretbox::seal(key, nonce, plaintext, sealed),
     }
+}
+
+/// `plaintext`, at the end of `sealed`.
+fn appended<'a>(plaintext: &[u8], sealed: &'a mut Vec<u8>) -> &'a mut [u8] {
+    let start = sealed.len();
+    sealed.extend_from_slice(plaintext);
+    &mut sealed[start..]
 }
 
 /// The plaintext of `stored`, in `opened`; `None` if it was not made with this key for this place.
@@ -244,6 +267,7 @@ pub(super) fn open<'a>(cipher: &Randomised, aad: &[u8], stored: &[u8], opened: &
             key.decrypt_inout_detached(&(*nonce).into(), aad, InOutBuf::from(&mut *text), &tag.into()).ok()?;
             Some(text)
         }
+        Randomised::Secretbox(key) => secretbox::open(key, *nonce, opened),
     }
 }
 

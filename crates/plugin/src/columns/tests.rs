@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 use tithe_model::experiment::{OptionValue, Protection as Chosen};
 
-use super::*;
+use super::{cipher::GCM_OVERHEAD, *};
 use crate::{
     checks::canary::{Collected, read},
     protection::Protection as _,
@@ -68,7 +68,7 @@ proptest! {
             prop_assert_eq!(&read(session.as_mut(), key).unwrap(), &some(values));
             let stored = read(raw(&bench).as_mut(), key).unwrap();
             for (number, (stored, value)) in stored.iter().flatten().zip(values).enumerate() {
-                let longer = if number < Selection::of_share(share).of(bench.context().table).len() { OVERHEAD } else { 0 };
+                let longer = if number < Selection::of_share(share).of(bench.context().table).len() { GCM_OVERHEAD } else { 0 };
                 prop_assert_eq!(stored.len(), value.len() + longer);
             }
         }
@@ -116,6 +116,26 @@ fn a_value_decrypts_in_its_own_place_only() {
     let wrong = |text: &str| Err(Fault::Wrong(text.to_owned()));
     assert_eq!(moved((b"user1", 3), (b"user2", 3)), wrong("field 3 of key user2 does not decrypt"));
     assert_eq!(moved((b"user1", 3), (b"user1", 4)), wrong("field 4 of key user1 does not decrypt"));
+}
+
+#[test]
+fn secretbox_comes_back_and_binds_no_value_to_its_place() {
+    let mut bench = Bench::plain();
+    let all = Columns::of_share(1.0, bench.setup.credentials.key.clone());
+    bench.setup.columns = Some(Columns { cipher: ColumnCipher::Secretbox, ..all });
+    let mut session = wrapped(&bench);
+    insert(session.as_mut(), b"user1", &ten("one"));
+    insert(session.as_mut(), b"user2", &ten("two"));
+    assert_eq!(read(session.as_mut(), b"user1"), Ok(some(&ten("one"))));
+    let stored = read(raw(&bench).as_mut(), b"user2").unwrap();
+    let lengths: Vec<usize> = stored.iter().flatten().map(Vec::len).collect();
+    let plain: Vec<usize> = ten("two").iter().map(|value| value.len() + OVERHEAD).collect();
+    assert_eq!(lengths, plain);
+    update(raw(&bench).as_mut(), b"user1", 3, stored[4].as_deref().unwrap());
+    let read_back = read(session.as_mut(), b"user1").unwrap();
+    assert_eq!(read_back[3], some(&ten("two"))[4]);
+    update(raw(&bench).as_mut(), b"user1", 3, b"plaintext that is longer than nonce and tag together");
+    assert!(matches!(read(session.as_mut(), b"user1"), Err(Fault::Wrong(_))));
 }
 
 #[test]
