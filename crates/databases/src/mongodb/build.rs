@@ -52,6 +52,10 @@ impl Build {
         if let Ok(ferret) = info.get_document("ferretdb") {
             return Ok(stand_in(format!("FerretDB {}", ferret.get_str("version").unwrap_or("of unknown version"))));
         }
+        // FerretDB 1, which says the version of MongoDB that it imitates, and a build number.
+        if let Some(version) = text("ferretdbVersion") {
+            return Ok(stand_in(format!("FerretDB 1, {version}")));
+        }
         if text("gitVersion").is_none() {
             return Ok(stand_in(format!("a server without a build number that reports version {version}")));
         }
@@ -152,6 +156,10 @@ mod tests {
             (
                 doc! { "version": "7.0.77", "gitVersion": "a", "ferretdb": { "version": "2.1.0" } },
                 "FerretDB 2.1.0 (stand-in, not MongoDB) true",
+            ),
+            (
+                doc! { "version": "7.0.42", "gitVersion": "unknown", "ferretdbVersion": "v1.24.0" },
+                "FerretDB 1, v1.24.0 (stand-in, not MongoDB) true",
             ),
             (doc! {}, "wrong answer: the server does not report its version"),
         ] {

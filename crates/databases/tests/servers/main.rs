@@ -26,6 +26,8 @@ mod installed {
     #[cfg(feature = "duckdb")]
     mod duckdb;
     mod etcd;
+    #[cfg(feature = "mongodb")]
+    mod ferretdb;
     mod inside;
     mod inspection;
     mod large;
