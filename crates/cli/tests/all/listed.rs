@@ -46,8 +46,9 @@ fn a_database_tells_what_its_protections_are_for_and_a_protection_everything() {
           leaves open       the log itself: the server's account can change it, and it
                             repeats values in the clear.
 
-          log = "read,write" | "read" | "write", default "read,write"
-              Classes of statements that are logged (pgaudit.log).
+          log = "read,write" | "read" | "write" | "ddl,role", default "read,write"
+              Classes of statements that are logged (pgaudit.log). `ddl,role` logs no
+              reads and writes.
 
           parameter = true | false, default true
               Log the parameters of statements too (pgaudit.log_parameter).

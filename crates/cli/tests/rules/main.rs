@@ -1,11 +1,12 @@
 //! The rules of the project that no compiler checks: which module may import which; which code starts processes, reads
-//! a clock or prints; dependencies; and whether the map is current.
+//! a clock or prints; dependencies; and whether the map and the table of features are current.
 //!
 //! Sources are read as tokens without tests: forbidden names are allowed in comments, texts and tests. Clippy also
 //! finds code that starts processes or reads clocks, by resolved names (`clippy.toml` of the crates). The exception is
 //! `cli`, whose tests and benchmarks start programs everywhere.
 
 mod dependencies;
+mod features;
 mod imports;
 mod language;
 mod samples;
