@@ -54,6 +54,8 @@ mod target;
 mod test_setup;
 #[cfg(feature = "connected")]
 mod tls;
+#[cfg(test)]
+mod told;
 #[cfg(feature = "wiredtiger")]
 pub mod wiredtiger;
 pub mod ycsb_over_sql;

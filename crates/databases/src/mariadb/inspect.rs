@@ -277,40 +277,4 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use super::*;
-    use crate::test_setup::tried_in_plaintext;
-
-    #[test]
-    fn tables_of_other_engines() {
-        let judged = |engine: &str, row_format: &str, encrypts: bool| {
-            let table =
-                OtherTable { name: "a.b".to_owned(), engine: engine.to_owned(), row_format: row_format.to_owned() };
-            let (mut exceptions, mut doubts) = (Vec::new(), Vec::new());
-            judge_table(&table, encrypts, &mut exceptions, &mut doubts);
-            (exceptions.len(), doubts.len())
-        };
-        assert_eq!(judged("MyISAM", "Dynamic", true), (1, 0));
-        assert_eq!(judged("Aria", "Page", false), (1, 0));
-        assert_eq!(judged("Aria", "Fixed", true), (1, 0));
-        assert_eq!(judged("Aria", "Page", true), (1, 1));
-    }
-
-    /// An attacker who relays the proof of a password can log in with it.
-    #[test]
-    fn no_proof_of_a_password_is_sent_in_plaintext() {
-        let greeting = b"\x0a11.4.0-MariaDB\0\x01\0\0\x0012345678\0\xfe\xff\x2d\x02\0\xff\x81\x15\0\0\0\0\0\0\0\0\0\0abcdefghijkl\0mysql_native_password\0";
-        let packet = |number: u8, body: &[u8]| [&[body.len() as u8, 0, 0, number], body].concat();
-        let said = |refusal: &[u8]| [packet(0, greeting), packet(2, refusal)].concat();
-        let (judged, sent) = tried_in_plaintext(&said(b"\xff\x57\x0c#HY000TLS is required"), QUERIES.plaintext);
-        assert!(sent.ends_with(b"ann\0\0mysql_native_password\0"), "an empty proof: {sent:?}");
-        expect!["enforced: TLSv1.3; plaintext: refused (3159 (HY000): TLS is required)"].assert_eq(&judged);
-        let (judged, sent) =
-            tried_in_plaintext(&said(b"\xff\x15\x04#28000Access denied for user 'ann'"), QUERIES.plaintext);
-        assert!(sent.ends_with(b"ann\0\0mysql_native_password\0"), "an empty proof: {sent:?}");
-        // As it is requested over TLS.
-        assert!(judged.starts_with("cannot tell: TLSv1.3; plaintext: connection: "), "{judged}");
-    }
-}
+mod tests;

@@ -29,6 +29,8 @@ pub mod session;
 pub mod sql;
 mod startup;
 pub mod target;
+#[cfg(test)]
+pub mod told;
 mod ways;
 
 use std::collections::BTreeMap;

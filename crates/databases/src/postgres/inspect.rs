@@ -156,22 +156,4 @@ fn files(session: &mut PostgresSession, table: &Table) -> Option<Paths> {
 }
 
 #[cfg(test)]
-mod tests {
-    use expect_test::expect;
-
-    use super::*;
-    use crate::test_setup::{asked_in_plaintext, tried_in_plaintext};
-
-    #[test]
-    fn a_password_asked_for_in_plaintext_is_not_sent() {
-        for asks in [&b"R\0\0\0\x17\0\0\0\x0aSCRAM-SHA-256\0\0"[..], b"R\0\0\0\x08\0\0\0\x03"] {
-            assert_eq!(
-                asked_in_plaintext(asks, plaintext),
-                "available but not enforced: TLSv1.3; plaintext: served too"
-            );
-        }
-        let refuses = b"E\0\0\0\x1bSFATAL\0C28000\0Mno TLS\0\0";
-        expect!["enforced: TLSv1.3; plaintext: refused (28000: no TLS)"]
-            .assert_eq(&tried_in_plaintext(refuses, plaintext).0);
-    }
-}
+mod tests;

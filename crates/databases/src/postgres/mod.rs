@@ -30,6 +30,8 @@ mod session;
 mod sql;
 mod startup;
 mod target;
+#[cfg(test)]
+mod told;
 
 use std::collections::BTreeMap;
 

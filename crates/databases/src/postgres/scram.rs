@@ -128,6 +128,16 @@ fn sign(key: &[u8], message: &[u8]) -> Vec<u8> {
     hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, key), message).as_ref().to_vec()
 }
 
+/// What a server sends that knows the password: its challenge to the client's `first` message, and its last message.
+#[cfg(test)]
+pub fn answers(first: &str, password: &str) -> (String, String) {
+    let nonce = first.rsplit_once("r=").map_or("", |(_, nonce)| nonce).to_owned();
+    let challenge = format!("r={nonce}server,s=c2FsdA==,i=1");
+    let proof = Exchange::with_nonce("", nonce).prove(challenge.as_bytes(), &Secret::new(password));
+    let (_, expected) = proof.expect("a proof");
+    (challenge, format!("v={}", STANDARD.encode(&expected.signature)))
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
