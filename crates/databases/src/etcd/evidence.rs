@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     evidence::{
-        Attempt, ConnectionProbes,
+        ConnectionProbes, rights,
         whole::{Exception, Whole},
     },
     target::Target,
@@ -66,18 +66,6 @@ impl Check for RightsEnforced {
             ("all keys", connection.range(b"\0", b"\0", 1)),
             ("the list of accounts", connection.call(USER_LIST, |_| {})),
         ];
-        let (mut words, mut served) = (Vec::new(), false);
-        for (name, outcome) in tried {
-            words.push(match Attempt::of(outcome)? {
-                Attempt::Refused(refusal) => format!("{name}: refused ({refusal})"),
-                Attempt::Served => {
-                    served = true;
-                    format!("{name}: served")
-                }
-            });
-        }
-        connection.range(context.setup.space.as_bytes(), b"", 1)?;
-        let quotation = format!("{}; a key of Tithe's: served", words.join("; "));
-        Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+        rights(tried, || connection.range(context.setup.space.as_bytes(), b"", 1).map(drop))
     }
 }

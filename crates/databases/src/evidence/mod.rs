@@ -10,7 +10,7 @@ pub mod tls_resumed;
 pub mod whole;
 pub mod wrong_key;
 
-use tithe_machine::fault::Fault;
+use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::CheckContext;
 
 use self::whole::Whole;
@@ -83,6 +83,24 @@ impl Attempt {
             outcome => Self::of(outcome),
         }
     }
+}
+
+/// What an account was served and refused of `tried`, all of which must be refused; `own`, which must be served, is the
+/// last.
+///
+/// # Errors
+/// As [`Attempt::of`], and a fault of `own`.
+pub fn rights<T>(
+    tried: impl IntoIterator<Item = (&'static str, Result<T, Fault>)>,
+    own: impl FnOnce() -> Result<(), Fault>,
+) -> Result<Observation, Fault> {
+    let (mut quotation, mut served) = (String::new(), false);
+    for (name, outcome) in tried {
+        served |= Attempt::of(outcome)?.told(name, &mut quotation);
+    }
+    own()?;
+    let quotation = format!("{}; a key of Tithe's: served", quotation.trim_start_matches("; "));
+    Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
 }
 
 #[cfg(test)]

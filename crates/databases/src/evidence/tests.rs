@@ -232,3 +232,26 @@ fn resumption_is_asked_three_times() {
     assert!(matches!(seen, Ok(Observation::Exposed(_))), "no handshake was seen: {seen:?}");
     assert!(look(&TlsResumed::new(&NAMES), &setup, Doors { broken: Some(RIGHT), ..shut() }).0.is_err());
 }
+
+#[test]
+fn rights_are_enforced_when_everything_else_is_refused_and_the_own_is_served() {
+    let refused = || Err(Fault::Refused("no".to_owned()));
+    let broken = || Err(Fault::Connection("gone".to_owned()));
+    let seen = |first: Result<(), Fault>, second: Result<(), Fault>, own: Result<(), Fault>| {
+        rights([("a", first), ("b", second)], || own).map_or_else(|fault| fault.to_string(), |seen| format!("{seen:?}"))
+    };
+    let told = [
+        seen(refused(), refused(), Ok(())),
+        seen(refused(), Ok(()), Ok(())),
+        seen(Ok(()), refused(), Ok(())),
+        seen(refused(), refused(), refused()),
+        seen(refused(), broken(), Ok(())),
+    ];
+    expect![[r#"
+        Protected("a: refused (no); b: refused (no); a key of Tithe's: served")
+        Exposed("a: refused (no); b: served; a key of Tithe's: served")
+        Exposed("a: served; b: refused (no); a key of Tithe's: served")
+        refused: no
+        connection: gone"#]]
+    .assert_eq(&told.join("\n"));
+}

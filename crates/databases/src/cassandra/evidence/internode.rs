@@ -63,10 +63,18 @@ impl Check for Internode {
         }
         let (encrypted, all) = connections(context)?;
         words.push(format!("{encrypted} of {all} connections in the log are encrypted"));
-        let complete = encrypted == all && (all > 0 || cluster.nodes == 1) && state == State::Enforced;
         let quotation = words.join("; ");
-        Ok(if complete { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
+        Ok(if is_complete((encrypted, all), cluster.nodes, state) {
+            Observation::Protected(quotation)
+        } else {
+            Observation::Exposed(quotation)
+        })
     }
+}
+
+/// True if all connections that the log reports are encrypted, as the setting says; a single node has none.
+fn is_complete((encrypted, all): (usize, usize), nodes: usize, state: State) -> bool {
+    encrypted == all && (all > 0 || nodes == 1) && state == State::Enforced
 }
 
 /// Connects to a node's port with TLS and waits for its answer. A node that accepts the certificate waits for a message
@@ -101,12 +109,31 @@ fn connections(context: &CheckContext<'_>) -> Result<(usize, usize), Fault> {
     let mut counts = (0, 0);
     for log in context.server.paths.logs.iter().filter(|log| log.is_file()) {
         let text = fs::read(log).map_err(|error| Fault::machine(log.display(), error))?;
-        let text = String::from_utf8_lossy(&text);
-        let lines = text.lines().filter(|line| line.contains(ESTABLISHED));
-        for line in lines {
-            counts.0 += usize::from(line.contains(ENCRYPTED));
-            counts.1 += 1;
-        }
+        let (encrypted, all) = counted(&String::from_utf8_lossy(&text));
+        counts = (counts.0 + encrypted, counts.1 + all);
     }
     Ok(counts)
+}
+
+/// The same of one log.
+fn counted(log: &str) -> (usize, usize) {
+    let lines = || log.lines().filter(|line| line.contains(ESTABLISHED));
+    (lines().filter(|line| line.contains(ENCRYPTED)).count(), lines().count())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_connection_between_nodes_counts() {
+        let log = "a messaging connection established, encryption = encrypted(TLS)\n\
+                   b messaging connection established, encryption = unencrypted\n\
+                   c something else, encryption = encrypted\n";
+        assert_eq!((counted(log), counted("")), ((1, 2), (0, 0)));
+        let complete = |connections, nodes| is_complete(connections, nodes, State::Enforced);
+        assert!(complete((3, 3), 2) && complete((0, 0), 1) && complete((1, 1), 1));
+        assert!(!complete((2, 3), 2) && !complete((0, 0), 2) && !complete((0, 1), 1));
+        assert!(![State::Available, State::Off, State::Unseen].iter().any(|state| is_complete((3, 3), 2, *state)));
+    }
 }

@@ -68,14 +68,18 @@ impl Check for KeyRotated {
         if let Err(Fault::Server(words)) = KeyRotator::new(context.server, context.setup)?.rotate() {
             return Ok(Observation::Exposed(format!("the server does not change the key: {words}")));
         }
-        let after = self.state(context)?;
-        let changed = before.iter().zip(&after).all(|(before, after)| before.number != after.number);
-        let whole = before.iter().chain(&after).all(Table::is_whole);
-        let reported: Vec<String> =
-            before.iter().zip(&after).map(|(before, after)| format!("{before}; then {}", after.reported())).collect();
-        let quotation = reported.join(". ");
-        Ok(if changed && whole { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
+        Ok(judged(&before, &self.state(context)?))
     }
+}
+
+/// What the tables show `before` and `after` a change of their keys.
+fn judged(before: &[Table], after: &[Table]) -> Observation {
+    let changed = before.iter().zip(after).all(|(before, after)| before.number != after.number);
+    let whole = before.iter().chain(after).all(Table::is_whole);
+    let reported: Vec<String> =
+        before.iter().zip(after).map(|(before, after)| format!("{before}; then {}", after.reported())).collect();
+    let quotation = reported.join(". ");
+    if changed && whole { Observation::Protected(quotation) } else { Observation::Exposed(quotation) }
 }
 
 /// The two keys, in the order of their numbers.
@@ -112,5 +116,40 @@ impl Table {
 impl std::fmt::Display for Table {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(formatter, "{}: {}", self.name, self.reported())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_is_rotated_when_it_alone_opens_every_page_of_every_table() {
+        let table =
+            |number, named, pages, opened| Table { name: "t".to_owned(), number, seen: Keys { named, pages, opened } };
+        let [first, second] = KEYS;
+        let (before, after) = (|| table(first, first, 9, [9, 0]), || table(second, second, 9, [0, 9]));
+        let holds =
+            |before: Vec<Table>, after: Vec<Table>| matches!(judged(&before, &after), Observation::Protected(_));
+        assert!(holds(vec![before()], vec![after()]) && holds(vec![after()], vec![before()]));
+        assert!(holds(vec![before(), after()], vec![after(), before()]));
+        assert!(!holds(vec![before()], vec![before()]), "the same key");
+        assert!(!holds(vec![before(), before()], vec![after(), before()]), "one of two tables keeps its key");
+        for wrong in [
+            table(second, first, 9, [0, 9]),
+            table(second, second, 9, [1, 9]),
+            table(second, second, 9, [0, 8]),
+            table(second, second, 9, [9, 0]),
+            table(second, second, 0, [0, 0]),
+        ] {
+            let words = wrong.reported();
+            assert!(!holds(vec![before()], vec![wrong]), "{words}");
+        }
+        assert!(!holds(vec![table(first, first, 9, [9, 1])], vec![after()]), "the new key had opened a page before");
+        assert_eq!(
+            judged(&[before()], &[after()]).quotation(),
+            "t: key 1, in the file key 1; of 9 pages of records 9 open with key 1, 0 with key 2; then key 2, in the \
+             file key 2; of 9 pages of records 0 open with key 1, 9 with key 2"
+        );
     }
 }

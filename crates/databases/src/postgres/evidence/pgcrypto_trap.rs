@@ -66,17 +66,35 @@ impl Check for PgcryptoTrap {
         session.run("DROP EXTENSION pgcrypto")?;
         outcome?;
         let Some(gained) = growth.text(context, &LOG)? else { return Ok(Observation::Unknown(NO_END.to_owned())) };
-        let log = gained.text;
-        if !log.contains(&mark) {
-            return Ok(Observation::Unknown("the statement itself is not in the log".to_owned()));
-        }
-        Ok(match (log.contains(&value), log.contains(&key)) {
-            (false, false) => {
-                Observation::Protected("the log holds the statement, but neither value nor key".to_owned())
-            }
-            (true, true) => Observation::Exposed("the log holds the value and its key in the clear".to_owned()),
-            (true, false) => Observation::Exposed("the log holds the value in the clear".to_owned()),
-            (false, true) => Observation::Exposed("the log holds the key in the clear".to_owned()),
-        })
+        Ok(judged(&gained.text, [&mark, &value, &key]))
+    }
+}
+
+/// What a `log` shows of a statement with these texts: its mark, the value and the key.
+fn judged(log: &str, [mark, value, key]: [&str; 3]) -> Observation {
+    if !log.contains(mark) {
+        return Observation::Unknown("the statement itself is not in the log".to_owned());
+    }
+    match (log.contains(value), log.contains(key)) {
+        (false, false) => Observation::Protected("the log holds the statement, but neither value nor key".to_owned()),
+        (true, true) => Observation::Exposed("the log holds the value and its key in the clear".to_owned()),
+        (true, false) => Observation::Exposed("the log holds the value in the clear".to_owned()),
+        (false, true) => Observation::Exposed("the log holds the key in the clear".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_without_the_statement_says_nothing_and_one_with_it_all() {
+        let seen = |log: &str| judged(log, ["mark", "value", "key"]);
+        let exposed = |words: &str| Observation::Exposed(format!("the log holds {words} in the clear"));
+        assert!(matches!(seen("value key"), Observation::Unknown(_)));
+        assert!(matches!(seen("SELECT 'mark', $1"), Observation::Protected(_)));
+        assert_eq!(seen("mark value key"), exposed("the value and its key"));
+        assert_eq!(seen("mark value"), exposed("the value"));
+        assert_eq!(seen("mark key"), exposed("the key"));
     }
 }

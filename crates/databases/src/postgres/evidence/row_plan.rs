@@ -39,11 +39,7 @@ impl Check for RowPlan {
                 usual => Some(usual?),
             };
             // For a range, the planner chooses by size; for a single row, a plan without an index is a finding.
-            by_index.get_or_insert(match &usual {
-                _ if held.contains("Index") => Some(true),
-                Some(usual) => Some(!usual.contains("Index")),
-                None => None,
-            });
+            by_index.get_or_insert(is_by_index(&held, usual.as_deref()));
             told.push(match usual {
                 Some(usual) if usual != held => format!("{name}: {held} | without: {usual}"),
                 _ => format!("{name}: {held}"),
@@ -55,6 +51,16 @@ impl Check for RowPlan {
             Some(false) => Observation::Exposed(quotation),
             None => Observation::Unknown(quotation),
         })
+    }
+}
+
+/// True if the policies do not keep the server from its index, by the plan with them and the `usual` one; `None` if the
+/// second is not known.
+fn is_by_index(held: &str, usual: Option<&str>) -> Option<bool> {
+    match usual {
+        _ if held.contains("Index") => Some(true),
+        Some(usual) => Some(!usual.contains("Index")),
+        None => None,
     }
 }
 
@@ -100,4 +106,36 @@ fn plan(session: &mut PostgresSession, sql: &str) -> Result<String, Fault> {
         if line.chars().count() > LINE { line.chars().take(LINE).chain(['…']).collect() } else { line.to_owned() }
     };
     Ok(lines.into_iter().flatten().flatten().map(short).collect::<Vec<String>>().join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn policies_are_blamed_for_a_scan_that_the_server_does_not_make_without_them() {
+        let (index, scan) = ("Index Scan using t_pkey on t", "Seq Scan on t");
+        assert_eq!(is_by_index(index, Some(index)), Some(true));
+        assert_eq!(is_by_index(index, None), Some(true));
+        assert_eq!(is_by_index(scan, Some(index)), Some(false));
+        assert_eq!(is_by_index(scan, Some(scan)), Some(true), "a small table");
+        assert_eq!(is_by_index(scan, None), None);
+    }
+
+    #[test]
+    fn reads_use_every_column_of_the_key() {
+        let text = |key: &[&str]| {
+            let key: Vec<String> = key.iter().map(|name| (*name).to_owned()).collect();
+            reads("t", &key).map(|(name, sql)| format!("{name}: {sql}\n")).concat()
+        };
+        expect![[r#"
+            by key: SELECT * FROM t WHERE a = '0'
+            a range: SELECT * FROM t WHERE a >= '0' ORDER BY a LIMIT 10
+            by key: SELECT * FROM t WHERE a = '0' AND b = '0' AND c = '0'
+            a range: SELECT * FROM t WHERE a = '0' AND b = '0' AND c >= '0' ORDER BY c LIMIT 10
+        "#]]
+        .assert_eq(&(text(&["a"]) + &text(&["a", "b", "c"])));
+    }
 }

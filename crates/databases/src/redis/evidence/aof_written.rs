@@ -82,13 +82,17 @@ impl Check for AofWritten {
             }
             std::thread::sleep(Duration::from_millis(50));
         };
+        let is_as_asked = self.is_as_asked(&on, &fsync, &status);
         let quotation = format!("{found} of {} canaries in the append-only file; {said}", tokens.len());
-        let asked = on == "yes" && fsync == self.fsync && status == "ok";
-        Ok(if asked && found == tokens.len() {
-            Observation::Protected(quotation)
-        } else {
-            Observation::Exposed(quotation)
-        })
+        let holds = is_as_asked && found == tokens.len();
+        Ok(if holds { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
+    }
+}
+
+impl AofWritten {
+    /// True if the server reports that it writes the file, as the arm asks, and that the last write succeeded.
+    fn is_as_asked(&self, appendonly: &str, appendfsync: &str, last_write: &str) -> bool {
+        appendonly == "yes" && appendfsync == self.fsync && last_write == "ok"
     }
 }
 
@@ -109,4 +113,20 @@ fn folder_here(
     let wire = RedisConnection::open(&of_administrator(context.server, context.setup)?)?.into_wire();
     let here = peer::files_of_server(wire.as_fd(), context.database.entry().server_programs);
     Ok(here.map(|(_, root)| Some(root.join(base.trim_start_matches('/')).join(name))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_when_the_server_says_all_three() {
+        let always = AofWritten::new("always");
+        assert!(always.is_as_asked("yes", "always", "ok"));
+        for (on, fsync, status) in
+            [("no", "always", "ok"), ("yes", "everysec", "ok"), ("yes", "always", "err"), ("", "", "")]
+        {
+            assert!(!always.is_as_asked(on, fsync, status), "{on} {fsync} {status}");
+        }
+    }
 }

@@ -4,7 +4,7 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use crate::{
-    evidence::Attempt,
+    evidence::rights,
     redis::{connection::RedisConnection, target::of_clients},
 };
 
@@ -30,19 +30,7 @@ impl Check for RightsEnforced {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let mut connection = RedisConnection::open(&of_clients(context.server, context.setup)?)?;
-        let mut words = Vec::new();
-        let mut served = false;
-        for (name, command) in FORBIDDEN {
-            words.push(match Attempt::of(connection.call(command))? {
-                Attempt::Refused(refusal) => format!("{name}: refused ({refusal})"),
-                Attempt::Served => {
-                    served = true;
-                    format!("{name}: served")
-                }
-            });
-        }
-        connection.call(&["GET", &context.setup.space])?;
-        let quotation = format!("{}; a key of Tithe's: served", words.join("; "));
-        Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+        let tried: Vec<_> = FORBIDDEN.iter().map(|(name, command)| (*name, connection.call(command))).collect();
+        rights(tried, || connection.call(&["GET", &context.setup.space]).map(drop))
     }
 }
