@@ -388,3 +388,6 @@ pub fn swap_warning(product: &dyn Product, experiment: &Experiment, swaps: &[Swa
     let mut launched = experiment.arms.iter().filter(|arm| arm.url.is_none());
     launched.any(|arm| arm.protections.iter().any(at_rest)).then(|| swap::warning(swaps)).flatten()
 }
+
+#[cfg(test)]
+mod tests;

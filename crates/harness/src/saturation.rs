@@ -82,4 +82,38 @@ mod tests {
         let operations: Vec<_> = served.0.iter().map(|(of, work)| (*of, work.operations)).collect();
         assert_eq!(operations, [((1, 0), 1), ((1, 1), 1)], "frames are numbered again in each cell");
     }
+
+    /// A sweep over two numbers of clients, a cell below saturation, and cells of other resources.
+    const SWEEP: &str = "title = \"t\"\ndatabase = \"simulated\"\ndata.records = 1000\n[load]\nclients = [1, 4]\n\
+        [[resources]]\nname = \"one\"\nsettings = { service_us = 10 }\n[[resources]]\nname = \"two\"\nsettings = { service_us = 20 }\n\
+        [[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\" }]\n";
+
+    #[test]
+    fn saturation_is_the_most_that_the_slowest_arm_did_in_closed_cells_of_the_same_kind() {
+        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
+        let catalogue = crate::catalogue::catalogue(&[&tithe_plugin::simulated::Simulated], kinds);
+        let experiment = tithe_model::parse::parse(SWEEP, &catalogue, &|_| Err(std::io::Error::other("no file")));
+        let plan = tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan");
+        assert_eq!(plan.cells.len(), 6, "three of each resources");
+        let mut served = Served::default();
+        let mut did = |cell: u32, arm: u32, lanes: u32, operations: u64, wall_ns: u64| {
+            served.0.insert((cell, arm), Work { operations, wall_ns, lanes });
+        };
+        const S: u64 = 1_000_000_000;
+        did(0, 0, 1, 100, S);
+        did(0, 1, 1, 250, S);
+        // Two lanes of one second each.
+        did(1, 0, 2, 600, 2 * S);
+        did(1, 1, 2, 200, 2 * S);
+        // The cell below saturation itself, one without any time, and one of other resources.
+        did(2, 0, 1, 9000, S);
+        did(2, 1, 1, 9000, S);
+        did(3, 0, 1, 7000, S);
+        did(3, 1, 1, 8000, S);
+        did(4, 0, 1, 9000, 0);
+        // Arm 0 did at most 600 a second, arm 1 at most 250.
+        assert_eq!(served.of_slowest(&plan, 2), Some(250.0));
+        assert_eq!(served.of_slowest(&plan, 5), Some(7000.0));
+        assert_eq!(Served::default().of_slowest(&plan, 2), None);
+    }
 }
