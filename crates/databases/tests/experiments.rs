@@ -21,9 +21,25 @@ use tithe_plugin::{
     setup::{Authentication, Setup},
 };
 
-fn whole_catalogue() -> Catalogue {
+/// What a build offers, and its databases.
+type Build<'a> = (&'a Catalogue, &'a [&'static dyn Product]);
+
+/// Looks at this build, and at one with the default features: `cargo test -p tithe-databases` is the second one.
+fn in_each_build(look: impl Fn(Build<'_>)) {
+    let manifest: toml::Table = include_str!("../Cargo.toml").parse().expect("a manifest");
+    let default = manifest["features"]["default"].as_array().expect("a list");
+    let is_default = |database: &&&dyn Product| default.iter().any(|name| name.as_str() == Some(database.id()));
+    let all = tithe_databases::all();
+    let by_default: Vec<&dyn Product> = all.iter().filter(is_default).copied().collect();
+    assert_eq!(by_default.len(), default.len(), "a database for each default feature");
+    for databases in [all, by_default.as_slice()] {
+        look((&catalogue_of(databases), databases));
+    }
+}
+
+fn catalogue_of(databases: &[&'static dyn Product]) -> Catalogue {
     let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-    catalogue::catalogue(tithe_databases::all(), kinds)
+    catalogue::catalogue(databases, kinds)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -33,7 +49,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_experiment_makes_a_plan() {
-    let catalogue = whole_catalogue();
+    let catalogue = &catalogue_of(tithe_databases::all());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let files: Vec<PathBuf> =
         files(&folder).into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")).collect();
@@ -48,7 +64,7 @@ fn every_experiment_makes_a_plan() {
             continue;
         }
         let read = |name: &str| fs::read(path.with_file_name(name));
-        let experiment = match parse::parse(&text, &catalogue, &read) {
+        let experiment = match parse::parse(&text, catalogue, &read) {
             Err(diagnostics) if diagnostics.iter().any(|it| it.problem.starts_with("there is no database")) => {
                 eprintln!("LEFT OUT, its database is not in this build: {}", path.display());
                 continue;
@@ -59,7 +75,7 @@ fn every_experiment_makes_a_plan() {
             tithe_workloads::make(described, &experiment.data, experiment.measure.seed)
                 .unwrap_or_else(|problem| panic!("{}: {problem}", path.display()));
         }
-        plan::plan(experiment, &catalogue).unwrap_or_else(|diagnostics| panic!("{}: {diagnostics:?}", path.display()));
+        plan::plan(experiment, catalogue).unwrap_or_else(|diagnostics| panic!("{}: {diagnostics:?}", path.display()));
         planned += 1;
     }
     assert!(files.len() > 30 && planned > 25, "{planned} of {}", files.len());
@@ -97,54 +113,58 @@ fn diagnostic_about(text: &str, catalogue: &Catalogue) -> String {
 /// An experiment cannot set what a protection sets: nothing that it asks for is lost silently.
 #[test]
 fn every_setting_of_a_protection_is_refused() {
-    let catalogue = whole_catalogue();
-    let (mut refused, mut combined) = (0, std::collections::BTreeSet::new());
-    for database in tithe_databases::all() {
-        for protection in arms::all(*database) {
-            for chosen in ways(protection) {
-                let mut setup = Setup::bare();
-                protection.apply(&chosen, &mut setup);
-                for name in setup.settings.keys() {
-                    let modifiers =
-                        database.entry().setting_modifiers.iter().map(|modifier| format!("{modifier}{name}"));
-                    for spelled in [name.clone(), name.to_ascii_uppercase()].into_iter().chain(modifiers) {
-                        match diagnostic_about(&with_setting(*database, &chosen, &spelled), &catalogue) {
-                            said if said.contains("cannot be set") => refused += 1,
-                            said if said.is_empty() => drop(combined.insert(format!("{} {spelled}", database.id()))),
-                            said => panic!("{} {spelled}: {said}", database.id()),
+    in_each_build(|(catalogue, databases)| {
+        let (mut refused, mut combined) = (0, std::collections::BTreeSet::new());
+        for database in databases {
+            for protection in arms::all(*database) {
+                for chosen in ways(protection) {
+                    let mut setup = Setup::bare();
+                    protection.apply(&chosen, &mut setup);
+                    for name in setup.settings.keys() {
+                        let modifiers =
+                            database.entry().setting_modifiers.iter().map(|modifier| format!("{modifier}{name}"));
+                        for spelled in [name.clone(), name.to_ascii_uppercase()].into_iter().chain(modifiers) {
+                            match diagnostic_about(&with_setting(*database, &chosen, &spelled), catalogue) {
+                                said if said.contains("cannot be set") => refused += 1,
+                                said if said.is_empty() => {
+                                    _ = combined.insert(format!("{} {spelled}", database.id()));
+                                }
+                                said => panic!("{} {spelled}: {said}", database.id()),
+                            }
                         }
                     }
                 }
             }
         }
-    }
-    assert!(refused > 30, "{refused}");
-    // The experiment's value is in addition to the protection's, or replaces it.
-    expect![[r#"
+        assert!(refused > 30, "{refused}");
+        // The experiment's value is in addition to the protection's, or replaces it.
+        expect![[r#"
         mariadb innodb_encryption_threads
         mariadb plugin_load_add
         postgres shared_preload_libraries"#]]
-    .assert_eq(&Vec::from_iter(combined).join("\n"));
+        .assert_eq(&Vec::from_iter(combined).join("\n"));
+    });
 }
 
 /// A protection that changes keys during the measurement states that as data, and is then planned with one start.
 #[test]
 fn every_protection_that_changes_keys_is_known_to() {
-    let catalogue = whole_catalogue();
-    let mut rotating = Vec::new();
-    for database in tithe_databases::all() {
-        let offered = catalogue.database(database.id()).expect("a database of this build");
-        for protection in arms::all(*database) {
-            for chosen in ways(protection) {
-                let mut setup = Setup::bare();
-                protection.apply(&chosen, &mut setup);
-                assert_eq!(setup.changes_keys(), offered.rotates(&chosen), "{} {chosen:?}", database.id());
-                rotating.extend(setup.changes_keys().then(|| format!("{} {}", database.id(), chosen.id)));
+    in_each_build(|(catalogue, databases)| {
+        let mut rotating = Vec::new();
+        for database in databases {
+            let offered = catalogue.database(database.id()).expect("a database of this build");
+            for protection in arms::all(*database) {
+                for chosen in ways(protection) {
+                    let mut setup = Setup::bare();
+                    protection.apply(&chosen, &mut setup);
+                    assert_eq!(setup.changes_keys(), offered.rotates(&chosen), "{} {chosen:?}", database.id());
+                    rotating.extend(setup.changes_keys().then(|| format!("{} {}", database.id(), chosen.id)));
+                }
             }
         }
-    }
-    assert!(rotating.contains(&"mariadb encryption".to_owned()), "{rotating:?}");
-    assert!(rotating.contains(&"postgres volume-luks2".to_owned()), "{rotating:?}");
+        assert!(rotating.contains(&"mariadb encryption".to_owned()), "{rotating:?}");
+        assert!(rotating.contains(&"postgres volume-luks2".to_owned()), "{rotating:?}");
+    });
 }
 
 /// An experiment on `database` whose servers listen on a network address, with an arm of `protections`.
@@ -171,62 +191,64 @@ fn login(database: &dyn Product, text: &str, catalogue: &Catalogue) -> String {
 
 #[test]
 fn in_a_network_all_arms_log_in_alike() {
-    let catalogue = whole_catalogue();
-    // One by one, because not every build has all of them.
-    let expected = [
-        ("sqlite", expect!["`listen` needs a server, and sqlite has none"]),
-        ("duckdb", expect!["`listen` needs a server, and duckdb has none"]),
-        ("postgres", expect![[r#"Password { mechanism: "scram-sha-256" }"#]]),
-        ("mariadb", expect![[r#"Password { mechanism: "mysql_native_password" }"#]]),
-        ("mysql", expect![[r#"Password { mechanism: "caching_sha2_password" }"#]]),
-        ("redis", expect![[r#"Password { mechanism: "requirepass" }"#]]),
-        ("memcached", expect![[r#"Password { mechanism: "auth-file" }"#]]),
-        ("etcd", expect![[r#"Password { mechanism: "password" }"#]]),
-        (
-            "cassandra",
-            expect![
-                "`listen` cannot be given for cassandra: its nodes have loopback addresses of their own, and everybody knows the password of a new cluster's first account"
-            ],
-        ),
-        (
-            "mongodb",
-            expect!["`listen` cannot be given for mongodb: it lets its first account be made from 127.0.0.1 alone"],
-        ),
-        ("wiredtiger", expect!["`listen` needs a server, and wiredtiger has none"]),
-    ];
-    for database in tithe_databases::all() {
-        let (_, expected) = expected.iter().find(|(id, _)| *id == database.id()).expect("a line for every database");
-        let text = in_a_network(*database, "{ use = \"tls\" }");
-        let told = match diagnostic_about(&text, &catalogue) {
-            said if said.is_empty() => login(*database, &text, &catalogue),
-            said => said,
-        };
-        expected.assert_eq(&told);
-    }
+    in_each_build(|(catalogue, databases)| {
+        // One by one, because not every build has all of them.
+        let expected = [
+            ("sqlite", expect!["`listen` needs a server, and sqlite has none"]),
+            ("duckdb", expect!["`listen` needs a server, and duckdb has none"]),
+            ("postgres", expect![[r#"Password { mechanism: "scram-sha-256" }"#]]),
+            ("mariadb", expect![[r#"Password { mechanism: "mysql_native_password" }"#]]),
+            ("mysql", expect![[r#"Password { mechanism: "caching_sha2_password" }"#]]),
+            ("redis", expect![[r#"Password { mechanism: "requirepass" }"#]]),
+            ("memcached", expect![[r#"Password { mechanism: "auth-file" }"#]]),
+            ("etcd", expect![[r#"Password { mechanism: "password" }"#]]),
+            (
+                "cassandra",
+                expect![
+                    "`listen` cannot be given for cassandra: its nodes have loopback addresses of their own, and everybody knows the password of a new cluster's first account"
+                ],
+            ),
+            (
+                "mongodb",
+                expect!["`listen` cannot be given for mongodb: it lets its first account be made from 127.0.0.1 alone"],
+            ),
+            ("wiredtiger", expect!["`listen` needs a server, and wiredtiger has none"]),
+        ];
+        for database in databases {
+            let (_, expected) =
+                expected.iter().find(|(id, _)| *id == database.id()).expect("a line for every database");
+            let text = in_a_network(*database, "{ use = \"tls\" }");
+            let told = match diagnostic_about(&text, catalogue) {
+                said if said.is_empty() => login(*database, &text, catalogue),
+                said => said,
+            };
+            expected.assert_eq(&told);
+        }
+    });
 }
 
 /// Every protection with which clients log in states it, and no other: in a network it cannot have an arm without a
 /// login.
 #[test]
 fn protections_by_which_clients_log_in_stay_off_networks() {
-    let catalogue = whole_catalogue();
-    let mut told = String::new();
-    for database in tithe_databases::all() {
-        for protection in arms::all(*database) {
-            for chosen in ways(protection) {
-                let mut setup = Setup::bare();
-                protection.apply(&chosen, &mut setup);
-                let logs_in = setup.authentication != Authentication::None;
-                assert_eq!(logs_in, protection.entry().login, "{} {chosen:?}", database.id());
-            }
-            let opened = matches!(database.entry().network_login, NetworkLogin::Password(_));
-            if protection.entry().login && opened {
-                let text = in_a_network(*database, &format!("{{ use = \"{}\" }}", protection.entry().id));
-                told += &format!("{}: {}\n", database.id(), diagnostic_about(&text, &catalogue));
+    in_each_build(|(catalogue, databases)| {
+        let mut told = String::new();
+        for database in databases {
+            for protection in arms::all(*database) {
+                for chosen in ways(protection) {
+                    let mut setup = Setup::bare();
+                    protection.apply(&chosen, &mut setup);
+                    let logs_in = setup.authentication != Authentication::None;
+                    assert_eq!(logs_in, protection.entry().login, "{} {chosen:?}", database.id());
+                }
+                let opened = matches!(database.entry().network_login, NetworkLogin::Password(_));
+                if protection.entry().login && opened {
+                    let text = in_a_network(*database, &format!("{{ use = \"{}\" }}", protection.entry().id));
+                    told += &format!("{}: {}\n", database.id(), diagnostic_about(&text, catalogue));
+                }
             }
         }
-    }
-    expect![[r#"
+        expect![[r#"
         postgres: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `scram` of arm `protected` with
         mariadb: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `password` of arm `protected` with
         mysql: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `password` of arm `protected` with
@@ -235,23 +257,25 @@ fn protections_by_which_clients_log_in_stay_off_networks() {
         memcached: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `auth-file` of arm `protected` with
         etcd: `listen` lets other machines reach the servers, so every arm asks for a password, and there is no arm without one to compare `password` of arm `protected` with
     "#]].assert_eq(&told);
+    });
 }
 
 /// The same for settings that the server's files contain in place of the protection, and that are in no list of Tithe's
 /// own settings.
 #[test]
 fn settings_that_a_launch_writes_for_a_protection_are_refused() {
-    let catalogue = whole_catalogue();
-    for (id, use_, name) in [
-        ("mariadb", "encryption", "file-key-management-filename"),
-        ("mongodb", "tls", "net.tls.CAFile"),
-        ("mongodb", "scram", "setParameter.authenticationMechanisms"),
-    ] {
-        let Some(database) = tithe_databases::all().iter().find(|database| database.id() == id) else { continue };
-        let protection = arms::named(*database, use_).expect("a protection");
-        let said = diagnostic_about(&with_setting(*database, &ways(protection)[0], name), &catalogue);
-        assert_eq!(said, format!("`{name}` cannot be set: the protection `{use_}` of arm `protected` sets it"));
-    }
+    in_each_build(|(catalogue, databases)| {
+        for (id, use_, name) in [
+            ("mariadb", "encryption", "file-key-management-filename"),
+            ("mongodb", "tls", "net.tls.CAFile"),
+            ("mongodb", "scram", "setParameter.authenticationMechanisms"),
+        ] {
+            let Some(database) = databases.iter().find(|database| database.id() == id) else { continue };
+            let protection = arms::named(*database, use_).expect("a protection");
+            let said = diagnostic_about(&with_setting(*database, &ways(protection)[0], name), catalogue);
+            assert_eq!(said, format!("`{name}` cannot be set: the protection `{use_}` of arm `protected` sets it"));
+        }
+    });
 }
 
 /// The same for settings that would undo a protection without changing what it sets: who else counts as a client, and
@@ -267,44 +291,47 @@ fn settings_that_undo_a_protection_are_refused() {
         "slow_query_log_file",
         "ssl_capath",
     ];
-    let catalogue = whole_catalogue();
-    for (id, names) in [
-        ("mongodb", &["net.tls.allowInvalidCertificates", "net.tls.clusterCAFile", "net.ssl.CAFile"][..]),
-        ("redis", &["tls-ca-cert-dir"][..]),
-        ("mysql", &OF_BOTH[..]),
-        ("mysql", &["innodb_redo_log_archive_dirs", "innodb_temp_tablespaces_dir"][..]),
-        ("mariadb", &OF_BOTH[..]),
-        ("mariadb", &["aria_log_dir_path", "innodb_undo_directory", "log_slow_query_file"][..]),
-    ] {
-        let Some(database) = tithe_databases::all().iter().find(|database| database.id() == id) else { continue };
-        let tls = arms::named(*database, "tls").expect("a protection");
-        for name in names {
-            let said = diagnostic_about(&with_setting(*database, &ways(tls)[0], name), &catalogue);
-            assert!(said.contains("cannot be set: "), "{id} {name}: {said}");
+    in_each_build(|(catalogue, databases)| {
+        for (id, names) in [
+            ("mongodb", &["net.tls.allowInvalidCertificates", "net.tls.clusterCAFile", "net.ssl.CAFile"][..]),
+            ("redis", &["tls-ca-cert-dir"][..]),
+            ("mysql", &OF_BOTH[..]),
+            ("mysql", &["innodb_redo_log_archive_dirs", "innodb_temp_tablespaces_dir"][..]),
+            ("mariadb", &OF_BOTH[..]),
+            ("mariadb", &["aria_log_dir_path", "innodb_undo_directory", "log_slow_query_file"][..]),
+        ] {
+            let Some(database) = databases.iter().find(|database| database.id() == id) else { continue };
+            let tls = arms::named(*database, "tls").expect("a protection");
+            for name in names {
+                let said = diagnostic_about(&with_setting(*database, &ways(tls)[0], name), catalogue);
+                assert!(said.contains("cannot be set: "), "{id} {name}: {said}");
+            }
         }
-    }
+    });
 }
 
 /// The experiment switches the binary log of a server on and off; it may not set its location.
 #[test]
 fn a_binary_log_is_the_experiments_to_switch() {
-    let catalogue = whole_catalogue();
-    for database in tithe_databases::all().iter().filter(|database| ["mariadb", "mysql"].contains(&database.id())) {
-        let tls = arms::named(*database, "tls").expect("a protection");
-        parsed(&with_setting(*database, &ways(tls)[0], "log_bin"), &catalogue).expect("it is accepted");
-    }
+    in_each_build(|(catalogue, databases)| {
+        for database in databases.iter().filter(|database| ["mariadb", "mysql"].contains(&database.id())) {
+            let tls = arms::named(*database, "tls").expect("a protection");
+            parsed(&with_setting(*database, &ways(tls)[0], "log_bin"), catalogue).expect("it is accepted");
+        }
+    });
 }
 
 /// Settings that no protection of the experiment changes are free, even if another protection would set them.
 #[test]
 fn settings_of_other_protections_are_free() {
-    let catalogue = whole_catalogue();
-    for database in tithe_databases::all().iter().filter(|database| ["postgres", "redis"].contains(&database.id())) {
-        let tls = arms::named(*database, "tls").expect("a protection");
-        for name in ["log_statement", "appendonly"] {
-            parsed(&with_setting(*database, &ways(tls)[0], name), &catalogue).expect("it is accepted");
+    in_each_build(|(catalogue, databases)| {
+        for database in databases.iter().filter(|database| ["postgres", "redis"].contains(&database.id())) {
+            let tls = arms::named(*database, "tls").expect("a protection");
+            for name in ["log_statement", "appendonly"] {
+                parsed(&with_setting(*database, &ways(tls)[0], name), catalogue).expect("it is accepted");
+            }
         }
-    }
+    });
 }
 
 /// Which program drives which database follows from the protocols of both: what drives MariaDB drives MySQL.
