@@ -153,6 +153,33 @@ findings! {
         "Members speak plaintext with each other.",
         "Give every member peer-cert-file, peer-key-file, peer-trusted-ca-file and peer-client-cert-auth, and https in its peer \
          URLs.";
+    // OpenSearch.
+    OPENSEARCH_AUTHN_NOBODY_ASKED = "OPENSEARCH-AUTHN-NOBODY-ASKED",
+        "The server has no accounts: every client may read, change and remove everything.",
+        "Install the security plugin, and take plugins.security.disabled and plugins.security.ssl_only out of \
+         opensearch.yml.";
+    OPENSEARCH_AUTHN_ANONYMOUS = "OPENSEARCH-AUTHN-ANONYMOUS",
+        "Clients are let in without a password.",
+        "Set anonymous_auth_enabled: false in config.yml of the plugin.";
+    OPENSEARCH_AUTHN_UNCHECKED = "OPENSEARCH-AUTHN-UNCHECKED",
+        "A domain believes whatever user a client names.",
+        "Give the domain that the row names a backend that checks passwords, or internalProxies that names the proxies alone.";
+    OPENSEARCH_AUTHN_FIRST_PASSWORD = "OPENSEARCH-AUTHN-FIRST-PASSWORD",
+        "An account has the password of the plugin's demo configuration.",
+        "Change the passwords that the row names, or remove the accounts.";
+    OPENSEARCH_AUTHZ_EVERYTHING = "OPENSEARCH-AUTHZ-EVERYTHING",
+        "An account that is not the one administrator may read or change every index.",
+        "Name the indices that are needed in the role's index_patterns, and the users that need them in its mapping.";
+    OPENSEARCH_AUDIT_OFF = "OPENSEARCH-AUDIT-OFF",
+        "Nothing that clients do is recorded.",
+        "Set plugins.security.audit.type in opensearch.yml, and enabled: true in the audit log's configuration.";
+    OPENSEARCH_AUDIT_PARTIAL = "OPENSEARCH-AUDIT-PARTIAL",
+        "Some requests of some accounts are not recorded.",
+        "Take AUTHENTICATED out of disabled_rest_categories, and the users and requests that the row names out of what is \
+         ignored: PATCH /_plugins/_security/api/audit.";
+    OPENSEARCH_NODES_PLAINTEXT = "OPENSEARCH-NODES-PLAINTEXT",
+        "Nodes accept plaintext from each other.",
+        "Set plugins.security_config.ssl_dual_mode_enabled to false once every node has certificates.";
     // Cassandra.
     CASSANDRA_AUTHN_FIRST_PASSWORD = "CASSANDRA-AUTHN-FIRST-PASSWORD",
         "The role cassandra has the password that every installation begins with.",

@@ -19,7 +19,14 @@ macro_rules! described {
 mod attached;
 #[cfg(feature = "cassandra")]
 pub mod cassandra;
-#[cfg(any(feature = "cassandra", feature = "duckdb", feature = "mysql", feature = "postgres", feature = "redis"))]
+#[cfg(any(
+    feature = "cassandra",
+    feature = "duckdb",
+    feature = "mysql",
+    feature = "opensearch",
+    feature = "postgres",
+    feature = "redis"
+))]
 mod downloads;
 #[cfg(feature = "duckdb")]
 pub mod duckdb;
@@ -30,6 +37,8 @@ mod evidence;
 pub mod findings;
 #[cfg(feature = "connected")]
 mod inspect;
+#[cfg(feature = "java")]
+mod java;
 #[cfg(feature = "mariadb")]
 pub mod mariadb;
 #[cfg(feature = "memcached")]
@@ -40,6 +49,8 @@ pub mod mongodb;
 pub mod mysql;
 #[cfg(any(feature = "mariadb", feature = "mysql"))]
 mod mysql_family;
+#[cfg(feature = "opensearch")]
+pub mod opensearch;
 #[cfg(feature = "postgres")]
 pub mod postgres;
 #[cfg(feature = "connected")]
@@ -81,6 +92,8 @@ pub fn all() -> &'static [&'static dyn Product] {
         &etcd::Etcd,
         #[cfg(feature = "cassandra")]
         &cassandra::Cassandra,
+        #[cfg(feature = "opensearch")]
+        &opensearch::OpenSearch,
         #[cfg(feature = "mongodb")]
         &mongodb::MongoDb,
         #[cfg(feature = "wiredtiger")]
@@ -109,6 +122,8 @@ pub fn left_out() -> &'static [&'static str] {
         "etcd",
         #[cfg(not(feature = "cassandra"))]
         "cassandra",
+        #[cfg(not(feature = "opensearch"))]
+        "opensearch",
         #[cfg(not(feature = "mongodb"))]
         "mongodb",
         #[cfg(not(feature = "wiredtiger"))]

@@ -209,6 +209,12 @@ fn in_a_network_all_arms_log_in_alike() {
                 ],
             ),
             (
+                "opensearch",
+                expect![
+                    "`listen` cannot be given for opensearch: everybody knows the password of a new server's first account"
+                ],
+            ),
+            (
                 "mongodb",
                 expect!["`listen` cannot be given for mongodb: it lets its first account be made from 127.0.0.1 alone"],
             ),

@@ -282,6 +282,8 @@ pub enum WireProtocol {
     Redis,
     /// Cassandra's, CQL.
     Cql,
+    /// OpenSearch's, JSON over HTTP.
+    OpenSearch,
 }
 
 impl WireProtocol {
@@ -292,6 +294,7 @@ impl WireProtocol {
             Self::MySql => "MySQL",
             Self::Redis => "Redis",
             Self::Cql => "Cassandra",
+            Self::OpenSearch => "OpenSearch",
         }
     }
 }

@@ -62,6 +62,8 @@ fn a_cell_of_launched_servers_has_eight_starts_in_five_minutes_and_six_in_fiftee
         etcd c: 24 in 300 s, 14% of the time
         cassandra a: 6 in 900 s, 38% of the time
         cassandra c: 6 in 900 s, 38% of the time
+        opensearch a: 6 in 900 s, 35% of the time
+        opensearch c: 6 in 900 s, 35% of the time
         mongodb a: 8 in 300 s, 50% of the time
         mongodb c: 8 in 300 s, 48% of the time
     "#]]

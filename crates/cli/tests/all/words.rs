@@ -109,7 +109,7 @@ fn mistakes_point_at_the_words() {
         &["plan", "simulatd", "--protect", "seal"],
         expect![[r#"
             2
-            tithe: simulatd is neither a file nor a database (did you mean simulated?); name an experiment file, a database (sqlite, duckdb, postgres, mariadb, mysql, redis, memcached, etcd, cassandra, mongodb, wiredtiger, simulated, spinning, compiling, lucky) or the URL of a running server
+            tithe: simulatd is neither a file nor a database (did you mean simulated?); name an experiment file, a database (sqlite, duckdb, postgres, mariadb, mysql, redis, memcached, etcd, cassandra, opensearch, mongodb, wiredtiger, simulated, spinning, compiling, lucky) or the URL of a running server
         "#]],
     );
     check(
@@ -137,7 +137,7 @@ fn mistakes_point_at_the_words() {
         &["plan", "mysq://ann@db", "--protect", "tls"],
         expect![[r#"
             2
-            tithe: a URL begins with one of postgres, postgresql, mariadb, mysql, redis, rediss, redis+unix, memcached, memcacheds, memcached+unix, etcd, etcds, cassandra, mongodb and :// (did you mean mysql?)
+            tithe: a URL begins with one of postgres, postgresql, mariadb, mysql, redis, rediss, redis+unix, memcached, memcacheds, memcached+unix, etcd, etcds, cassandra, opensearch, opensearchs, mongodb and :// (did you mean mysql?)
         "#]],
     );
 }

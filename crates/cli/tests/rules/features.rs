@@ -7,7 +7,8 @@ use expect_test::expect_file;
 use super::root;
 
 /// The products in the order of the table; another page in the folder fails the test.
-const PRODUCTS: [&str; 8] = ["postgres", "mariadb", "mysql", "redis", "memcached", "etcd", "cassandra", "mongodb"];
+const PRODUCTS: [&str; 9] =
+    ["postgres", "mariadb", "mysql", "redis", "memcached", "etcd", "cassandra", "opensearch", "mongodb"];
 
 const HEAD: &str = "# Ten security features, as `tithe inspect` sees them
 

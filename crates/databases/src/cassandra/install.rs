@@ -1,19 +1,15 @@
 //! Finds Cassandra's libraries and a Java virtual machine on this machine: in the user's folders, in `CASSANDRA_HOME`,
-//! near the program `cassandra` in `PATH`, and where packages and `tithe get cassandra` put them. The only command run
-//! here is `java -version`.
+//! near the program `cassandra` in `PATH`, and where packages and `tithe get cassandra` put them.
 
 use std::{
     collections::BTreeMap,
-    fs,
     path::{Path, PathBuf},
 };
 
-use tithe_machine::{
-    launch::{Install, Missing, Search},
-    sandbox::process,
-};
+use tithe_machine::launch::{Install, Missing, Search};
 
 use super::get;
+use crate::java;
 
 /// Oldest version that is launched.
 const OLDEST: (u32, u32) = (4, 1);
@@ -21,10 +17,6 @@ const OLDEST: (u32, u32) = (4, 1);
 /// 17).
 const JAVA: std::ops::RangeInclusive<u32> = 11..=17;
 
-/// Name under which [`Install::facts`] holds the Java virtual machine.
-pub const JAVA_PROGRAM: &str = "java";
-/// Name under which [`Install::facts`] holds the virtual machine's version output.
-pub const JAVA_VERSION: &str = "java version";
 /// Name under which [`Install::facts`] holds the program that creates key stores, if there is one.
 pub const KEYTOOL: &str = "keytool";
 /// Name under which [`Install::facts`] holds the class path.
@@ -59,15 +51,11 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
             ],
         });
     };
-    let (program, version) = java()?;
+    let program = java::find(&mut install, &JAVA, "Cassandra")?;
     if let Some(keytool) = keytool(&program) {
         install.facts.insert(KEYTOOL.to_owned(), keytool.display().to_string());
     }
-    install.facts.extend([
-        (AGENT.to_owned(), agent.display().to_string()),
-        (JAVA_PROGRAM.to_owned(), program.display().to_string()),
-        (JAVA_VERSION.to_owned(), version),
-    ]);
+    install.facts.insert(AGENT.to_owned(), agent.display().to_string());
     Ok(install)
 }
 
@@ -90,7 +78,7 @@ fn homes(search: &Search) -> Vec<PathBuf> {
 /// The installation in `home`, with the agent's path; problems are added to `looked_in`.
 fn probe(home: &Path, looked_in: &mut Vec<String>) -> Option<(Install, PathBuf)> {
     let folders = [home.join("lib"), home.to_owned()];
-    let jars: Vec<PathBuf> = folders.iter().flat_map(|folder| jars(folder)).collect();
+    let jars: Vec<PathBuf> = folders.iter().flat_map(|folder| java::libraries(folder)).collect();
     let version = jars.iter().find_map(|jar| version_of(&name_of(jar)));
     let agent = jars.iter().find(|jar| name_of(jar).starts_with("jamm-"));
     let (Some(version), Some(agent)) = (version, agent) else {
@@ -108,13 +96,6 @@ fn probe(home: &Path, looked_in: &mut Vec<String>) -> Option<(Install, PathBuf)>
     Some((Install { programs: home.to_owned(), version: format!("Apache Cassandra {version}"), facts }, agent.clone()))
 }
 
-fn jars(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let mut jars: Vec<PathBuf> = entries.filter(|path| path.extension().is_some_and(|kind| kind == "jar")).collect();
-    jars.sort();
-    jars
-}
-
 fn name_of(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
@@ -124,37 +105,6 @@ fn version_of(jar: &str) -> Option<String> {
     let rest = jar.strip_prefix("cassandra-all-").or_else(|| jar.strip_prefix("apache-cassandra-"))?;
     let version = rest.strip_suffix(".jar")?;
     version.starts_with(|first: char| first.is_ascii_digit()).then(|| version.to_owned())
-}
-
-/// A Java virtual machine that Cassandra starts on, and its version output.
-fn java() -> Result<(PathBuf, String), Missing> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let home = std::env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin"));
-    let folders = home.into_iter().chain(std::env::split_paths(&path)).chain([PathBuf::from("/usr/bin")]);
-    let mut looked_in = Vec::new();
-    for program in folders.map(|folder| folder.join("java")).filter(|program| program.is_file()) {
-        // Without the option it leaves a folder in /tmp.
-        let Ok(output) = process::ask(&program, &["-XX:-UsePerfData", "-version"]) else { continue };
-        let said = String::from_utf8_lossy(&output.stderr).lines().next().unwrap_or_default().to_owned();
-        match java_version(&said) {
-            Some(version) if JAVA.contains(&version) => return Ok((program, said)),
-            _ => looked_in.push(format!("{} says `{said}`", program.display())),
-        }
-    }
-    Err(Missing {
-        what: format!("Java {} to {}, which Cassandra runs on", JAVA.start(), JAVA.end()),
-        looked_in,
-        how_to_install: vec![
-            "Debian 12, Ubuntu: apt-get install openjdk-17-jre-headless".to_owned(),
-            "Fedora, RHEL: dnf install java-17-openjdk-headless".to_owned(),
-            "elsewhere: set JAVA_HOME to such a version".to_owned(),
-        ],
-    })
-}
-
-/// The version in `openjdk version "17.0.15" 2025-04-15`; `1.8.0` is 1 here, which is too old in any case.
-fn java_version(said: &str) -> Option<u32> {
-    said.split('"').nth(1)?.split(['.', '-', '+']).next()?.parse().ok()
 }
 
 /// The program next to the virtual machine that creates key stores.
@@ -171,7 +121,7 @@ pub fn needs_keytool(install: &Install) -> Result<(), Missing> {
     if install.facts.contains_key(KEYTOOL) {
         return Ok(());
     }
-    let java = install.facts.get(JAVA_PROGRAM).map_or("java", String::as_str);
+    let java = install.facts.get(java::PROGRAM).map_or("java", String::as_str);
     Err(Missing {
         what: "keytool, a program that comes with Java".to_owned(),
         looked_in: vec![format!("next to {java}")],
@@ -181,6 +131,8 @@ pub fn needs_keytool(install: &Install) -> Result<(), Missing> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
@@ -193,18 +145,6 @@ mod tests {
             ("cassandra-all-5.0.4-sources.txt", None),
         ] {
             assert_eq!(version_of(jar).as_deref(), version, "{jar}");
-        }
-    }
-
-    #[test]
-    fn versions_of_java_are_read_as_it_says_them() {
-        for (said, version) in [
-            ("openjdk version \"17.0.15\" 2025-04-15", Some(17)),
-            ("java version \"1.8.0_402\"", Some(1)),
-            ("openjdk version \"21-ea\" 2023-09-19", Some(21)),
-            ("no such thing", None),
-        ] {
-            assert_eq!(java_version(said), version, "{said}");
         }
     }
 

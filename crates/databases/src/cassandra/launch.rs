@@ -21,9 +21,14 @@ use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     cluster::{CONSISTENCY, Cluster, HEAP, NODES, REPLICATION},
-    install::{AGENT, CLASS_PATH, JAVA_PROGRAM, KEYTOOL},
+    install::{AGENT, CLASS_PATH, KEYTOOL},
 };
+use crate::java;
 
+/// The program's main class.
+const MAIN: &str = "org.apache.cassandra.service.CassandraDaemon";
+/// What a node logs when it serves clients, and when it does not start.
+const TOLD: [&str; 2] = ["Starting listening for CQL clients", "encountered during startup"];
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.
 const SERVER_LOG: &str = "server.log";
 /// File of the audit log of FileAuditLogger, below a node's folder; BinAuditLogger has a folder `audit` there.
@@ -196,7 +201,10 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     logs.extend(if nodes.len() > 1 { all(SERVER_LOG) } else { Vec::new() });
     logs.extend(all(AUDIT_LOG));
     logs.extend(all("audit"));
-    let server = if let [node] = nodes.as_slice() { node.command() } else { together(&nodes, place) };
+    let server = match nodes.as_slice() {
+        [node] => node.command(),
+        nodes => java::together(install, place, MAIN, nodes.len(), &TOLD),
+    };
     Launch {
         steps,
         server: Some(server),
@@ -205,35 +213,6 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         discard_signal: if nodes.len() > 1 { Signal::TERM } else { Signal::KILL },
         address: Address::Tcp { host: "127.0.0.1".to_owned(), port: place.port },
         paths: Paths { data: all("data"), journal: [all("commitlog"), all("hints")].concat(), logs },
-    }
-}
-
-/// Starts the nodes of a cluster one after the other, each when the previous one serves clients: they find each other
-/// through the first. If one ends, all end, and their last output is repeated, with that of a node that did not start
-/// at the end. If this shell is killed, the kernel kills all nodes (`setpriv`, of util-linux). On SIGTERM it stops them
-/// and waits.
-const TOGETHER: &str = r#"program=$1; folder=$2; shift 2
-trap 'trap "" TERM
-  tail -qn 5 "$folder"/node*/server.log
-  grep -hm 1 "encountered during startup" "$folder"/node*/server.log
-  kill 0; wait; exit 0' TERM
-for node in "$@"; do
-  setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' node \
-    "$program" "@$folder/$node/java.options" org.apache.cassandra.service.CassandraDaemon \
-    > "$folder/$node/server.log" 2>&1 &
-  until grep -q 'Starting listening for CQL clients' "$folder/$node/server.log" 2>/dev/null; do sleep 0.2; done
-done
-wait"#;
-
-fn together(nodes: &[Node<'_>], place: &Place) -> Command {
-    let program = nodes.first().map(|node| node.command().program.display().to_string()).unwrap_or_default();
-    let mut arguments = vec!["-c".to_owned(), TOGETHER.to_owned(), "nodes".to_owned(), program];
-    arguments.push(place.folder.display().to_string());
-    arguments.extend(nodes.iter().map(|node| format!("node{}", node.number)));
-    Command {
-        program: "/bin/sh".into(),
-        arguments,
-        environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
     }
 }
 
@@ -269,11 +248,10 @@ impl Node<'_> {
     }
 
     fn command(&self) -> Command {
-        let java = self.install.facts.get(JAVA_PROGRAM).map_or("java", String::as_str);
         let options = format!("@{}", self.folder().join("java.options").display());
         Command {
-            program: java.into(),
-            arguments: vec![options, "org.apache.cassandra.service.CassandraDaemon".to_owned()],
+            program: java::program(self.install),
+            arguments: vec![options, MAIN.to_owned()],
             environment: BTreeMap::from([("LC_ALL".to_owned(), "C".to_owned())]),
         }
     }

@@ -3,7 +3,11 @@
 pub mod definitions;
 pub mod long;
 pub mod marked;
+#[cfg(feature = "java")]
+pub mod open_logs;
 pub mod password_asked;
+#[cfg(feature = "java")]
+pub mod peers;
 pub mod settled;
 pub mod tls_negotiated;
 pub mod tls_resumed;

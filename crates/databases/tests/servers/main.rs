@@ -38,6 +38,7 @@ mod installed {
     #[cfg(feature = "mongodb")]
     mod mongodb;
     mod mysql;
+    mod opensearch;
     mod postgres;
     mod redis;
     mod replay;

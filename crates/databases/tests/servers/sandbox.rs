@@ -170,6 +170,11 @@ impl Sandbox {
         (self.server, self.running) = (server, running);
     }
 
+    /// Stops the server; fails if it does not stop cleanly.
+    pub fn stop(mut self) {
+        self.running.take().expect("a server that runs").stop_cleanly().expect("it stops cleanly");
+    }
+
     /// Starts what `launch` makes of a folder, the credentials in it and a place, as a server of `database`: for a
     /// stand-in.
     #[cfg(feature = "mongodb")]

@@ -18,10 +18,10 @@ pub fn small_logs(database: &str) -> BTreeMap<String, String> {
     BTreeMap::from([(setting.to_owned(), "32M".to_owned())])
 }
 
-/// The second compiler of Cassandra's virtual machine and the threads of its collector pay off after minutes, and no
-/// test takes that long. Nor does a test need to verify the classes of a release.
+/// The second compiler of a virtual machine and the threads of its collector pay off after minutes, and no test takes
+/// that long. Nor does a test need to verify the classes of a release.
 pub fn warm_up_soon(database: &str, launch: &mut Launch) {
-    if database == "cassandra" {
+    if matches!(database, "cassandra" | "opensearch") {
         let soon = "-XX:+UseSerialGC\n-XX:TieredStopAtLevel=1\n-XX:+UnlockDiagnosticVMOptions\n-XX:-BytecodeVerificationRemote";
         replace(launch, "-XX:+UseG1GC", soon);
     }

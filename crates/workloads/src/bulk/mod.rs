@@ -121,7 +121,7 @@ impl Workload for Bulk {
         let serves = match way {
             Way::Copy => protocol == Some(WireProtocol::Postgres),
             Way::Load => protocol == Some(WireProtocol::MySql),
-            Way::Pipeline => protocol == Some(WireProtocol::Redis),
+            Way::Pipeline => matches!(protocol, Some(WireProtocol::Redis | WireProtocol::OpenSearch)),
             Way::Append => database.appends,
             Way::Multi | Way::Single => {
                 database.embedded || matches!(protocol, Some(WireProtocol::Postgres | WireProtocol::MySql))
@@ -131,7 +131,7 @@ impl Workload for Bulk {
             let has = match protocol {
                 Some(WireProtocol::Postgres) => "copy, multi and single",
                 Some(WireProtocol::MySql) => "load, multi and single",
-                Some(WireProtocol::Redis) => "pipeline",
+                Some(WireProtocol::Redis | WireProtocol::OpenSearch) => "pipeline",
                 _ if database.appends => "append, multi and single",
                 _ if database.embedded => "multi and single, where it speaks SQL",
                 _ => "none",

@@ -5,9 +5,10 @@ use std::time::Duration;
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
-use super::{audit_files::Growth, audited};
+use super::{audited, dial};
 use crate::evidence::{
     marked::{Counts, Tally, send},
+    open_logs::Growth,
     settled::{Patience, settled},
 };
 
@@ -57,7 +58,7 @@ impl Check for AuditComplete {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let growth = match Growth::begin(context)? {
+        let growth = match Growth::begin(context, dial)? {
             Ok(growth) => growth,
             Err(why) => return Ok(Observation::Unknown(why)),
         };

@@ -6,8 +6,6 @@ use tithe_machine::{fault::Fault, launch::Address, observation::Observation};
 use tithe_plugin::{
     evidence::{Check, CheckContext, CheckEntry},
     matrix::State,
-    setup::TlsVersion,
-    wire::Wire,
 };
 
 use crate::{
@@ -16,8 +14,7 @@ use crate::{
         inspect::node_to_node,
         store::{administrator, settings},
     },
-    evidence::Attempt,
-    target::{Authority, Tls},
+    evidence::{Attempt, peers::knock},
 };
 
 /// Connects to the internode port of every node. TLS with the run's own certificate must be accepted; without a
@@ -75,33 +72,6 @@ impl Check for Internode {
 /// True if all connections that the log reports are encrypted, as the setting says; a single node has none.
 fn is_complete((encrypted, all): (usize, usize), nodes: usize, state: State) -> bool {
     encrypted == all && (all > 0 || nodes == 1) && state == State::Enforced
-}
-
-/// Connects to a node's port with TLS and waits for its answer. A node that accepts the certificate waits for a message
-/// without a limit; one that does not accept it answers at once.
-fn knock(context: &CheckContext<'_>, host: &str, port: u16, with_certificate: bool) -> Result<(), Fault> {
-    let credentials = &context.setup.credentials;
-    let tls = Tls {
-        authority: Authority::Of(credentials.authority.clone()),
-        server_name: None,
-        versions: vec![TlsVersion::V1_3],
-        // A node uses its server certificate as client, too.
-        identity: with_certificate.then(|| (credentials.server_certificate.clone(), credentials.server_key.clone())),
-        resumption: false,
-        suite: None,
-        protocol: None,
-    };
-    let mut wire = Wire::connect(host, port)?;
-    tls.start(&mut wire, host, port)?;
-    wire.set_blocking(false)?;
-    // One that is busy may be slow to say no.
-    for _ in 0..if with_certificate { 100 } else { 1000 } {
-        if wire.fill()? {
-            return Ok(());
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    Ok(())
 }
 
 /// How many connections between nodes the logs report: encrypted ones, and all.

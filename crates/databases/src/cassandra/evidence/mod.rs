@@ -2,7 +2,6 @@
 
 pub mod accounts;
 pub mod audit_complete;
-mod audit_files;
 pub mod caching;
 pub mod commitlog;
 pub mod data_files;
@@ -10,7 +9,7 @@ pub mod internode;
 pub mod logs_free;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::{claim::Probes, evidence::CheckContext};
+use tithe_plugin::{claim::Probes, evidence::CheckContext, wire::Wire};
 
 use super::{
     connection::{CqlConnection, named},
@@ -70,6 +69,14 @@ pub fn open(target: &Target) -> Result<String, Fault> {
     let mut connection = CqlConnection::open(target)?;
     connection.run("SELECT key FROM system.local")?;
     Ok(connection.method().to_owned())
+}
+
+/// A connection that leads to the process of the node.
+///
+/// # Errors
+/// As [`open`].
+fn dial(context: &CheckContext<'_>) -> Result<Wire, Fault> {
+    Ok(CqlConnection::open(&of_clients(context.server, context.setup)?)?.into_wire())
 }
 
 /// As [`open`], [`Target::in_plaintext`].

@@ -10,9 +10,10 @@ use tithe_plugin::setup::Setup;
 use super::ALL;
 use crate::{
     cassandra::{
-        install::{AGENT, CLASS_PATH, JAVA_PROGRAM},
+        install::{AGENT, CLASS_PATH},
         launch::launch,
     },
+    java,
     test_setup::{self, difference, every_way, plain},
 };
 
@@ -21,7 +22,7 @@ fn chosen(id: &str, options: &[(&str, &str)]) -> experiment::Protection {
 }
 
 fn shown(setup: &Setup) -> String {
-    let facts = [(AGENT, "/c/lib/jamm-0.4.0.jar"), (CLASS_PATH, "/c/lib/*"), (JAVA_PROGRAM, "/java/bin/java")];
+    let facts = [(AGENT, "/c/lib/jamm-0.4.0.jar"), (CLASS_PATH, "/c/lib/*"), (java::PROGRAM, "/java/bin/java")];
     let facts = BTreeMap::from(facts.map(|(name, value)| (name.to_owned(), value.to_owned())));
     let install = Install { programs: "/c".into(), version: "Apache Cassandra 5.0.4".to_owned(), facts };
     test_setup::shown(&launch(&install, setup, &Place::on_loopback("/run/02-arm", 19042)), setup)
@@ -280,18 +281,17 @@ fn several_nodes() {
         + "-Dcassandra.storagedir=/run/02-arm/node2"
         + "-Dlogback.configurationFile=/run/02-arm/node2/logback.xml"
         + -Dcassandra.ring_delay_ms=30000
-        + serve LC_ALL=C /bin/sh -c program=$1; folder=$2; shift 2
+        + serve LC_ALL=C /bin/sh -c program=$1; main=$2; folder=$3; ready=$4; failed=$5; shift 5
         + trap 'trap "" TERM
         +   tail -qn 5 "$folder"/node*/server.log
-        +   grep -hm 1 "encountered during startup" "$folder"/node*/server.log
+        +   grep -hm 1 "$failed" "$folder"/node*/server.log
         +   kill 0; wait; exit 0' TERM
         + for node in "$@"; do
         +   setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' node \
-        +     "$program" "@$folder/$node/java.options" org.apache.cassandra.service.CassandraDaemon \
-        +     > "$folder/$node/server.log" 2>&1 &
-        +   until grep -q 'Starting listening for CQL clients' "$folder/$node/server.log" 2>/dev/null; do sleep 0.2; done
+        +     "$program" "@$folder/$node/java.options" "$main" > "$folder/$node/server.log" 2>&1 &
+        +   until grep -q "$ready" "$folder/$node/server.log" 2>/dev/null; do sleep 0.2; done
         + done
-        + wait nodes /java/bin/java /run/02-arm node1 node2
+        + wait nodes /java/bin/java org.apache.cassandra.service.CassandraDaemon /run/02-arm Starting listening for CQL clients encountered during startup node1 node2
         + paths Paths { data: ["/run/02-arm/node1/data", "/run/02-arm/node2/data"], journal: ["/run/02-arm/node1/commitlog", "/run/02-arm/node2/commitlog", "/run/02-arm/node1/hints", "/run/02-arm/node2/hints"], logs: ["/run/02-arm/server.log", "/run/02-arm/node1/server.log", "/run/02-arm/node2/server.log", "/run/02-arm/node1/audit.log", "/run/02-arm/node2/audit.log", "/run/02-arm/node1/audit", "/run/02-arm/node2/audit"] }
     "#]].assert_eq(&difference(&shown(&plain()), &shown(&setup)));
 }

@@ -12,6 +12,7 @@ mod memcached;
 #[cfg(feature = "mongodb")]
 mod mongodb;
 mod mysql_family;
+pub mod opensearch;
 mod pooler;
 mod postgres;
 mod redis;
@@ -201,7 +202,7 @@ fn all_hold(
     database: &'static dyn Product,
     text: &str,
     least: usize,
-    begin: fn(&'static dyn Product, &Start) -> Option<Sandbox>,
+    mut begin: impl FnMut(&'static dyn Product, &Start) -> Option<Sandbox>,
     stage: fn(&Sandbox) -> Box<dyn Stage>,
 ) {
     let Deceptions { server, deception } = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));

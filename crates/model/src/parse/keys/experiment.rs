@@ -172,7 +172,7 @@ pub const LOAD: TableFormat = TableFormat {
             "the address on which the servers of all arms listen. Unless it is a loopback address, other machines can \
              reach them, so every arm asks for a password by the product's default method, and the protections \
              `scram`, `password`, `requirepass` and `acl` are refused. Refused also for `0.0.0.0` and `::`, with `url`, \
-             for embedded databases, MongoDB and Cassandra",
+             for embedded databases, MongoDB, Cassandra and OpenSearch",
             "\"10.0.0.5\"",
         ),
     ],

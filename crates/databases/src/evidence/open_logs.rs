@@ -1,9 +1,9 @@
 //! The files that may hold an audit log, and what is added to them.
 //!
-//! For a node that Tithe launched they are known. Another node does not report where its audit log goes: text goes
-//! where its logback configuration says, a binary queue into the folder that `nodetool` named. So Tithe takes the files
-//! besides the ordinary logs that its process has open, if it runs on this machine. A log that goes to syslog is not
-//! among them.
+//! For a server that Tithe launched they are known. Another server on a Java virtual machine does not report where its
+//! audit log goes: text goes where its configuration of logging says, Cassandra's binary queue into the folder that
+//! `nodetool` named. So Tithe takes the logs that its process has open, and the files beside them, if it runs on this
+//! machine. A log that goes to syslog is not among them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,29 +20,28 @@ use tithe_machine::{fault::Fault, watch::peer};
 use tithe_plugin::{
     checks::scan::{Places, files_of},
     evidence::CheckContext,
+    wire::Wire,
 };
 
-use crate::{
-    cassandra::{connection::CqlConnection, target::of_clients},
-    evidence::marked::{Gained, NO_LOG, ROTATED},
-};
+use super::marked::{Gained, NO_LOG, ROTATED};
 
-/// Where the logs of one node are.
-enum AuditFiles {
+/// Opens a connection to the server, which leads to its process.
+pub type Dial = fn(&CheckContext<'_>) -> Result<Wire, Fault>;
+
+/// Where the logs of one server are.
+enum OpenLogs {
     /// Where Tithe had them put.
     Launched,
     /// Where this process has them open; its paths begin here.
     Open(i32, PathBuf),
 }
 
-impl AuditFiles {
-    fn of(context: &CheckContext<'_>) -> Result<Self, String> {
+impl OpenLogs {
+    fn of(context: &CheckContext<'_>, dial: Dial) -> Result<Self, String> {
         if !context.server.address.is_attached() {
             return Ok(Self::Launched);
         }
-        let words = |fault: Fault| fault.to_string();
-        let target = of_clients(context.server, context.setup).map_err(words)?;
-        let wire = CqlConnection::open(&target).map_err(words)?.into_wire();
+        let wire = dial(context).map_err(|fault| fault.to_string())?;
         let programs = context.database.entry().server_programs;
         peer::files_of_server(wire.as_fd(), programs).map(|(process, root)| Self::Open(process, root))
     }
@@ -77,8 +76,8 @@ fn open_logs(process: i32) -> Vec<PathBuf> {
     opened.chain(mapped).filter(|path| is_log(path)).collect()
 }
 
-/// True for a text log, and for a part of a binary queue (`.cq4`, and its table of contents `.cq4t`). The commit log
-/// has the same suffix as a text log.
+/// True for a text log, and for a part of a binary queue (`.cq4`, and its table of contents `.cq4t`). Cassandra's
+/// commit log has the same suffix as a text log.
 fn is_log(path: &Path) -> bool {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let ending = path.extension().unwrap_or_default();
@@ -88,7 +87,7 @@ fn is_log(path: &Path) -> bool {
 /// The logs from a moment on, by their inode numbers, which a rotation does not change. A binary log is created at its
 /// full size and filled from its start: the filled part counts.
 pub struct Growth {
-    files: AuditFiles,
+    files: OpenLogs,
     filled: BTreeMap<u64, u64>,
 }
 
@@ -97,8 +96,8 @@ impl Growth {
     ///
     /// # Errors
     /// When a file that is there cannot be read.
-    pub fn begin(context: &CheckContext<'_>) -> Result<Result<Self, String>, Fault> {
-        let files = match AuditFiles::of(context) {
+    pub fn begin(context: &CheckContext<'_>, dial: Dial) -> Result<Result<Self, String>, Fault> {
+        let files = match OpenLogs::of(context, dial) {
             Ok(files) => files,
             Err(why) => return Ok(Err(why)),
         };
@@ -132,7 +131,7 @@ impl Growth {
 
     /// True if missing records do not prove that none was written.
     pub fn may_miss(&self) -> bool {
-        matches!(self.files, AuditFiles::Open(..))
+        matches!(self.files, OpenLogs::Open(..))
     }
 }
 

@@ -1,0 +1,79 @@
+//! Do the nodes use TLS between each other, and refuse plaintext and peers without a certificate?
+
+use tithe_machine::{fault::Fault, launch::Address, observation::Observation};
+use tithe_plugin::{
+    evidence::{Check, CheckContext, CheckEntry},
+    wire::Wire,
+};
+
+use crate::{
+    evidence::{Attempt, peers::knock},
+    opensearch::{
+        launch::{address_between, nodes},
+        store::administrator,
+    },
+};
+
+/// Connects to the port of every node for other nodes. TLS with the run's own certificate must be accepted; TLS
+/// without a certificate and plaintext must be refused. All nodes must be in the cluster, so they found each other
+/// through these ports. Id `internode-tls`.
+pub struct Internode;
+
+/// The shortest message between nodes: a sign of life, which a node that can read it gives back.
+const ALIVE: &[u8] = b"ES\xff\xff\xff\xff";
+
+impl Check for Internode {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("internode-tls")
+    }
+
+    fn claim(&self) -> String {
+        "nodes speak TLS among themselves, and refuse peers without a certificate".to_owned()
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let count = nodes(&context.setup.settings)?;
+        let Address::Tcp { port, .. } = context.server.address else {
+            return Ok(Observation::Unknown("an attached server's port between nodes is not known here".to_owned()));
+        };
+        let health = administrator(context.server, context.setup)?.request("GET /_cluster/health")?;
+        let joined = health["number_of_nodes"].as_u64().unwrap_or_default();
+        let mut words = vec![format!("{joined} of {count} nodes are in the cluster")];
+        for host in (1..=count).map(address_between) {
+            if plaintext(&host, port)? {
+                return Ok(Observation::Exposed(format!("{host}: plaintext: taken")));
+            }
+            if let Err(fault) = knock(context, &host, port, true) {
+                return Ok(Observation::Exposed(format!("{host}: no TLS ({fault})")));
+            }
+            match Attempt::of(knock(context, &host, port, false))? {
+                Attempt::Served => {
+                    return Ok(Observation::Exposed(format!("{host}: TLS without a certificate: taken")));
+                }
+                Attempt::Refused(refusal) => {
+                    words.push(format!("{host}: plaintext: refused; TLS without a certificate: refused ({refusal})"));
+                }
+            }
+        }
+        let quotation = words.join("; ");
+        Ok(if joined == count as u64 { Observation::Protected(quotation) } else { Observation::Unknown(quotation) })
+    }
+}
+
+/// True if a node takes a message in plaintext: it answers, or keeps the connection.
+fn plaintext(host: &str, port: u16) -> Result<bool, Fault> {
+    let mut wire = Wire::connect(host, port)?;
+    wire.output().extend_from_slice(ALIVE);
+    wire.flush()?;
+    wire.set_blocking(false)?;
+    for _ in 0..100 {
+        match wire.fill() {
+            // Anything else is an alert of TLS.
+            Ok(true) => return Ok(ALIVE.starts_with(wire.unread()) || wire.unread().starts_with(ALIVE)),
+            Ok(false) => std::thread::sleep(std::time::Duration::from_millis(10)),
+            Err(Fault::Connection(_)) => return Ok(false),
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(true)
+}

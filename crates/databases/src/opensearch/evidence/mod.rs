@@ -1,0 +1,108 @@
+//! How the shared checks reach OpenSearch, and the checks that only it has.
+
+pub mod audit;
+pub mod documents;
+pub mod internode;
+
+use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_plugin::{
+    evidence::{Check, CheckContext, CheckEntry},
+    wire::Wire,
+};
+
+use super::{
+    connection::{NO_HANDLER, OpenSearchConnection},
+    store::{client, index_of},
+    target::of_clients,
+};
+use crate::{
+    evidence::{Attempt, ConnectionProbes, whole::Whole},
+    target::Target,
+};
+
+/// How they do.
+pub static PROBES: ConnectionProbes = ConnectionProbes {
+    target: |context| of_clients(context.server, context.setup),
+    open: |_, target| opened(target),
+    names_mechanism: false,
+    plaintext,
+    tls_of_server,
+    tls_source: "/_opendistro/_security/sslinfo",
+    // A node has one listener for HTTP.
+    others: |_| Ok(Whole::of("the node's only listener for HTTP, which speaks TLS or plaintext", Vec::new())),
+};
+
+/// Connects to `target`; returns how the client authenticated.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn opened(target: &Target) -> Result<String, Fault> {
+    Ok(OpenSearchConnection::open(target)?.method().to_owned())
+}
+
+/// Connects in [`Target::in_plaintext`].
+///
+/// # Errors
+/// As [`opened`].
+pub fn plaintext(target: &Target) -> Result<String, Fault> {
+    opened(&target.in_plaintext())
+}
+
+/// What the server says about the TLS of the connection on which it is asked.
+fn tls_of_server(_context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
+    match OpenSearchConnection::open(target)?.request("GET /_opendistro/_security/sslinfo") {
+        Ok(said) => Ok(said["ssl_protocol"].as_str().map_or_else(
+            || "plaintext".to_owned(),
+            |version| format!("{version} {}", said["ssl_cipher"].as_str().unwrap_or("of an unknown cipher")),
+        )),
+        Err(Fault::Server(words)) if words.contains(NO_HANDLER) => Ok("plaintext: no security plugin".to_owned()),
+        Err(fault) => Err(fault),
+    }
+}
+
+/// A connection that leads to the process of the node.
+fn dial(context: &CheckContext<'_>) -> Result<Wire, Fault> {
+    Ok(client(context.server, context.setup)?.into_http().into_wire())
+}
+
+/// As the measured account: reads a document of another index, the plugin's own index, and the list of accounts, which
+/// must be refused. Then searches Tithe's index, which must be served. Nothing is changed. Id `rights-enforced`.
+pub struct RightsEnforced;
+
+impl Check for RightsEnforced {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::claim("rights-enforced")
+    }
+
+    fn claim(&self) -> String {
+        "the measured account is refused other indices and what manages the server".to_owned()
+    }
+
+    fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        let mut connection = client(context.server, context.setup)?;
+        let (mut words, mut served) = (Vec::new(), false);
+        for (name, request) in [
+            ("an index of someone else", "GET /someone-else/_doc/1"),
+            ("all indices", "GET /_all/_search?size=0"),
+            ("the list of accounts", "GET /_plugins/_security/api/internalusers"),
+        ] {
+            // A server without the plugin has no accounts to list; one that looks for the index has let the client
+            // pass.
+            let outcome = match connection.request(request) {
+                Err(Fault::Server(_)) => Ok(()),
+                outcome => outcome.map(drop),
+            };
+            words.push(match Attempt::of(outcome)? {
+                Attempt::Refused(refusal) => format!("{name}: refused ({refusal})"),
+                Attempt::Served => {
+                    served = true;
+                    format!("{name}: not refused")
+                }
+            });
+        }
+        let index = index_of(&context.setup.space, context.table);
+        connection.request(&format!("GET /{index}/_search?size=0"))?;
+        let quotation = format!("{}; Tithe's own index: served", words.join("; "));
+        Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+    }
+}

@@ -1,0 +1,162 @@
+//! What the server records: the audit log's configuration, and logs of slow requests.
+
+use serde_json::Value;
+use tithe_plugin::matrix::State;
+
+use crate::{
+    findings,
+    inspect::{Judgement, Rules},
+};
+
+/// The user whose requests the product's default leaves out: that of its dashboards.
+const DASHBOARDS: &str = "kibanaserver";
+
+fn texts(list: &Value) -> Vec<&str> {
+    list.as_array().into_iter().flatten().filter_map(Value::as_str).collect()
+}
+
+/// The configuration itself: the answer wraps it.
+fn of(answer: &Value) -> &Value {
+    &answer["config"]
+}
+
+/// Which layers record ordinary reads and writes: that of HTTP requests, that of actions in the server.
+fn layers(answer: &Value) -> [bool; 2] {
+    let audit = &of(answer)["audit"];
+    let records = |switch: &str, disabled: &str, category: &str| {
+        audit[switch] == true && !texts(&audit[disabled]).iter().any(|name| name.eq_ignore_ascii_case(category))
+    };
+    let is_on = of(answer)["enabled"] == true;
+    [
+        is_on && records("enable_rest", "disabled_rest_categories", "AUTHENTICATED"),
+        is_on && records("enable_transport", "disabled_transport_categories", "GRANTED_PRIVILEGES"),
+    ]
+}
+
+/// True if every HTTP request is recorded.
+pub fn of_requests(answer: &Value) -> bool {
+    layers(answer)[0]
+}
+
+/// The judgement of the audit log.
+pub fn judge(answer: &Value) -> Judgement {
+    let audit = &of(answer)["audit"];
+    let is_on = |name: &str| audit[name] == true;
+    if of(answer)["enabled"] != true || !is_on("enable_rest") && !is_on("enable_transport") {
+        return Judgement::whole(State::Off, "the audit log is switched off").found(&findings::OPENSEARCH_AUDIT_OFF);
+    }
+    let seen = match layers(answer) {
+        [true, true] => "every request, and every action in the server",
+        [true, false] => "every request (AUTHENTICATED in the layer of HTTP)",
+        [false, true] => "every action in the server (GRANTED_PRIVILEGES)",
+        [false, false] => {
+            let seen = "ordinary reads and writes leave no record: AUTHENTICATED and GRANTED_PRIVILEGES are disabled, as in the \
+                        product's default";
+            return Judgement::whole(State::Available, seen).found(&findings::OPENSEARCH_AUDIT_PARTIAL);
+        }
+    };
+    let users = texts(&audit["ignore_users"]).into_iter().filter(|user| *user != DASHBOARDS);
+    let mut exceptions: Vec<String> = users.map(|user| format!("requests of {user} (ignore_users)")).collect();
+    exceptions
+        .extend(texts(&audit["ignore_requests"]).iter().map(|it| format!("requests like {it} (ignore_requests)")));
+    let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::OPENSEARCH_AUDIT_PARTIAL] };
+    let body = if is_on("log_request_body") { ", with the values that are sent" } else { "" };
+    let rules = Rules {
+        read: "the audit log's configuration".to_owned(),
+        exceptions,
+        remedy: "PATCH /_plugins/_security/api/audit",
+        // This setting is in a file of each node, and not shown.
+        doubts: vec!["whether a node writes it, and where (plugins.security.audit.type)".to_owned()],
+        findings,
+    };
+    Judgement::account(State::Enforced, format!("{seen}{body}")).with_rules(Ok(rules), "")
+}
+
+/// The audit log as a recorder of values.
+pub fn of_values(answer: &Value) -> Option<String> {
+    let repeats = layers(answer).contains(&true) && of(answer)["audit"]["log_request_body"] == true;
+    repeats.then(|| "the audit log writes the bodies of requests (log_request_body)".to_owned())
+}
+
+/// Logs of slow requests in an answer about the settings of indices, each with its setting.
+pub fn slow(answer: &Value) -> Vec<String> {
+    let indices = answer.as_object().into_iter().flatten();
+    let mut all: Vec<String> = indices
+        .flat_map(|(_, index)| index["settings"].as_object().into_iter().flatten())
+        .filter(|(name, value)| name.contains(".threshold.") && value.as_str().is_some_and(|value| value != "-1"))
+        .map(|(name, value)| format!("the log of slow requests ({name} = {})", value.as_str().unwrap_or_default()))
+        .collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use serde_json::json;
+
+    use super::*;
+
+    /// The answer of a server that records everything, changed.
+    fn answer(enabled: bool, changes: &[(&str, Value)]) -> Value {
+        let mut audit = json!({
+            "enable_rest": true, "disabled_rest_categories": [],
+            "enable_transport": true, "disabled_transport_categories": [],
+            "ignore_users": ["kibanaserver"], "ignore_requests": [], "log_request_body": true,
+        });
+        changes.iter().for_each(|(name, value)| audit[*name] = value.clone());
+        json!({ "_readonly": [], "config": { "enabled": enabled, "audit": audit } })
+    }
+
+    #[test]
+    fn every_configuration_is_judged() {
+        let both = json!(["AUTHENTICATED", "GRANTED_PRIVILEGES"]);
+        let (rest, transport) = (("disabled_rest_categories", both.clone()), ("disabled_transport_categories", both));
+        let all = [
+            ("everything", answer(true, &[])),
+            ("the default", answer(true, &[rest.clone(), transport.clone()])),
+            ("requests", answer(true, std::slice::from_ref(&transport))),
+            ("actions", answer(true, std::slice::from_ref(&rest))),
+            ("actions, without bodies", answer(true, &[rest.clone(), ("log_request_body", json!(false))])),
+            ("requests, but the layer is off", answer(true, &[transport, ("enable_rest", json!(false))])),
+            ("switched off", answer(false, &[])),
+            ("both layers are off", answer(true, &[("enable_rest", json!(false)), ("enable_transport", json!(false))])),
+            ("without a user", answer(true, &[("ignore_users", json!(["app"]))])),
+            ("without a request", answer(true, &[("ignore_requests", json!(["indices:data/read/*"]))])),
+            ("nothing known", json!({})),
+        ];
+        let mut text = String::new();
+        for (name, answer) in all {
+            let Judgement { state, scope, seen, findings } = judge(&answer);
+            let found: Vec<&str> = findings.iter().map(|finding| finding.id).collect();
+            text +=
+                &format!("{name}: {}, {}: {seen} {found:?} {:?}\n", state.words(), scope.words(), of_values(&answer));
+        }
+        expect![[r#"
+            everything: enforced, this account: every request, and every action in the server, with the values that are sent; the audit log's configuration: no exception; not judged: whether a node writes it, and where (plugins.security.audit.type) [] Some("the audit log writes the bodies of requests (log_request_body)")
+            the default: available but not enforced, whole server: ordinary reads and writes leave no record: AUTHENTICATED and GRANTED_PRIVILEGES are disabled, as in the product's default ["OPENSEARCH-AUDIT-PARTIAL"] None
+            requests: enforced, this account: every request (AUTHENTICATED in the layer of HTTP), with the values that are sent; the audit log's configuration: no exception; not judged: whether a node writes it, and where (plugins.security.audit.type) [] Some("the audit log writes the bodies of requests (log_request_body)")
+            actions: enforced, this account: every action in the server (GRANTED_PRIVILEGES), with the values that are sent; the audit log's configuration: no exception; not judged: whether a node writes it, and where (plugins.security.audit.type) [] Some("the audit log writes the bodies of requests (log_request_body)")
+            actions, without bodies: enforced, this account: every action in the server (GRANTED_PRIVILEGES); the audit log's configuration: no exception; not judged: whether a node writes it, and where (plugins.security.audit.type) [] None
+            requests, but the layer is off: available but not enforced, whole server: ordinary reads and writes leave no record: AUTHENTICATED and GRANTED_PRIVILEGES are disabled, as in the product's default ["OPENSEARCH-AUDIT-PARTIAL"] None
+            switched off: off, whole server: the audit log is switched off ["OPENSEARCH-AUDIT-OFF"] None
+            both layers are off: off, whole server: the audit log is switched off ["OPENSEARCH-AUDIT-OFF"] None
+            without a user: available but not enforced, this account: every request, and every action in the server, with the values that are sent; the audit log's configuration: 1 exception: requests of app (ignore_users): PATCH /_plugins/_security/api/audit; not judged: whether a node writes it, and where (plugins.security.audit.type) ["OPENSEARCH-AUDIT-PARTIAL"] Some("the audit log writes the bodies of requests (log_request_body)")
+            without a request: available but not enforced, this account: every request, and every action in the server, with the values that are sent; the audit log's configuration: 1 exception: requests like indices:data/read/* (ignore_requests): PATCH /_plugins/_security/api/audit; not judged: whether a node writes it, and where (plugins.security.audit.type) ["OPENSEARCH-AUDIT-PARTIAL"] Some("the audit log writes the bodies of requests (log_request_body)")
+            nothing known: off, whole server: the audit log is switched off ["OPENSEARCH-AUDIT-OFF"] None
+        "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn logs_of_slow_requests_are_named_once() {
+        let settings = json!({ "settings": {
+            "index.search.slowlog.threshold.query.warn": "0ms",
+            "index.indexing.slowlog.threshold.index.info": "-1",
+            "index.indexing.slowlog.source": "1000",
+        } });
+        let named = slow(&json!({ "a": settings, "b": settings }));
+        assert_eq!(named, ["the log of slow requests (index.search.slowlog.threshold.query.warn = 0ms)"]);
+        assert_eq!(slow(&json!({})), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,256 @@
+//! The indices in which Tithe keeps its records, and requests outside the load.
+//!
+//! Each table is an index, whose name begins with Tithe's space (`tithe-`, or one per arm if several arms share a
+//! server) and whose mapping is marked. If such an index has no mark, it belongs to someone else: it is refused, and
+//! never removed.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tithe_machine::{fault::Fault, launch::Server, secret::Secret};
+use tithe_model::record::ArmFacts;
+use tithe_plugin::{
+    database::{Lack, Remedy, Without},
+    session::Table,
+    setup::Setup,
+};
+
+use super::{
+    ENTRY,
+    connection::OpenSearchConnection,
+    documents::KEY,
+    launch::{self, FIRST, OF_INDEX, Plugin},
+    target::{ADMINISTRATOR, USER, of_clients},
+};
+use crate::{
+    attached::unseen_process,
+    target::{Target, is_local},
+};
+
+/// What marks an index, in the part of its mapping that is for applications.
+const MARK: (&str, &str) = ("made_by", "tithe");
+
+/// Settings of an index that decide about writes, and are reported.
+const REPORTED: [&str; 4] =
+    ["index.number_of_replicas", "index.number_of_shards", "index.refresh_interval", "index.translog.durability"];
+
+/// The name of the index of `table`.
+pub fn index_of(space: &str, table: &Table) -> String {
+    format!("{space}-{}", table.name).to_ascii_lowercase()
+}
+
+/// A connection as the measured clients have it.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn client(server: &Server, setup: &Setup) -> Result<OpenSearchConnection, Fault> {
+    OpenSearchConnection::open(&of_clients(server, setup)?)
+}
+
+/// A connection that is not measured. In a launched server with accounts the first one makes them.
+///
+/// # Errors
+/// A refusal of either side, or a broken connection.
+pub fn administrator(server: &Server, setup: &Setup) -> Result<OpenSearchConnection, Fault> {
+    let target = of_clients(server, setup)?;
+    if !is_local(server) || !matches!(Plugin::of(setup), Plugin::Whole { .. }) {
+        return OpenSearchConnection::open(&target);
+    }
+    let password = Some(setup.credentials.password.clone());
+    let target = Target { user: ADMINISTRATOR.to_owned(), password, ..target };
+    match OpenSearchConnection::open_unasked(&target) {
+        Err(Fault::Refused(_)) => {
+            make_accounts(&target)?;
+            OpenSearchConnection::open_unasked(&target)
+        }
+        other => other,
+    }
+}
+
+/// Makes the administrator and the clients' account, then removes the one that a new server has.
+fn make_accounts(administrator: &Target) -> Result<(), Fault> {
+    let (first, password) = FIRST;
+    let account = |name: &str| format!("/_plugins/_security/api/internalusers/{name}");
+    let known = Target { user: first.to_owned(), password: Some(Secret::new(password)), ..administrator.clone() };
+    let mut connection = OpenSearchConnection::open_unasked(&known)?;
+    let password = administrator.password.as_ref().map(|password| password.expose_text()).unwrap_or_default();
+    let body = json!({ "password": password });
+    for name in [USER, ADMINISTRATOR] {
+        connection.request(&format!("PUT {} {body}", account(name)))?;
+    }
+    OpenSearchConnection::open_unasked(administrator)?.request(&format!("DELETE {}", account(first))).map(drop)
+}
+
+/// Makes an index for `table`. One that a killed run left is replaced.
+///
+/// # Errors
+/// [`Fault::Refused`] if an index exists that Tithe did not make; the server's error.
+pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let (mut connection, index) = (administrator(server, setup)?, index_of(&setup.space, table));
+    if is_local(server) {
+        setup.statements.iter().try_for_each(|statement| connection.request(statement).map(drop))?;
+    }
+    if is_ours(&mut connection, &index)? {
+        connection.request(&format!("DELETE /{index}"))?;
+    }
+    connection.request(&format!("PUT /{index} {}", definition(setup))).map(drop)
+}
+
+/// The definition of an index: a copy on every node, unless the experiment sets it otherwise; the fields of records
+/// are mapped by the server itself, as in YCSB's own binding.
+fn definition(setup: &Setup) -> Value {
+    let mut settings = json!({
+        "index.number_of_shards": "1",
+        "index.number_of_replicas": (launch::nodes(&setup.settings).unwrap_or(1) - 1).to_string(),
+    });
+    for (name, value) in setup.settings.iter().filter(|(name, _)| name.starts_with(OF_INDEX)) {
+        settings[name] = json!(value);
+    }
+    let (name, value) = MARK;
+    json!({
+        "settings": settings,
+        "mappings": { "_meta": { name: value }, "properties": { KEY: { "type": "keyword" } } },
+    })
+}
+
+/// Removes the index of `table`.
+///
+/// # Errors
+/// As [`create`].
+pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let (mut connection, index) = (administrator(server, setup)?, index_of(&setup.space, table));
+    if is_ours(&mut connection, &index)? {
+        connection.request(&format!("DELETE /{index}"))?;
+    }
+    Ok(())
+}
+
+/// True if `index` is Tithe's, false if there is none.
+fn is_ours(connection: &mut OpenSearchConnection, index: &str) -> Result<bool, Fault> {
+    let Some(mapping) = connection.find(&format!("GET /{index}/_mapping"))? else { return Ok(false) };
+    let (name, value) = MARK;
+    // By the name of the index, which is another one behind an alias.
+    if mapping.get(index).is_some_and(|it| it["mappings"]["_meta"][name] == value) {
+        return Ok(true);
+    }
+    Err(Fault::Refused(format!("an index `{index}` is on this server, and Tithe did not make it")))
+}
+
+/// Writes everything to the index's files, and lets searches see it. In a launched server the files are merged into
+/// one, without documents that were replaced or removed.
+///
+/// # Errors
+/// The server's error.
+pub fn quiesce(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let mut connection = administrator(server, setup)?;
+    let index = index_of(&setup.space, table);
+    if is_local(server) {
+        for end in ["_forcemerge?max_num_segments=1", "_flush?force=true&wait_if_ongoing=true"] {
+            connection.request(&format!("POST /{index}/{end}"))?;
+        }
+    }
+    connection.request(&format!("POST /{index}/_refresh")).map(drop)
+}
+
+/// The cluster's random id.
+///
+/// # Errors
+/// The server's error.
+pub fn identity(server: &Server, setup: &Setup) -> Result<Option<String>, Fault> {
+    let about = client(server, setup)?.request("GET /")?;
+    Ok(about["cluster_uuid"].as_str().filter(|id| *id != "_na_").map(str::to_owned))
+}
+
+/// Everything that `server` lacks for being measured, and for proof.
+///
+/// # Errors
+/// The server's error.
+pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
+    let target = of_clients(server, setup)?;
+    let mut connection = OpenSearchConnection::open(&target)?;
+    let mut all = Vec::new();
+    // Rights are checked before the definition, which no server accepts.
+    let tried = format!("PUT /{}-tries {}", setup.space, json!({ "settings": { "index.of_nothing": "1" } }));
+    match connection.request(&tried) {
+        Ok(_) | Err(Fault::Server(_)) => {}
+        Err(Fault::Refused(words)) => {
+            let role = json!({
+                "cluster_permissions": ["cluster_composite_ops", "cluster:monitor/main"],
+                "index_permissions": [{
+                    "index_patterns": [format!("{}*", setup.space)],
+                    "allowed_actions": ["crud", "create_index", "manage"],
+                }],
+            });
+            all.push(Lack {
+                why: format!("Tithe makes indices whose names begin with {} ({words})", setup.space),
+                remedy: Remedy::Words(format!(
+                    "PUT /_plugins/_security/api/roles/tithe {role} and PUT /_plugins/_security/api/rolesmapping/tithe {}",
+                    json!({ "users": [target.user] })
+                )),
+                without: Without::Measurement,
+            });
+        }
+        Err(fault) => return Err(fault),
+    }
+    if connection.tls_facts().is_none() {
+        all.push(Lack {
+            why: "the server speaks no TLS at this port".to_owned(),
+            remedy: Remedy::Words("set plugins.security.ssl.http.enabled with a certificate and a key".to_owned()),
+            without: Without::Proof(&["tls"]),
+        });
+    }
+    all.extend(unseen_process(connection.into_http().descriptor(), ENTRY.server_programs, None));
+    Ok(all)
+}
+
+/// The facts that a figure depends on, as the server and the client's TLS report them.
+///
+/// # Errors
+/// The server's error.
+pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+    let method = client(server, setup).map(|connection| connection.method());
+    let mut connection = administrator(server, setup)?;
+    if is_local(server) {
+        // After a start it answers before it has opened its indices.
+        let nodes = launch::nodes(&setup.settings)?;
+        let ready =
+            format!("wait_for_nodes={nodes}&wait_for_status=yellow&wait_for_no_initializing_shards=true&timeout=5s");
+        connection.request(&format!("GET /_cluster/health?{ready}"))?;
+    }
+    let about = connection.request("GET /")?;
+    let number = about["version"]["number"].as_str().unwrap_or_default();
+    let product = about["version"]["distribution"].as_str().unwrap_or("elasticsearch");
+    let name = if product == "opensearch" { "OpenSearch" } else { product };
+    let tls = connection
+        .tls_facts()
+        .map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    let mut facts = BTreeMap::from([
+        ("authentication".to_owned(), method?.to_owned()),
+        ("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned())),
+    ]);
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let add = |facts: &mut BTreeMap<String, String>, name: &str, value: Option<String>| {
+        facts.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    // An account on an attached server may not see nodes.
+    if let Ok(nodes) = connection.request("GET /_nodes/_local/jvm,plugins") {
+        let node = nodes["nodes"].as_object().and_then(|nodes| nodes.values().next()).unwrap_or(&Value::Null);
+        add(&mut facts, "java", text(&node["jvm"]["vm_version"]));
+        add(&mut facts, "heap", node["jvm"]["mem"]["heap_max_in_bytes"].as_u64().map(|bytes| bytes.to_string()));
+        let plugins = node["plugins"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|plugin| Some(format!("{} {}", plugin["name"].as_str()?, plugin["version"].as_str()?)));
+        add(&mut facts, "plugins", Some(plugins.collect::<Vec<_>>().join(", ")));
+    }
+    let asked =
+        format!("GET /{}-*/_settings/{}?include_defaults=true&flat_settings=true", setup.space, REPORTED.join(","));
+    if let Ok(indices) = connection.request(&asked) {
+        let index = indices.as_object().and_then(|indices| indices.values().next()).unwrap_or(&Value::Null);
+        for name in REPORTED {
+            add(&mut facts, name, text(&index["settings"][name]).or_else(|| text(&index["defaults"][name])));
+        }
+    }
+    Ok(ArmFacts { version: format!("{name} {number}"), facts, configuration: Vec::new() })
+}

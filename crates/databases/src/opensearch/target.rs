@@ -1,0 +1,103 @@
+//! Which client connects to which server, as which account.
+//!
+//! URL: `opensearch://[user:password@]host[:port]`. `opensearchs://` is TLS with the system's authorities, `?ca=FILE`,
+//! or `?insecure=yes` to accept any certificate; `&cert=FILE&key=FILE` is the client's own. A password that is not in
+//! the URL is taken from `OPENSEARCH_PASSWORD`.
+
+use tithe_machine::{fault::Fault, launch::Server};
+use tithe_plugin::setup::Setup;
+
+use crate::target::{Outside, Product, Target, Tls, UrlParts, refused};
+
+/// Account of the measured clients if the server asks for one.
+pub const USER: &str = "tithe-clients";
+/// Account with all rights, in servers that Tithe launches.
+pub const ADMINISTRATOR: &str = "tithe-administrator";
+/// Mechanism of [`Authentication`](tithe_plugin::setup::Authentication): users of the server's own database.
+pub const PASSWORD: &str = "internal-users";
+
+/// OpenSearch's port, names and URL options.
+pub const PRODUCT: Product = Product {
+    title: "OpenSearch",
+    port: 9200,
+    user: USER,
+    database: "",
+    url_database: Some(""),
+    password_variable: "OPENSEARCH_PASSWORD",
+    tls_options: TLS_OPTIONS,
+    used: &[],
+    idle: &["timeout", "pool_maxsize", "http_compress", "max_retries"],
+    refused: &[],
+    settle,
+    tls: |parts| Tls::of_scheme(parts, "opensearchs"),
+    tls_hints: ["opensearchs:// with ca=FILE, or with an authority of the system", "cert=FILE and key=FILE"],
+    takes: None,
+    asked: &[],
+};
+
+/// Options of a URL that are about TLS.
+pub const TLS_OPTIONS: &[&str] = &["ca", "cacert", "insecure", "cert", "key", "server_name"];
+
+/// The target of the measured clients.
+///
+/// # Errors
+/// As [`Product::target`].
+pub fn of_clients(server: &Server, setup: &Setup) -> Result<Target, Fault> {
+    PRODUCT.target(server, setup)
+}
+
+/// Moves what options set for host and account to its field.
+fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
+    parts.password = parts.password.take().or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
+    if parts.database.take().is_some_and(|path| !path.is_empty()) {
+        return Err(refused("Tithe makes an index of its own: nothing may follow the port"));
+    }
+    for host in parts.hosts.iter_mut().filter(|host| host.name.is_empty()) {
+        "localhost".clone_into(&mut host.name);
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+    use tithe_model::experiment::Url;
+
+    use super::*;
+    use crate::test_setup::plain;
+
+    #[test]
+    fn urls_are_taken_apart() {
+        let told = |url: &str| {
+            let text = match PRODUCT.attached(&Url::new(url), &plain(), &Outside::of(&[])) {
+                Ok(targets) => targets
+                    .iter()
+                    .map(|target| {
+                        let tls = target.tls.as_ref().map(|tls| (&tls.authority, &tls.identity));
+                        format!("{}:{} `{}` {:?} {tls:?}", target.host, target.port, target.user, target.password)
+                    })
+                    .collect(),
+                Err(fault) => fault.to_string(),
+            };
+            format!("{url}: {text}\n")
+        };
+        let text: String = [
+            "opensearch://localhost",
+            "opensearch://ann:p%40ss@search.example:21211",
+            "opensearchs://search?cacert=/ca.pem&cert=/c.pem&key=/k.pem",
+            "opensearchs://search",
+            "opensearch://search?ca=/ca.pem",
+            "opensearch://search/logs",
+        ]
+        .map(told)
+        .concat();
+        expect![[r#"
+            opensearch://localhost: localhost:9200 `` None None
+            opensearch://ann:p%40ss@search.example:21211: search.example:21211 `ann` Some(***) None
+            opensearchs://search?cacert=/ca.pem&cert=/c.pem&key=/k.pem: search:9200 `` None Some((Of("/ca.pem"), Some(("/c.pem", "/k.pem"))))
+            opensearchs://search: search:9200 `` None Some((System, None))
+            opensearch://search?ca=/ca.pem: refused: the server's URL: options for TLS without opensearchs:// would not be used
+            opensearch://search/logs: refused: the server's URL: Tithe makes an index of its own: nothing may follow the port
+        "#]].assert_eq(&text);
+    }
+}
