@@ -63,6 +63,7 @@ pub fn all() -> Vec<Parser> {
     all.extend(tithe_databases::memcached::foreign::PARSERS);
     all.extend(tithe_databases::etcd::foreign::PARSERS);
     all.extend(tithe_databases::cassandra::foreign::PARSERS);
+    all.extend(tithe_databases::opensearch::foreign::PARSERS);
     #[cfg(feature = "mongodb")]
     all.extend(tithe_databases::mongodb::foreign::PARSERS);
     #[cfg(feature = "wiredtiger")]

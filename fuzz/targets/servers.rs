@@ -31,6 +31,7 @@ pub const TARGETS: &[Parser] = &[
     ("server-memcached", |bytes| meet("memcached", "memcached://{}", bytes)),
     ("server-etcd", |bytes| meet("etcd", "etcd://{}", bytes)),
     ("server-cassandra", |bytes| meet("cassandra", "cassandra://{}", bytes)),
+    ("server-opensearch", |bytes| meet("opensearch", "opensearch://{}", bytes)),
 ];
 
 /// Between what is said on two connections.
