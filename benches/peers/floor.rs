@@ -2,7 +2,11 @@
 //!
 //! A thread per connection answers requests of 70 bytes with 1,200 bytes, about the traffic of a read of 1 KB, or with
 //! 40 bytes, that of a statement of pgbench's scripts. There is no protocol, no key, no value and no check. The cost of
-//! this loop is the kernel's; everything that Tithe costs above it is Tithe's own.
+//! this loop is the kernel's.
+//!
+//! A database does more between request and answer than that thread and leaves less of the kernel's data in the
+//! processor's caches. So there is a second floor: the same loop sends the bytes of `select-only` to the real server
+//! and reads nothing of the answer but its end. What Tithe costs above that floor is Tithe's own.
 
 use std::{
     io::{Read, Write as _},
@@ -55,43 +59,65 @@ pub fn serve() -> Result<u16, Fault> {
     Ok(port)
 }
 
-/// What an operation exchanges with the server. Requests begin with its number.
+/// What an operation exchanges with the server. Requests to the echo server begin with its number.
 #[derive(Debug, Clone, Copy)]
 pub enum Traffic {
     /// A request and a record.
     Record,
     /// This many statements, one after the other, each answered by a short row.
     Statements(u8),
+    /// The prepared statement of `select-only`, sent to PostgreSQL.
+    Select,
 }
 
 impl Traffic {
     fn of(number: u8) -> Self {
-        if number == 0 { Self::Record } else { Self::Statements(number) }
+        match number {
+            0 => Self::Record,
+            u8::MAX => Self::Select,
+            count => Self::Statements(count),
+        }
     }
 
     fn number(self) -> u8 {
         match self {
             Self::Record => 0,
             Self::Statements(count) => count,
+            Self::Select => u8::MAX,
         }
     }
 
-    /// Bytes of each answer.
+    /// Requests of an operation.
+    fn requests(self) -> u8 {
+        if let Self::Statements(count) = self { count } else { 1 }
+    }
+
+    /// Bytes of each answer of the echo server.
     fn answer(self) -> usize {
         match self {
             Self::Record => ANSWER.len(),
-            Self::Statements(_) => 40,
+            Self::Statements(_) | Self::Select => 40,
+        }
+    }
+
+    /// True if `received` ends with the last byte of an answer.
+    fn is_whole(self, received: &[u8]) -> bool {
+        match self {
+            // ReadyForQuery is the last message of every answer.
+            Self::Select => received.len() > 5 && received[received.len() - 6..].starts_with(b"Z\0\0\0\x05"),
+            _ => received.len() >= self.answer(),
         }
     }
 }
 
-/// A contestant with `clients` connections to the echo server.
+/// A contestant with `clients` connections to the server on `port`, which is the echo server except for
+/// [`Traffic::Select`].
 ///
 /// # Errors
 /// When this program cannot find its own path.
 pub fn contestant(port: u16, clients: u32, traffic: Traffic) -> Result<Contestant, Fault> {
     Ok(Contestant {
-        name: "floor (echo)".to_owned(),
+        name: if let Traffic::Select = traffic { "floor (same server)" } else { "floor (echo)" }.to_owned(),
         ours: false,
         program: std::env::current_exe().map_err(|error| Fault::machine("this program", error))?,
         arguments: vec!["floor".to_owned(), port.to_string(), clients.to_string(), traffic.number().to_string()],
@@ -114,9 +140,13 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     let traffic = Traffic::of(*traffic as u8);
     let conn = |number: u32| {
         let mut wire = Wire::connect("127.0.0.1", *port as u16)?;
+        let request = match traffic {
+            Traffic::Select => prepare_select(&mut wire)?,
+            _ => vec![traffic.number(); REQUEST],
+        };
         wire.set_blocking(*clients == 1)?;
         Ok(ClientConnection::new(
-            Session::KeyValue(Box::new(Echo { wire, traffic, answered: 0 })),
+            Session::KeyValue(Box::new(Exchange { wire, traffic, request, account: number, answered: 0 })),
             Box::new(Nothing),
             u64::from(number),
         ))
@@ -148,22 +178,62 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     }
 }
 
-/// One connection to [`serve`].
-struct Echo {
+/// Logs in to PostgreSQL, which trusts this user, and prepares the statement of `select-only`. Returns the messages
+/// that execute it once; [`Exchange::ask`] writes the account's number into them. See "Message Formats" in PostgreSQL's
+/// manual.
+fn prepare_select(wire: &mut Wire) -> Result<Vec<u8>, Fault> {
+    let message = |kind: &[u8], body: &[u8]| [kind, &(body.len() as u32 + 4).to_be_bytes(), body].concat();
+    let statement = b"s\0SELECT abalance FROM pgbench_accounts WHERE aid = $1\0\0\0";
+    for request in [
+        message(b"", b"\0\x03\0\0user\0tithe\0database\0postgres\0\0"),
+        [message(b"P", statement), message(b"S", b"")].concat(),
+    ] {
+        wire.output().extend_from_slice(&request);
+        wire.flush()?;
+        while !Traffic::Select.is_whole(wire.unread()) {
+            wire.fill()?;
+        }
+        wire.consume(wire.unread().len());
+    }
+    let bind = [b"\0s\0\0\0\0\x01\0\0\0\x05", ACCOUNT, b"\0\0"].concat();
+    Ok([message(b"B", &bind), message(b"E", b"\0\0\0\0\0"), message(b"S", b"")].concat())
+}
+
+/// Stands for an account's number in a request.
+const ACCOUNT: &[u8] = b"#####";
+
+/// One connection to [`serve`] or PostgreSQL.
+struct Exchange {
     wire: Wire,
     traffic: Traffic,
+    request: Vec<u8>,
+    /// Numbers of accounts follow from each other.
+    account: u32,
     /// Answers of this operation so far.
     answered: u8,
 }
 
-impl Echo {
+impl Exchange {
     fn ask(&mut self) -> Result<(), Fault> {
-        self.wire.output().extend_from_slice(&[self.traffic.number(); REQUEST]);
+        let output = self.wire.output();
+        output.extend_from_slice(&self.request);
+        if let Traffic::Select = self.traffic {
+            // A generator of full period modulo 2^32 (Numerical Recipes, 7.1).
+            self.account = self.account.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            let mut number = 1 + (self.account >> 8) % 99_999;
+            for digit in output[ACCOUNT_AT..ACCOUNT_AT + ACCOUNT.len()].iter_mut().rev() {
+                *digit = b'0' + (number % 10) as u8;
+                number /= 10;
+            }
+        }
         self.wire.flush()
     }
 }
 
-impl Connection for Echo {
+/// Where the number is in the request: after the head of Bind, the names, the formats, the count and the length.
+const ACCOUNT_AT: usize = 5 + 11;
+
+impl Connection for Exchange {
     fn descriptor(&self) -> Option<BorrowedFd<'_>> {
         Some(self.wire.as_fd())
     }
@@ -185,21 +255,21 @@ impl Connection for Echo {
     }
 }
 
-impl KeyValueSession for Echo {
+impl KeyValueSession for Exchange {
     fn submit(&mut self, _request: &Request<'_>) -> Result<(), Fault> {
         self.answered = 0;
         self.ask()
     }
 
     fn advance(&mut self, _rows: &mut dyn Rows) -> Result<Progress, Fault> {
-        while self.wire.unread().len() < self.traffic.answer() {
+        while !self.traffic.is_whole(self.wire.unread()) {
             if !self.wire.fill()? {
                 return Ok(Progress::Pending);
             }
         }
-        self.wire.consume(self.traffic.answer());
+        self.wire.consume(self.wire.unread().len());
         self.answered += 1;
-        if self.answered < self.traffic.number() {
+        if self.answered < self.traffic.requests() {
             self.ask()?;
             return Ok(Progress::Pending);
         }

@@ -66,7 +66,8 @@ pub fn versions(server: &Loaded) -> Vec<String> {
     [server.version.clone()].into_iter().chain(peer::version(&server.install.programs.join("pgbench"))).collect()
 }
 
-/// All jobs with all installed peers, and with the floor against the echo server on port `echo`.
+/// All jobs with all installed peers, and with the floors: against the echo server on port `echo` and, for
+/// `select-only`, this server.
 ///
 /// # Errors
 /// When this program cannot find its own path.
@@ -82,6 +83,9 @@ pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
             contestants.extend(peer::ycsb(&url, "public.usertable", job)?);
         }
         contestants.push(floor::contestant(echo, job.clients, job.traffic())?);
+        if job.script() == Some("select-only") {
+            contestants.push(floor::contestant(port, job.clients, floor::Traffic::Select)?);
+        }
         contestants.push(tithe::contestant("Tithe again", &Postgres, port, job)?);
         Ok(Case { name: job.name("PostgreSQL"), contestants })
     };
