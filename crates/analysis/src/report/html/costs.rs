@@ -175,7 +175,7 @@ fn axis(column: &Column) -> Markup {
         svg.axis width=(width) height="14" viewBox={ "0 0 " (width) " 14" } aria-hidden="true" {
             @for (effect, name) in cost_ticks(&column.scale, 38.0) {
                 @let place = column.scale.place(effect);
-                text x=(at(place)) y="11" text-anchor=[anchor(place, 12.0, width - 16.0)] { (name) }
+                text class=[anchor(place, 12.0, width - 16.0)] x=(at(place)) y="11" { (name) }
             }
         }
     }

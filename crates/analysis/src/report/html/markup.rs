@@ -20,7 +20,7 @@ pub(super) fn percent(share: f64) -> String {
     at(share) + "%"
 }
 
-/// The text anchor of a name at `place`, so that it stays within the drawing: centred, unless the place is before
+/// The class of a name at `place`, so that it stays within the drawing: centred, unless the place is before
 /// `first` or behind `last`.
 pub(super) fn anchor(place: f64, first: f64, last: f64) -> Option<&'static str> {
     match place {

@@ -146,7 +146,7 @@ fn draw(name: &str, node: &Node<'_>, place: (f64, usize), scale: (f64, f64), dra
         g {
             rect x=(at(x)) y=(at(y)) width=(at(wide)) height=(at(ROW - 1.0))
                 style={ "fill:" (colour) ";fill-opacity:" (format!("{strength:.2}")) } {}
-            @if !label.is_empty() { text x=(at(x + 3.0)) y=(at(y + 12.0)) { (label) } }
+            @if !label.is_empty() { text.start.ink x=(at(x + 3.0)) y=(at(y + 12.0)) { (label) } }
             title { (name) ": " (format!("{:+.2} µs, {:.2} → {:.2} µs", node.more(), node.plain, node.protected)) }
         }
     });
@@ -182,5 +182,6 @@ mod tests {
         let text: String = drawn.into_iter().map(|node| node.into_string()).collect();
         assert!(text.contains("g: +3.00 µs, 1.00 → 4.00 µs") && text.contains("h: -2.00 µs"), "{text}");
         assert!(text.contains("width=\"576\"") && text.contains("width=\"384\""), "{text}");
+        assert!(text.contains("class=\"start ink\"") && !text.contains("text-anchor"), "the style sheet decides: {text}");
     }
 }
