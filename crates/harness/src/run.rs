@@ -437,7 +437,11 @@ impl<'a> Run<'a> {
             if let Some(profiling) = profiling.as_mut().filter(|_| pairs > 0) {
                 caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
                 let number_of = (epoch, first_start + starts.begun);
-                profiling.measure(self, pairs, number_of, (&mut runner, &mut child_process), event_log)?;
+                let place = (&mut runner, &mut child_process);
+                let mut start_anew = |start: u32, runner: &mut CellRunner<'_>, event_log: &mut EventLog<'_>| {
+                    self.start_anew(&again(start, workload.writes()), epoch_setup, runner, event_log)
+                };
+                profiling.measure(self, pairs, number_of, place, &mut start_anew, event_log)?;
                 caches.begun = self.cache_use(runner.arms(), child_process.as_ref());
             }
             if starts_anew {

@@ -1,5 +1,6 @@
 //! The profiled frames of a cell. They have the same form as the measured ones and are spread between them, so that
-//! both see the machine at the same speed: a slower machine slows some parts of an operation more than others.
+//! both see the machine at the same speed: a slower machine slows some parts of an operation more than others. If each
+//! measured frame begins with cold caches, each profiled one does.
 
 use tithe_machine::{fault::Fault, perf};
 use tithe_model::{
@@ -18,6 +19,8 @@ pub(super) struct Profiling {
     /// Index of the cell.
     number: usize,
     starts: Starts,
+    /// Each frame has a start of its own, with empty caches.
+    cold: bool,
     /// Pairs that the earlier run measured, which this one continues.
     before: u32,
     /// Pairs that were measured.
@@ -45,7 +48,8 @@ impl Profiling {
             event_log.warn(format!("cell {} is not profiled: {why}", cell.id))?;
             return Ok(None);
         }
-        Ok(Some(Self { number, starts: cell.starts, before, done: before }))
+        let cold = run.plan.experiment.resources[cell.resources].limits.cold && cell.starts == Starts::EveryFrame;
+        Ok(Some(Self { number, starts: cell.starts, cold, before, done: before }))
     }
 
     /// True if pairs follow single frames, because servers are not restarted between them.
@@ -64,17 +68,22 @@ impl Profiling {
     /// Measures `pairs` in the database's own process, if it has one.
     ///
     /// # Errors
-    /// When a frame cannot be measured, or the run folder cannot be written.
+    /// When a frame cannot be measured, or the run folder cannot be written; when servers cannot be started.
     pub fn measure(
         &mut self,
         run: &Run<'_>,
         pairs: u32,
         number_of: (u32, u32),
         (runner, child_process): (&mut CellRunner<'_>, &mut Option<ChildProcesses<'_>>),
+        start_anew: &mut StartAnew<'_>,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         for _ in 0..pairs {
             for place in 0..2 {
+                if self.cold {
+                    end_process(child_process, event_log)?;
+                    start_anew(number_of.1, runner, event_log)?;
+                }
                 // The sampled frame of a pair is alternately its first and its second, so that drift cancels out.
                 if (self.done + place).is_multiple_of(2) {
                     runner.profile_next();
@@ -97,7 +106,7 @@ impl Profiling {
     /// Measures the remaining pairs after the measured frames, on further starts if the cell has several.
     ///
     /// # Errors
-    /// As [`Self::measure`]; when servers cannot be started.
+    /// As [`Self::measure`].
     pub fn finish(
         &mut self,
         run: &Run<'_>,
@@ -110,7 +119,7 @@ impl Profiling {
         while self.done < PROFILED_PAIRS && !run.cancelled() {
             let left = PROFILED_PAIRS - self.done;
             let pairs = if self.follows_frames() { left } else { left.min(PAIRS_OF_START) };
-            self.measure(run, pairs, (epoch, start), (runner, child_process), event_log)?;
+            self.measure(run, pairs, (epoch, start), (runner, child_process), start_anew, event_log)?;
             if self.done < PROFILED_PAIRS && !run.cancelled() {
                 end_process(child_process, event_log)?;
                 start += 1;
@@ -147,7 +156,7 @@ mod tests {
 
     /// Pairs after each start, or frame, of `count` equal ones.
     fn spread(starts: Starts, before: u32, count: u64) -> Vec<u32> {
-        let mut profiling = Profiling { number: 0, starts, before, done: before };
+        let mut profiling = Profiling { number: 0, starts, cold: false, before, done: before };
         let after = |spent_ns| {
             let due = profiling.due(spent_ns, count);
             profiling.done += due;
