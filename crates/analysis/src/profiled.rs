@@ -50,6 +50,7 @@ pub struct ArmProfile {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub adds_up: Option<bool>,
     /// The resolution of the profile: half the width of the widest interval of a component, as a share of the sum.
+    /// NaN if the sum's interval contains zero.
     #[serde(with = "null::or_unknown")]
     pub resolves: f64,
     /// The difference by side.

@@ -323,7 +323,8 @@ fn of_arm(pairs: &[Pair<'_>], number: usize, (name, protections): (&str, &[Strin
     let named: Vec<(Side, String)> = components.iter().map(|part| (part.side, part.component.clone())).collect();
     let is_elsewhere = |(side, component, _): &Key| side.is_counted() && !named.contains(&(*side, component.clone()));
     let widths = by_component.values().map(|series| mean(&series.differences()).half_width());
-    let resolves = widths.fold(0.0, f64::max) / all.estimate.abs();
+    // Parts of a sum that may be zero are no share of it.
+    let resolves = if all.holds(0.0) { f64::NAN } else { widths.fold(0.0, f64::max) / all.estimate.abs() };
     let total = |of: fn(&Series) -> &Vec<f64>| -> f64 {
         parts.functions.values().map(|series| tithe_statistics::mean(of(series))).sum()
     };
@@ -333,7 +334,7 @@ fn of_arm(pairs: &[Pair<'_>], number: usize, (name, protections): (&str, &[Strin
         adds_up: cost.filter(|_| pairs.len() > 1).map(|cost| agree(&cost, &all)),
         cost,
         sum: all,
-        resolves: if resolves.is_finite() { resolves } else { f64::NAN },
+        resolves,
         sides: sides.iter().map(|(key, series)| part(key, series, parts.by_start)).collect(),
         components,
         elsewhere: sum(&by_component, parts.count, is_elsewhere),

@@ -152,6 +152,24 @@ fn where_nothing_differs_nothing_is_named() {
     let profile = profiled(&frames, None);
     assert_eq!((told(&profile.components), told(&profile.functions)), (String::new(), String::new()));
     assert_eq!(profile.sum.estimate, 0.0);
+    assert!(profile.resolves.is_nan(), "{}", profile.resolves);
+}
+
+#[test]
+fn parts_are_a_share_only_of_a_sum_that_is_not_zero() {
+    assert!(profiled(&frames(20), None).resolves < 1.0);
+    let mut frames = frames(20);
+    for (number, frame) in (0..).zip(&mut frames) {
+        let samples = 1_000 + 21 * (number % 2);
+        let stack = |arm, samples| Stack { arm, samples, ..frame.stacks[0].clone() };
+        frame.stacks = vec![stack(0, 1_010), stack(1, samples)];
+        for (arm, samples) in frame.arms.iter_mut().zip([1_010, samples]) {
+            (arm.client_cpu_ns, arm.server_cpu_ns) = (samples * frame.period_ns, 0);
+        }
+    }
+    let profile = profiled(&frames, None);
+    assert!(profile.sum.estimate > 0.0 && profile.sum.holds(0.0), "{:?}", profile.sum);
+    assert!(profile.resolves.is_nan(), "{}", profile.resolves);
 }
 
 #[test]
