@@ -182,6 +182,9 @@ mod tests {
         let text: String = drawn.into_iter().map(|node| node.into_string()).collect();
         assert!(text.contains("g: +3.00 µs, 1.00 → 4.00 µs") && text.contains("h: -2.00 µs"), "{text}");
         assert!(text.contains("width=\"576\"") && text.contains("width=\"384\""), "{text}");
-        assert!(text.contains("class=\"start ink\"") && !text.contains("text-anchor"), "the style sheet decides: {text}");
+        assert!(
+            text.contains("class=\"start ink\"") && !text.contains("text-anchor"),
+            "the style sheet decides: {text}"
+        );
     }
 }

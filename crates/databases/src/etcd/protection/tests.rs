@@ -87,7 +87,9 @@ fn protections_are_arguments() {
         +   --listen-client-urls=https://127.0.0.1:21211
     "#]],
     );
-    check(&[chosen("peer-tls", &[])], expect![[r#"
+    check(
+        &[chosen("peer-tls", &[])],
+        expect![[r#"
         -   --initial-advertise-peer-urls=http://127.0.0.1:2380
         -   --initial-cluster=default=http://127.0.0.1:2380
         -   --listen-peer-urls=http://127.0.0.1:0
@@ -99,7 +101,8 @@ fn protections_are_arguments() {
         +   --peer-client-cert-auth=true
         +   --peer-key-file=/m/server.key
         +   --peer-trusted-ca-file=/m/ca.pem
-    "#]]);
+    "#]],
+    );
     check(&[chosen("password", &[])], expect![[""]]);
     check(&[chosen("columns", &[])], expect![[""]]);
     let mut setup = plain();

@@ -179,7 +179,8 @@ fn mariadb_11_is_proven() {
         proxy-roles: off
         authentication-caching: not offered by this product
         jmx-authentication: not offered by this product
-    "#]].assert_eq(&states(&protected));
+    "#]]
+    .assert_eq(&states(&protected));
 }
 
 /// Valkey is reported as Valkey. Its build without TLS is refused if TLS is requested, although it knows the settings
