@@ -1,4 +1,4 @@
-//! One plain server per product, with which proofs compare their own servers.
+//! One plain server of each [`Tested`], with which proofs compare their own servers.
 //!
 //! It runs as long as this program, and is used by one test at a time. A test that changes more than Tithe's own table
 //! starts its own server.
@@ -27,14 +27,15 @@ pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-type Servers = BTreeMap<&'static str, Arc<Mutex<Option<Sandbox>>>>;
+/// By the address of the [`Tested`]: two servers may be of one product.
+type Servers = BTreeMap<usize, Arc<Mutex<Option<Sandbox>>>>;
 
 static PLAIN: Mutex<Servers> = Mutex::new(BTreeMap::new());
 
 /// The result of `with` on the plain server of `tested`, which no other test uses at the same time; `None`, with a
 /// message, if something is not installed.
 pub fn with_plain<T>(tested: &'static Tested, with: impl FnOnce(&Sandbox) -> T) -> Option<T> {
-    let server = of(tested.database.id());
+    let server = of(tested);
     let mut server = locked(&server);
     if server.is_none() {
         *server = start(tested);
@@ -42,12 +43,12 @@ pub fn with_plain<T>(tested: &'static Tested, with: impl FnOnce(&Sandbox) -> T) 
     server.as_ref().map(with)
 }
 
-fn of(product: &'static str) -> Arc<Mutex<Option<Sandbox>>> {
+fn of(tested: &'static Tested) -> Arc<Mutex<Option<Sandbox>>> {
     let mut servers = locked(&PLAIN);
     if servers.is_empty() {
         at_end::call(end);
     }
-    servers.entry(product).or_default().clone()
+    servers.entry(std::ptr::from_ref(tested).addr()).or_default().clone()
 }
 
 /// A server dies with the thread that started it, so that thread has to outlive all tests.
