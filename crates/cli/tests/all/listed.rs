@@ -12,7 +12,9 @@ fn listed(names: &[&str]) -> String {
 
 #[test]
 fn everything_fits_on_a_screen() {
-    let text = listed(&[]);
+    // Simulated databases lack what all others have, which makes the list longer.
+    let output = Bench::new("listed").command(&["ls"]).env_remove("TITHE_SIMULATED").output().expect("tithe starts");
+    let text = out(&output);
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     assert!(text.lines().count() <= 45, "{text}");
     for words in ["postgres", "pgaudit", "page-encryption", "volume-luks2", "ycsb = \"a\"", "The arm \"A/A\""] {
