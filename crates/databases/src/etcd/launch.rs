@@ -237,6 +237,8 @@ impl Cluster<'_> {
             let first: u64 = given.unwrap_or(ELECTION_MS);
             let timeout = if number == 1 { first } else { (PATIENCE * first).min(LONGEST_ELECTION_MS) };
             own.insert(ELECTION_TIMEOUT.to_owned(), timeout.to_string());
+            // Members that find each other at their start wait for a moment only, whatever this time is.
+            own.insert("initial-election-tick-advance".to_owned(), (number == 1).to_string());
         }
         own
     }

@@ -133,6 +133,7 @@ fn three_members_are_started_together() {
         --data-dir=/run/arm/member1
         --election-timeout=1000
         --initial-advertise-peer-urls=https://127.0.0.11:21211
+        --initial-election-tick-advance=true
         --listen-client-urls=https://127.0.0.1:21211
         --listen-peer-urls=https://127.0.0.11:21211
         --name=member1
@@ -140,6 +141,7 @@ fn three_members_are_started_together() {
         --data-dir=/run/arm/member2
         --election-timeout=5000
         --initial-advertise-peer-urls=https://127.0.0.12:21211
+        --initial-election-tick-advance=false
         --listen-client-urls=https://127.0.0.2:21211
         --listen-peer-urls=https://127.0.0.12:21211
         --name=member2
@@ -147,6 +149,7 @@ fn three_members_are_started_together() {
         --data-dir=/run/arm/member3
         --election-timeout=5000
         --initial-advertise-peer-urls=https://127.0.0.13:21211
+        --initial-election-tick-advance=false
         --listen-client-urls=https://127.0.0.3:21211
         --listen-peer-urls=https://127.0.0.13:21211
         --name=member3
