@@ -76,7 +76,7 @@ use epoch_setup::{
     again::{Again, Restarted},
 };
 use invalid::InvalidInARow;
-use profile::Profiling;
+use profile::{Profiling, StartAnew};
 use rotating::Rotations;
 use starts::StartsOfEpoch;
 use switched_server::SwitchedServer;
@@ -409,6 +409,10 @@ impl<'a> Run<'a> {
         self.quiesce(runner.arms(), workload)?;
         let data_sets = &run_state.data_sets;
         let again = |start, written| Again { run: self, part, data_sets, start, written, cold };
+        let start_anew =
+            |start: u32, setup: &mut EpochSetup<'_>, runner: &mut CellRunner<'_>, event_log: &mut EventLog<'_>| {
+                self.start_anew(&again(start, workload.writes()), setup, runner, event_log)
+            };
         if let Some(how) = self.empty_cache(&again(first_start, false), epoch_setup, runner.arms_mut())? {
             self.note(number, event_log, |_| Some((Fact::Cache, how.clone())))?;
         }
@@ -438,18 +442,16 @@ impl<'a> Run<'a> {
                 caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
                 let number_of = (epoch, first_start + starts.begun);
                 let place = (&mut runner, &mut child_process);
-                let mut start_anew = |start: u32, runner: &mut CellRunner<'_>, event_log: &mut EventLog<'_>| {
-                    self.start_anew(&again(start, workload.writes()), epoch_setup, runner, event_log)
-                };
-                profiling.measure(self, pairs, number_of, place, &mut start_anew, event_log)?;
+                let start_anew: &mut StartAnew<'_> =
+                    &mut |start, runner, event_log| start_anew(start, epoch_setup, runner, event_log);
+                profiling.measure(self, pairs, number_of, place, start_anew, event_log)?;
                 caches.begun = self.cache_use(runner.arms(), child_process.as_ref());
             }
             if starts_anew {
                 caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
                 end_process(&mut child_process, event_log)?;
                 starts.next(spent_ns);
-                let again = again(first_start + starts.begun, workload.writes());
-                self.start_anew(&again, epoch_setup, &mut runner, event_log)?;
+                start_anew(first_start + starts.begun, epoch_setup, &mut runner, event_log)?;
                 caches.begun = self.cache_use(runner.arms(), child_process.as_ref());
             }
             let number_of = (epoch, first_start + starts.begun);
@@ -483,11 +485,10 @@ impl<'a> Run<'a> {
         }
         caches.stop(&self.cache_use(runner.arms(), child_process.as_ref()));
         if let Some(profiling) = profiling.as_mut().filter(|_| !rotating.failed()) {
-            let mut start_anew = |start: u32, runner: &mut CellRunner<'_>, event_log: &mut EventLog<'_>| {
-                self.start_anew(&again(start, workload.writes()), epoch_setup, runner, event_log)
-            };
+            let start_anew: &mut StartAnew<'_> =
+                &mut |start, runner, event_log| start_anew(start, epoch_setup, runner, event_log);
             let number_of = (epoch, first_start + starts.begun);
-            profiling.finish(self, number_of, (&mut runner, &mut child_process), &mut start_anew, event_log)?;
+            profiling.finish(self, number_of, (&mut runner, &mut child_process), start_anew, event_log)?;
         }
         rotating.end(&mut run_state.rotations)?;
         self.tell_rotations(number, &run_state.rotations, event_log)?;
