@@ -8,6 +8,7 @@ mod composed;
 mod diagnostics;
 mod keys;
 mod laws;
+mod limits;
 mod matrix;
 mod plans;
 mod reach;
