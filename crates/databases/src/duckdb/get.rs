@@ -57,13 +57,6 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
 }
 
 fn arguments(package: &Path) -> Vec<String> {
-    vec![
-        // The archive holds a library: if its checksum does not match, it is not unpacked.
-        "--strict-checksums".to_owned(),
-        format!("-Dmaven.repo.local={}", package.join("repository").display()),
-        "dependency:unpack".to_owned(),
-        format!("-Dartifact=org.duckdb:duckdb_jdbc:{VERSION}.0"),
-        format!("-Dmdep.unpack.includes={MEMBER}"),
-        format!("-DoutputDirectory={}", package.display()),
-    ]
+    let artifact = format!("org.duckdb:duckdb_jdbc:{VERSION}.0");
+    downloads::unpacking(&artifact, Some(MEMBER), package, &package.join("repository"))
 }

