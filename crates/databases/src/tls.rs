@@ -35,6 +35,16 @@ pub struct Tls {
     pub needs: fn(&Install) -> Result<(), Missing>,
 }
 
+/// The entry of TLS between the nodes of a cluster.
+pub static BETWEEN_NODES_ENTRY: ProtectionEntry = ProtectionEntry {
+    id: "internode-tls",
+    title: "TLS between nodes",
+    protects_against: "attackers who read or change traffic between the nodes of a cluster, or pose as a node.",
+    leaves_open: "what travels between clients and nodes; data in the servers' memory, files and logs. With one node \
+                  nothing travels, and nothing is measured.",
+    ..ProtectionEntry::BARE
+};
+
 /// What the option `version` does, if both sides follow it.
 pub const VERSION: &str = "The only protocol version that either side allows.";
 

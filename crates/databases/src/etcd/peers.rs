@@ -11,7 +11,6 @@ use tithe_machine::{
 };
 use tithe_plugin::{
     evidence::{Check, CheckContext, CheckEntry},
-    setup::{Setup, TlsVersion},
     wire::Wire,
 };
 
@@ -19,7 +18,7 @@ use super::{
     launch::{clients_of, members_of, peers_of},
     store::{administrator, members},
 };
-use crate::target::{Authority, Tls};
+use crate::{evidence::peers::tls, target::Tls};
 
 /// Asks every member at its peer URL: TLS with the run's certificate must be served; TLS without a certificate and
 /// plaintext must not. Then reads the members' sockets from the kernel: they must listen nowhere else, every connection
@@ -107,21 +106,6 @@ impl Links {
             }
         }
         Self { among_peers, astray }
-    }
-}
-
-/// How a member connects, with its certificate or without.
-fn tls(setup: &Setup, with_certificate: bool) -> Tls {
-    let credentials = &setup.credentials;
-    Tls {
-        authority: Authority::Of(credentials.authority.clone()),
-        server_name: None,
-        versions: vec![TlsVersion::V1_3],
-        // A member uses its server certificate as client, too.
-        identity: with_certificate.then(|| (credentials.server_certificate.clone(), credentials.server_key.clone())),
-        resumption: false,
-        suite: None,
-        protocol: None,
     }
 }
 

@@ -3,7 +3,10 @@
 use tithe_model::{catalogue::ProtectionEntry, experiment};
 use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
-use crate::cassandra::{evidence::internode::Internode, launch::BETWEEN_NODES};
+use crate::{
+    cassandra::{evidence::internode::Internode, launch::BETWEEN_NODES},
+    tls::BETWEEN_NODES_ENTRY,
+};
 
 /// `server_encryption_options` with `internode_encryption: all`: TLS 1.3, and all nodes show certificates to each
 /// other.
@@ -11,15 +14,7 @@ pub struct InternodeTls;
 
 impl Protection for InternodeTls {
     fn entry(&self) -> &'static ProtectionEntry {
-        &ProtectionEntry {
-            id: "internode-tls",
-            title: "TLS between nodes",
-            protects_against: "attackers who read or change traffic between the nodes of a cluster, or pose as a \
-                             node.",
-            leaves_open: "what travels between clients and nodes; data in the servers' memory, files and logs. With \
-                          one node nothing travels, and nothing is measured.",
-            ..ProtectionEntry::BARE
-        }
+        &BETWEEN_NODES_ENTRY
     }
 
     fn apply(&self, _chosen: &experiment::Protection, setup: &mut Setup) {

@@ -1,5 +1,7 @@
 //! Do the nodes use TLS between each other, and refuse plaintext and peers without a certificate?
 
+use std::time::Duration;
+
 use tithe_machine::{fault::Fault, launch::Address, observation::Observation};
 use tithe_plugin::{
     evidence::{Check, CheckContext, CheckEntry},
@@ -7,7 +9,10 @@ use tithe_plugin::{
 };
 
 use crate::{
-    evidence::{Attempt, peers::knock},
+    evidence::{
+        Attempt,
+        peers::{answers, knock},
+    },
     opensearch::{
         launch::{address_between, nodes},
         store::administrator,
@@ -65,15 +70,11 @@ fn plaintext(host: &str, port: u16) -> Result<bool, Fault> {
     let mut wire = Wire::connect(host, port)?;
     wire.output().extend_from_slice(ALIVE);
     wire.flush()?;
-    wire.set_blocking(false)?;
-    for _ in 0..100 {
-        match wire.fill() {
-            // Anything else is an alert of TLS.
-            Ok(true) => return Ok(ALIVE.starts_with(wire.unread()) || wire.unread().starts_with(ALIVE)),
-            Ok(false) => std::thread::sleep(std::time::Duration::from_millis(10)),
-            Err(Fault::Connection(_)) => return Ok(false),
-            Err(fault) => return Err(fault),
-        }
+    match answers(&mut wire, Duration::from_secs(1)) {
+        // Anything else is an alert of TLS.
+        Ok(true) => Ok(ALIVE.starts_with(wire.unread()) || wire.unread().starts_with(ALIVE)),
+        Ok(false) => Ok(true),
+        Err(Fault::Connection(_)) => Ok(false),
+        Err(fault) => Err(fault),
     }
-    Ok(true)
 }

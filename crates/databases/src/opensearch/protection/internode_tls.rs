@@ -4,22 +4,17 @@ use tithe_machine::launch::{Install, Missing};
 use tithe_model::{catalogue::ProtectionEntry, experiment};
 use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
-use crate::opensearch::{evidence::internode::Internode, install::needs_plugin, launch::BETWEEN_NODES};
+use crate::{
+    opensearch::{evidence::internode::Internode, install::needs_plugin, launch::BETWEEN_NODES},
+    tls::BETWEEN_NODES_ENTRY,
+};
 
 /// The plugin's TLS between nodes, which show certificates to each other. Accounts and the audit log always have it.
 pub struct InternodeTls;
 
 impl Protection for InternodeTls {
     fn entry(&self) -> &'static ProtectionEntry {
-        &ProtectionEntry {
-            id: "internode-tls",
-            title: "TLS between nodes",
-            protects_against: "attackers who read or change traffic between the nodes of a cluster, or pose as a \
-                             node.",
-            leaves_open: "what travels between clients and nodes; data in the servers' memory, files and logs. With \
-                          one node nothing travels, and nothing is measured.",
-            ..ProtectionEntry::BARE
-        }
+        &BETWEEN_NODES_ENTRY
     }
 
     fn needs(&self, install: &Install, _chosen: &experiment::Protection) -> Result<(), Missing> {
