@@ -106,6 +106,22 @@ impl Target {
         }
     }
 
+    /// The same, with TLS if it asks for it. A plaintext server takes the start of TLS for a request of its own;
+    /// `hint` says what to check then.
+    ///
+    /// # Errors
+    /// A refusal of either side, or a broken connection.
+    pub fn dial_encrypted(&self, hint: &str) -> Result<Wire, Fault> {
+        let mut wire = self.dial()?;
+        if let Some(tls) = &self.tls {
+            tls.start(&mut wire, &self.host, self.port).map_err(|fault| match fault {
+                Fault::Connection(words) => Fault::Connection(format!("in the handshake of TLS: {words}: {hint}")),
+                fault => fault,
+            })?;
+        }
+        Ok(wire)
+    }
+
     /// Gets the password from its command, if it has one.
     fn take_token(&mut self) -> Result<(), Fault> {
         if let Some(command) = &self.password_command {
@@ -419,6 +435,9 @@ pub fn launched(host: &str, port: u16, user: &str, database: &str, setup: &Setup
         relay: None,
     }
 }
+
+/// What to check if TLS does not start.
+pub const SPEAKS_TLS: &str = "does it speak TLS at this port?";
 
 /// True for a server that Tithe launched: the process ids that it reports are of this machine.
 pub fn is_local(server: &Server) -> bool {

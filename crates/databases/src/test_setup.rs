@@ -11,7 +11,7 @@ use tithe_machine::{
     launch::{Command, Content, Launch, Step},
     secret::Secret,
 };
-use tithe_model::experiment::{self, OptionValue};
+use tithe_model::experiment::{self, OptionValue, Url};
 use tithe_plugin::{
     protection::{Protection, ways},
     setup::{AfterLoading, Setup},
@@ -19,7 +19,7 @@ use tithe_plugin::{
 
 use crate::{
     inspect::{Judgement, Open, transport},
-    target::{Authority, Target, Tls},
+    target::{Authority, Outside, Product, Target, Tls},
 };
 
 /// A plain set-up with fictitious paths.
@@ -95,6 +95,24 @@ pub fn shown(launch: &Launch, setup: &Setup) -> String {
         lines.push(format!("each table {statement}"));
     }
     lines.join("\n") + "\n"
+}
+
+/// The targets that each of `urls` of `product` names, or why none; a line each.
+pub fn targets_of(product: &Product, urls: &[&str]) -> String {
+    let line = |url: &&str| {
+        let text = match product.attached(&Url::new(*url), &plain(), &Outside::of(&[])) {
+            Ok(targets) => targets
+                .iter()
+                .map(|target| {
+                    let tls = target.tls.as_ref().map(|tls| (&tls.authority, &tls.identity));
+                    format!("{}:{} `{}` {:?} {tls:?}", target.host, target.port, target.user, target.password)
+                })
+                .collect(),
+            Err(fault) => fault.to_string(),
+        };
+        format!("{url}: {text}\n")
+    };
+    urls.iter().map(line).collect()
 }
 
 /// The lines that are in one text only: `-` in `before`, `+` in `after`.

@@ -61,16 +61,14 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     if let Some(user) = parts.any(&["username", "user"]).map(str::to_owned) {
         parts.user = Some(user);
     }
-    let given = parts.option("password").map(str::to_owned).or(parts.password.take());
-    parts.password = given.or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
+    parts.password = parts.option("password").map(str::to_owned).or(parts.password.take());
+    parts.settle_password(outside, PRODUCT.password_variable);
     // A port after the last of several hosts applies to all, as drivers read them.
     let port = parts.hosts.last().and_then(|host| host.port);
     for host in &mut parts.hosts {
         host.port = host.port.or(port);
-        if host.name.is_empty() {
-            "localhost".clone_into(&mut host.name);
-        }
     }
+    parts.settle_hosts();
     Ok(())
 }
 

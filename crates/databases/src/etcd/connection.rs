@@ -11,7 +11,7 @@ use super::{
     messages::{AUTHENTICATE, Fields, RANGE, put_bytes, put_number},
     target::SPACE,
 };
-use crate::target::Target;
+use crate::target::{SPEAKS_TLS, Target};
 
 /// A connection after the login; it is blocking.
 pub struct EtcdConnection {
@@ -35,15 +35,7 @@ impl EtcdConnection {
     }
 
     fn start_up(target: &Target) -> Result<Self, Fault> {
-        let mut wire = target.dial()?;
-        if let Some(tls) = &target.tls {
-            tls.start(&mut wire, &target.host, target.port).map_err(|fault| match fault {
-                Fault::Connection(words) => {
-                    Fault::Connection(format!("in the handshake of TLS: {words}: does it speak TLS at this port?"))
-                }
-                fault => fault,
-            })?;
-        }
+        let wire = target.dial_encrypted(SPEAKS_TLS)?;
         let authority = format!("{}:{}", target.host, target.port);
         let mut connection = Self { http: Http2::new(wire, &authority)?, method: "none" };
         connection.enter(target).map_err(|fault| match fault {

@@ -14,16 +14,13 @@ use tithe_plugin::{
 };
 
 use super::protocol::{Part, error, part, put_store, unexpected};
-use crate::target::Target;
+use crate::target::{SPEAKS_TLS, Target};
 
 /// A connection after the login; it is blocking.
 pub struct MemcachedConnection {
     wire: Wire,
     method: &'static str,
 }
-
-/// What to check if TLS does not start.
-const PLAINTEXT: &str = "does it speak TLS at this port?";
 
 /// What to check if a server closes a plaintext connection.
 const TLS_ALONE: &str = ": a listener with TLS speaks nothing else";
@@ -44,14 +41,7 @@ impl MemcachedConnection {
     }
 
     fn start_up(target: &Target) -> Result<Self, Fault> {
-        let mut wire = target.dial()?;
-        if let Some(tls) = &target.tls {
-            tls.start(&mut wire, &target.host, target.port).map_err(|fault| match fault {
-                // A server takes the start of TLS for a plaintext line that it does not know.
-                Fault::Connection(words) => Fault::Connection(format!("in the handshake of TLS: {words}: {PLAINTEXT}")),
-                fault => fault,
-            })?;
-        }
+        let wire = target.dial_encrypted(SPEAKS_TLS)?;
         let mut connection = Self { wire, method: "none" };
         connection.enter(target)?;
         Ok(connection)

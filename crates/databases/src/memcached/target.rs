@@ -41,7 +41,7 @@ const SOCKET: &str = "memcached+unix";
 
 /// Moves what options set for host and account to its field.
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
-    parts.password = parts.password.take().or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
+    parts.settle_password(outside, PRODUCT.password_variable);
     let path = parts.database.take().filter(|path| !path.is_empty());
     if parts.scheme == SOCKET {
         let named = parts.hosts.first().map(|host| host.name.clone()).filter(|name| name.starts_with('/'));
@@ -51,9 +51,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     } else if path.is_some() {
         return Err(refused("memcached has no databases: nothing may follow the port"));
     }
-    for host in parts.hosts.iter_mut().filter(|host| host.name.is_empty()) {
-        "localhost".clone_into(&mut host.name);
-    }
+    parts.settle_hosts();
     Ok(())
 }
 
@@ -64,41 +62,28 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use tithe_model::experiment::Url;
 
     use super::*;
-    use crate::test_setup::plain;
+    use crate::test_setup::targets_of;
 
     #[test]
     fn urls_are_taken_apart() {
-        let told = |url: &str| {
-            let text = match PRODUCT.attached(&Url::new(url), &plain(), &Outside::of(&[])) {
-                Ok(targets) => targets
-                    .iter()
-                    .map(|target| {
-                        let tls = target.tls.as_ref().map(|tls| (&tls.authority, &tls.identity));
-                        format!("{}:{} `{}` {:?} {tls:?}", target.host, target.port, target.user, target.password)
-                    })
-                    .collect(),
-                Err(fault) => fault.to_string(),
-            };
-            format!("{url}: {text}\n")
-        };
-        let text: String = [
-            "memcached://localhost",
-            "memcached://ann:p%40ss@cache.example:21211",
-            "memcached+unix:///run/memcached.sock",
-            "memcacheds://cache?ca=/ca.pem&cert=/c.pem&key=/k.pem",
-            "memcacheds://cache",
-            "memcacheds://cache?insecure=yes",
-            "memcacheds://cache?insecure=perhaps",
-            "memcacheds://cache?ca=/ca.pem&insecure=yes",
-            "memcached://cache?ca=/ca.pem",
-            "memcached://cache/3",
-            "memcached+unix://",
-        ]
-        .map(told)
-        .concat();
+        let text = targets_of(
+            &PRODUCT,
+            &[
+                "memcached://localhost",
+                "memcached://ann:p%40ss@cache.example:21211",
+                "memcached+unix:///run/memcached.sock",
+                "memcacheds://cache?ca=/ca.pem&cert=/c.pem&key=/k.pem",
+                "memcacheds://cache",
+                "memcacheds://cache?insecure=yes",
+                "memcacheds://cache?insecure=perhaps",
+                "memcacheds://cache?ca=/ca.pem&insecure=yes",
+                "memcached://cache?ca=/ca.pem",
+                "memcached://cache/3",
+                "memcached+unix://",
+            ],
+        );
         expect![[r#"
             memcached://localhost: localhost:11211 `` None None
             memcached://ann:p%40ss@cache.example:21211: cache.example:21211 `ann` Some(***) None

@@ -9,7 +9,7 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::wire::TlsFacts;
 
 use super::http::{Answer, Http, error};
-use crate::target::Target;
+use crate::target::{SPEAKS_TLS, Target};
 
 /// A connection after the login; it is blocking.
 pub struct OpenSearchConnection {
@@ -41,15 +41,7 @@ impl OpenSearchConnection {
     }
 
     fn start_up(target: &Target, unasked: bool) -> Result<Self, Fault> {
-        let mut wire = target.dial()?;
-        if let Some(tls) = &target.tls {
-            tls.start(&mut wire, &target.host, target.port).map_err(|fault| match fault {
-                Fault::Connection(words) => {
-                    Fault::Connection(format!("in the handshake of TLS: {words}: does it speak TLS at this port?"))
-                }
-                fault => fault,
-            })?;
-        }
+        let wire = target.dial_encrypted(SPEAKS_TLS)?;
         let authority = format!("{}:{}", target.host, target.port);
         let mut connection = Self { http: Http::new(wire, &authority), method: "none" };
         connection.enter(target, unasked).map_err(|fault| match fault {

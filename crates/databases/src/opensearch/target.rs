@@ -7,7 +7,7 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::Setup;
 
-use crate::target::{Outside, Product, Target, Tls, UrlParts, refused};
+use crate::target::{Outside, Product, Target, Tls, UrlParts};
 
 /// Account of the measured clients if the server asks for one.
 pub const USER: &str = "tithe-clients";
@@ -48,49 +48,29 @@ pub fn of_clients(server: &Server, setup: &Setup) -> Result<Target, Fault> {
 
 /// Moves what options set for host and account to its field.
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
-    parts.password = parts.password.take().or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
-    if parts.database.take().is_some_and(|path| !path.is_empty()) {
-        return Err(refused("Tithe makes an index of its own: nothing may follow the port"));
-    }
-    for host in parts.hosts.iter_mut().filter(|host| host.name.is_empty()) {
-        "localhost".clone_into(&mut host.name);
-    }
-    Ok(())
+    parts.settle_without_database(outside, PRODUCT.password_variable, "Tithe makes an index of its own")
 }
 
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
-    use tithe_model::experiment::Url;
 
     use super::*;
-    use crate::test_setup::plain;
+    use crate::test_setup::targets_of;
 
     #[test]
     fn urls_are_taken_apart() {
-        let told = |url: &str| {
-            let text = match PRODUCT.attached(&Url::new(url), &plain(), &Outside::of(&[])) {
-                Ok(targets) => targets
-                    .iter()
-                    .map(|target| {
-                        let tls = target.tls.as_ref().map(|tls| (&tls.authority, &tls.identity));
-                        format!("{}:{} `{}` {:?} {tls:?}", target.host, target.port, target.user, target.password)
-                    })
-                    .collect(),
-                Err(fault) => fault.to_string(),
-            };
-            format!("{url}: {text}\n")
-        };
-        let text: String = [
-            "opensearch://localhost",
-            "opensearch://ann:p%40ss@search.example:21211",
-            "opensearchs://search?cacert=/ca.pem&cert=/c.pem&key=/k.pem",
-            "opensearchs://search",
-            "opensearch://search?ca=/ca.pem",
-            "opensearch://search/logs",
-        ]
-        .map(told)
-        .concat();
+        let text = targets_of(
+            &PRODUCT,
+            &[
+                "opensearch://localhost",
+                "opensearch://ann:p%40ss@search.example:21211",
+                "opensearchs://search?cacert=/ca.pem&cert=/c.pem&key=/k.pem",
+                "opensearchs://search",
+                "opensearch://search?ca=/ca.pem",
+                "opensearch://search/logs",
+            ],
+        );
         expect![[r#"
             opensearch://localhost: localhost:9200 `` None None
             opensearch://ann:p%40ss@search.example:21211: search.example:21211 `ann` Some(***) None

@@ -46,14 +46,7 @@ impl RedisConnection {
     }
 
     fn start_up(target: &Target) -> Result<Self, Fault> {
-        let mut wire = target.dial()?;
-        if let Some(tls) = &target.tls {
-            tls.start(&mut wire, &target.host, target.port).map_err(|fault| match fault {
-                // A plaintext server takes the start of TLS for an unfinished line.
-                Fault::Connection(words) => Fault::Connection(format!("in the handshake of TLS: {words}: {PLAINTEXT}")),
-                fault => fault,
-            })?;
-        }
+        let wire = target.dial_encrypted(PLAINTEXT)?;
         let mut connection = Self { wire, method: "none" };
         connection.enter(target)?;
         if target.database != "0" {

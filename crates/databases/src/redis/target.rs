@@ -96,8 +96,8 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     if let Some(user) = parts.any(&["username", "user"]).map(str::to_owned) {
         parts.user = Some(user);
     }
-    let given = parts.option("password").map(str::to_owned).or(parts.password.take());
-    parts.password = given.or_else(|| outside.variable(PRODUCT.password_variable).map(str::to_owned));
+    parts.password = parts.option("password").map(str::to_owned).or(parts.password.take());
+    parts.settle_password(outside, PRODUCT.password_variable);
     let number = parts.any(&["db", "database"]).map(str::to_owned);
     if ["redis+unix", "redis+socket", "unix"].contains(&parts.scheme.as_str()) {
         // The path is the socket's, the number has an option.
@@ -112,9 +112,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     if parts.database.as_ref().is_some_and(|number| number.parse::<u32>().is_err()) {
         return Err(refused("databases of Redis have numbers: redis://host/3"));
     }
-    for host in parts.hosts.iter_mut().filter(|host| host.name.is_empty()) {
-        "localhost".clone_into(&mut host.name);
-    }
+    parts.settle_hosts();
     Ok(())
 }
 

@@ -6,6 +6,8 @@ use percent_encoding::percent_decode_str;
 use tithe_machine::fault::Fault;
 use tithe_model::experiment::Url;
 
+use super::outside::Outside;
+
 /// A refusal. It never quotes the URL, which may hold a password.
 pub fn refused(why: &str) -> Fault {
     Fault::Refused(format!("the server's URL: {why}"))
@@ -41,6 +43,31 @@ pub struct UrlParts {
 }
 
 impl UrlParts {
+    /// Without a password of its own it has that of the environment's `variable`.
+    pub fn settle_password(&mut self, outside: &Outside, variable: &str) {
+        self.password = self.password.take().or_else(|| outside.variable(variable).map(str::to_owned));
+    }
+
+    /// A host without a name is this machine.
+    pub fn settle_hosts(&mut self) {
+        for host in self.hosts.iter_mut().filter(|host| host.name.is_empty()) {
+            "localhost".clone_into(&mut host.name);
+        }
+    }
+
+    /// Password and host, for a product without databases, which `words` say.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] for a path after the port.
+    pub fn settle_without_database(&mut self, outside: &Outside, variable: &str, words: &str) -> Result<(), Fault> {
+        self.settle_password(outside, variable);
+        self.settle_hosts();
+        match self.database.take() {
+            Some(path) if !path.is_empty() => Err(refused(&format!("{words}: nothing may follow the port"))),
+            _ => Ok(()),
+        }
+    }
+
     /// Takes `url` apart.
     ///
     /// # Errors
