@@ -553,6 +553,8 @@ pub enum Flag {
     ServerUnseen,
     /// Operations soon after a change of arms cost over 1 % more than later ones.
     CarryOver,
+    /// The cost is more than 5 % higher or lower at the end of a frame than at its beginning.
+    ChangesInFrame,
     /// A second instance of the baseline differs from it: the set-up is not symmetric.
     Asymmetric,
     /// A control group throttled Tithe for more than 1 % of the time.

@@ -19,6 +19,7 @@ pub(crate) mod estimate;
 mod idle;
 mod levels;
 mod measured;
+mod moved;
 mod over_run;
 mod over_start;
 mod percentiles;
@@ -36,6 +37,7 @@ mod sums;
 mod sweep;
 mod switched;
 mod warm_up;
+mod within_frame;
 
 use tithe_model::{
     experiment::{Arm, Design, Metric, Resources},
@@ -153,6 +155,7 @@ fn assess_cell(
     over_run::judge(&mut measured, &mut arms, primary, cells);
     control::hold(&mut arms);
     persistence::hold(&measured, &mut arms);
+    moved::hold(&mut arms, measured.margin);
     arms.iter_mut().for_each(idle::weigh);
     let profile = profile::profile(records, index, &arms);
     notes.extend(asymmetry);

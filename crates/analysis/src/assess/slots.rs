@@ -12,6 +12,7 @@ use super::{
     estimate::{paired, ratio, with_resolution},
     measured::{Measured, MeasuredFrame, intended},
     sums::Sums,
+    within_frame,
 };
 use crate::{
     Estimate, Figure, Flag, Interval, Outcome,
@@ -43,7 +44,10 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         estimate.flags.extend(measured.disturbances());
         // Latencies count from the end of the settling time, processor and wall time over the whole slot.
         let from_ns = if metric == Metric::Time { measured.settling_ns } else { 0 };
-        if carry_over::is_felt(measured, arm, from_ns) {
+        if within_frame::changes(measured, arm, metric) {
+            // Then operations late in a slot are cheaper, too, whatever the arm before left behind.
+            estimate.flags.push(Flag::ChangesInFrame);
+        } else if carry_over::is_felt(measured, arm, from_ns) {
             estimate.flags.push(Flag::CarryOver);
         }
         if metric == Metric::Time {

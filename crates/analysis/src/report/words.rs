@@ -216,6 +216,7 @@ pub fn flag_code(flag: Flag) -> &'static str {
         Flag::ClientSaturated => "CLIENT_SATURATED",
         Flag::ServerUnseen => "SERVER_UNSEEN",
         Flag::CarryOver => "CARRY_OVER",
+        Flag::ChangesInFrame => "CHANGES_IN_FRAME",
         Flag::Asymmetric => "ASYMMETRIC",
         Flag::Throttled => "THROTTLED",
         Flag::Stolen => "STOLEN",
@@ -247,8 +248,8 @@ pub fn flag_advice(flag: Flag) -> &'static str {
              rely on p50 and CPU, or measure again with processors to spare."
         }
         Flag::Drift => {
-            "The cost moved while it was measured: measure again with more epochs, and look for growing data \
-             or caches that still fill."
+            "The cost moved while it was measured: measure again with a longer `warmup` or more epochs, and look for growing \
+             data or caches that still fill."
         }
         Flag::NotEnoughData => {
             "Too few samples lie beyond this percentile: raise the budget or read a lower percentile."
@@ -270,6 +271,10 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         Flag::CarryOver => {
             "What the arm before leaves behind moves this figure by more than 0.5 %: \
              ask for a longer `slot`."
+        }
+        Flag::ChangesInFrame => {
+            "The cost is more than 5 % higher or lower at the end of a frame than at its beginning, mostly because caches \
+             fill meanwhile, so it depends on how long a frame is: use more data than `memory` holds (`data_per_memory`)."
         }
         Flag::Asymmetric => {
             "A second instance of the baseline differs from the first, so the set-up is not symmetric and this is no answer: \

@@ -144,6 +144,45 @@ fn carry_over_is_flagged_where_it_moves_a_figure() {
 }
 
 #[test]
+fn a_cost_that_changes_within_frames_is_flagged() {
+    let flags = |first: f64| {
+        let mut records = Invented { frames: 20, latencies: false, ..Invented::default() }.records();
+        let blocks = records.slots.iter().map(|slot| slot.block + 1).max().unwrap();
+        for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1 && 2 * slot.block < blocks) {
+            slot.client_cpu_ns = (slot.client_cpu_ns as f64 * first) as u64;
+        }
+        ["cpu", "client_cpu"].map(|figure| estimate(&records, 1, figure).flags.contains(&Flag::ChangesInFrame))
+    };
+    assert_eq!(flags(1.0), [false; 2]);
+    assert_eq!(flags(1.03), [false; 2]);
+    assert!(flags(1.5)[1]);
+    assert!(flags(0.5)[1]);
+}
+
+/// As for copies of tables that share a running server's cache, in which one of them was at first.
+#[test]
+fn a_cost_that_falls_by_most_of_itself_is_no_answer() {
+    let found = |falls: f64| {
+        let invented = Invented { frames: 36, primary: Metric::Cpu, latencies: false, ..Invented::default() };
+        let mut records = invented.records();
+        records.frames.iter_mut().for_each(|frame| frame.start = 0);
+        for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
+            let factor = (0.9 + falls * (0.5 - f64::from(slot.frame) / 35.0)).exp();
+            slot.client_cpu_ns = (slot.client_cpu_ns as f64 * factor) as u64;
+            slot.server_cpu_ns = (slot.server_cpu_ns as f64 * factor) as u64;
+        }
+        let cpu = estimate(&records, 1, "cpu");
+        (cpu.verdict, cpu.flags.contains(&Flag::Drift), cpu.batch, cpu.text)
+    };
+    let (verdict, drift, batch, text) = found(1.4);
+    // So many are averaged that fewer than ten values are left, in which the trend must still be seen.
+    assert_eq!((verdict, drift, batch), (Outcome::TooNoisy, true, 4), "{text}");
+    assert!(text.starts_with("moved from 3") && text.ends_with(" % while it was measured"), "{text}");
+    assert_eq!(found(0.2).0, Outcome::Costs);
+    assert_eq!((found(0.0).0, found(0.0).1), (Outcome::Costs, false));
+}
+
+#[test]
 fn an_answer_may_be_looked_at_after_every_frame() {
     let mut records = Invented { effects: vec![0.0, 0.08], frames: 60, ..Invented::default() }.records();
     records.plan.experiment.measure.until_decided = true;

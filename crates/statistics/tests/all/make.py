@@ -20,6 +20,16 @@ def say(name, arguments, expected):
     out.append(f"{name} | {'; '.join(words(it) for it in arguments)} | {words(expected)}")
 
 
+def trend(x):
+    """p of no trend: Spearman's for ten values and more, else Kendall's, exact; ties count as neither order."""
+    if len(x) >= 10:
+        return stats.spearmanr(np.arange(len(x)), x).pvalue
+    if len(set(x)) == len(x) > 1:
+        return stats.kendalltau(np.arange(len(x)), x, method="exact").pvalue
+    concordance = lambda y: abs(sum(np.sign(y[j] - y[i]) for i in range(len(y)) for j in range(i + 1, len(y))))
+    return np.mean([concordance(y) >= concordance(x) for y in itertools.permutations(range(len(x)))])
+
+
 random = np.random.default_rng(20261128)
 
 # Distributions.
@@ -130,8 +140,8 @@ walk = np.cumsum(random.normal(0, 1, 70)).round(3)
 for series in [walk[:15], walk[:16], walk[:17], walk[:31], walk[:33], walk, values]:
     batch, rest = merged(series)
     say("merged", [series], [batch, *rest])
-for series in [values[:9], values[:10], values[:11], np.round(values, 0), walk, -walk, np.arange(10.0), -np.arange(11.0)]:
-    p = 1.0 if len(series) < 10 else stats.spearmanr(np.arange(len(series)), series).pvalue
+for series in [values[:1], values[:5], np.round(values[:8], 0), -np.arange(8.0), values[:9], values[:10], values[:11], np.round(values, 0), walk, -walk, np.arange(10.0), -np.arange(11.0)]:
+    p = trend(series)
     say("trend_p", [series], 0.0 if p < 1e-60 else p)
 for alpha, comparisons in itertools.product([0.2, 0.05, 1e-3], [0, 1, 2, 7, 100]):
     say("sidak", [alpha, comparisons], -np.expm1(np.log1p(-alpha) / max(comparisons, 1)))
@@ -227,9 +237,8 @@ for lengths, alpha in itertools.product([[4, 4, 4, 4], [3, 5, 2, 4, 4, 6], [1, 1
     error = (high - low) / 2 / stats.t.isf(alpha / 2, len(lengths) - 1)
     placed = [(place, x[place] - x.mean()) for x in starts for place in range(len(x))]
     placed = [x for _, x in sorted(placed, key=lambda it: it[0])]
-    trend = stats.spearmanr(np.arange(len(placed)), placed).pvalue if len(placed) >= 10 else 1.0
     names = np.repeat(np.arange(len(lengths)), lengths)
-    expected = [mean, low, high, t_two(mean / error, len(lengths) - 1), trend, len(placed), within]
+    expected = [mean, low, high, t_two(mean / error, len(lengths) - 1), trend(placed), len(placed), within]
     say("infer_over_starts", [names, values[: sum(lengths)], alpha], expected)
 # One to three starts: the frames' interval about the mean of the starts, widened by a known spread.
 for lengths, alpha, known, degrees in [([9], 0.05, 0.4, 7), ([4, 5], 0.05, 0.1, 11), ([2, 3, 3], 0.1, 1.5, 4), ([6, 2], 0.05, 0, 3)]:

@@ -1,5 +1,7 @@
 //! Tests of the document: against its schema, parsed again, and damaged in many ways.
 
+use std::collections::BTreeSet;
+
 use expect_test::{expect, expect_file};
 use proptest::prelude::*;
 use serde_json::Value;
@@ -8,7 +10,7 @@ use tithe_model::schedule::SplitMix64;
 use super::*;
 use crate::{
     Interval,
-    report::{benchstat, csv, html, markdown, sample, terminal, view::Form},
+    report::{benchstat, csv, html, markdown, sample, terminal, view::Form, words},
 };
 
 fn validator() -> jsonschema::Validator {
@@ -106,6 +108,28 @@ fn the_schema_refuses_what_is_not_in_it() {
     invalidate(&|report| {
         report["tithe_report"]["cells"][0]["arms"][1]["estimates"][0].as_object_mut().unwrap().remove("count");
     });
+}
+
+#[test]
+fn the_schema_has_every_flag() {
+    let schema: Value = serde_json::from_str(schema()).expect("JSON");
+    let known = words::flag_of("").expect_err("no flag has an empty name");
+    let known: BTreeSet<&str> = known.split('`').skip(3).step_by(2).collect();
+    let mut found = BTreeSet::new();
+    fn flags<'s>(value: &'s Value, found: &mut BTreeSet<&'s str>) {
+        if let Some(list) = value.pointer("/flags/items/enum").and_then(Value::as_array) {
+            found.extend(list.iter().filter_map(Value::as_str));
+        }
+        let children: Vec<&Value> = match value {
+            Value::Object(map) => map.values().collect(),
+            Value::Array(list) => list.iter().collect(),
+            _ => Vec::new(),
+        };
+        children.into_iter().for_each(|child| flags(child, found));
+    }
+    flags(&schema, &mut found);
+    assert!(known.len() > 10, "{known:?}");
+    assert_eq!(found, known);
 }
 
 #[test]

@@ -94,8 +94,9 @@ pub(in crate::report) fn adds_up(arm: &ArmProfile) -> Note {
             "!",
             format!(
                 "The parts do not add up to the measured cost in processor time, {}: load or machine changed between the \
-                 measured and the profiled frames, or sampling costs the arms unequally. Measure again on a quieter \
-                 machine, or for longer.",
+                 measured and the profiled frames, or sampling costs the arms unequally (measure again on a quieter \
+                 machine, or for longer); or the cost has the flag CHANGES_IN_FRAME: it averages over time, the parts over \
+                 operations.",
                 told(cost)
             ),
             Tone::Caution,
