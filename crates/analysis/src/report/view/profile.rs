@@ -113,7 +113,8 @@ pub(in crate::report) fn adds_up(arm: &ArmProfile) -> Note {
 
 /// The smallest part that is resolved, and how to resolve smaller ones.
 fn resolution(arm: &ArmProfile) -> String {
-    if !arm.resolves.is_finite() {
+    // Parts that are known less well than their sum are no share of it. NaN is no share either.
+    if arm.resolves.is_nan() || arm.resolves > 1.0 {
         return String::new();
     }
     let known = format!(" Each is known to ±{} of it", number::share(arm.resolves));
