@@ -423,6 +423,9 @@ pub struct ProtectionEntry {
     pub switch: Option<Switch>,
     /// True if it encrypts data on the disk, so data that reach the disk by another way matter.
     pub at_rest: bool,
+    /// True if the kernel or a process of its own does the work, which no processor time per operation contains: only
+    /// the clock shows what it costs.
+    pub elsewhere: bool,
     /// True if it makes clients log in; servers without it ask for no login.
     pub login: bool,
     /// The flag that makes its key change during measurement, if it has one.
@@ -452,6 +455,7 @@ impl ProtectionEntry {
         by_client: false,
         switch: None,
         at_rest: false,
+        elsewhere: false,
         login: false,
         rotated_by: None,
     };

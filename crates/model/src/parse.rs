@@ -189,8 +189,7 @@ fn experiment(
     let database = database_item.as_ref().and_then(|item| database(item, catalogue, problems));
     let arms = arms::arms(top, (database, catalogue), read, problems);
     let attached = is_attached(&arms);
-    let by_provider = arms.iter().any(|arm| arm.switch.is_some());
-    let (measure, aa_arm) = measure(top, by_provider, problems);
+    let (measure, aa_arm) = measure(top, only_the_clock_shows(&arms, database), problems);
     let versions = versions(top, database, attached, problems);
     let resources = of_versions(resources(top, database, &arms, problems), &versions);
     let numbers = sweep(top, &resources, problems);
@@ -587,16 +586,23 @@ pub const DESIGNS: &[(&str, Design)] = &[
     ("sequential", Design::Sequential),
 ];
 
-/// How to measure, and whether an A/A arm was requested or refused. `by_provider`: the arms are one server that its
-/// provider switches. Its processes are not visible here, so only the clock shows the cost of the switch.
-fn measure(top: &Table<'_>, by_provider: bool, problems: &mut Problems) -> (Measure, Option<bool>) {
+/// True if the clock alone shows the cost of a protection: the arms are one server that its provider switches, whose
+/// processes are not visible here, or the work is done outside of the server's processes.
+fn only_the_clock_shows(arms: &[Arm], database: Option<&OfferedDatabase>) -> bool {
+    let entry = |id: &str| database.and_then(|database| database.protection(id));
+    let elsewhere = |arm: &Arm| arm.protections.iter().any(|it| entry(&it.id).is_some_and(|entry| entry.elsewhere));
+    arms.iter().any(|arm| arm.switch.is_some() || elsewhere(arm))
+}
+
+/// How to measure, and whether an A/A arm was requested or refused. `by_clock`: only the clock shows the costs.
+fn measure(top: &Table<'_>, by_clock: bool, problems: &mut Problems) -> (Measure, Option<bool>) {
     const PRIMARY: &[(&str, Metric)] = &[("net", Metric::Net), ("time", Metric::Time), ("cpu", Metric::Cpu)];
     let mut measure = Measure {
         precision: 0.01f64.ln_1p(),
         budget_s: 300.0,
         seed: 1,
         margin: 0.03f64.ln_1p(),
-        primary: if by_provider { Metric::Time } else { Metric::Net },
+        primary: if by_clock { Metric::Time } else { Metric::Net },
         epochs: None,
         starts: None,
         slot_ms: None,

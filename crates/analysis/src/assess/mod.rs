@@ -41,7 +41,8 @@ mod within_frame;
 
 use tithe_model::{
     experiment::{Arm, Design, Metric, Resources},
-    record::{CIPHER_DRIVER, Finding, Host, Verdict},
+    fact::Fact,
+    record::{ArmFacts, CIPHER_DRIVER, Finding, Host, Verdict},
     records::Records,
 };
 
@@ -111,6 +112,7 @@ fn assess_cell(
 ) -> CellAnalysis {
     let (cell, experiment) = (measured.cell, &records.plan.experiment);
     let asked = experiment.measure.primary;
+    let mut notes: Vec<String> = Vec::new();
     let (primary, because) = if measured.frames.is_empty() {
         // Without data there is no reason against the requested metric.
         (asked, None)
@@ -118,12 +120,16 @@ fn assess_cell(
         let cells = records.plan.cells.len();
         let deciding = measured.seen.deciding(asked);
         match persistence::cannot_decide(&measured, deciding, cells) {
+            // Processor time does not contain the work of a volume.
+            Some(because) if deciding == Metric::Time && has_volume(&records.cells[index].arms) => {
+                notes.push(format!("{because}: a difference as small as that is no cost"));
+                (deciding, None)
+            }
             Some(because) => (Metric::Cpu, Some(because)),
             None => (deciding, measured.cannot_decide(asked)),
         }
     };
-    let mut notes: Vec<String> =
-        because.map(|because| format!("{because}; CPU per op decides instead")).into_iter().collect();
+    notes.extend(because.map(|because| format!("{because}; CPU per op decides instead")));
     notes.extend(measured.diagnostics());
     let log_over_start = over_start::log_over_start(&measured);
     notes.extend(over_start::words(&log_over_start, &experiment.arms, measured.starts()));
@@ -187,6 +193,11 @@ fn assess_cell(
         profile,
         invalid: measured.invalid,
     }
+}
+
+/// True if an arm is on another volume than the plain arm.
+fn has_volume(arms: &[ArmFacts]) -> bool {
+    arms.iter().any(|arm| arm.reported(Fact::Volume) != arms[0].reported(Fact::Volume))
 }
 
 fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric) -> Vec<ArmAnalysis> {

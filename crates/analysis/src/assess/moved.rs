@@ -1,7 +1,7 @@
 //! A deciding cost that moved too far while it was measured to be one cost.
 //!
 //! [`Flag::Drift`] reports a trend of any size. Where the cost moved by half of itself, its mean over the measurement
-//! depends on how long that was, so it is no answer. Example: copies of tables that share the cache of a running server.
+//! depends on how long that was, so it is no answer. Example: copies of tables that share a running server's cache.
 
 use tithe_statistics::{
     order::midmean,

@@ -1,8 +1,8 @@
 //! Is a cost the same at the beginning and at the end of a frame?
 //!
 //! A figure averages over a frame's slots, which all have the same length. Where caches fill during a frame, the faster
-//! arm fills its own earlier, so for a while a warm arm is compared with a cold one: the figure then depends on how long
-//! a frame is. Not covered: changes from frame to frame (drift).
+//! arm fills its own earlier, so for a while a warm arm is compared with a cold one: the figure then depends on how
+//! long a frame is. Not covered: changes from frame to frame (drift).
 
 use tithe_model::{experiment::Metric, record::Slot};
 use tithe_statistics::{

@@ -9,6 +9,7 @@ use tithe_analysis::{
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Claim, Custom, Metric, Says},
+    fact::Fact,
     invalid::Invalid,
     plan::Starts,
     record::{Finding, Phase, Role, Verdict},
@@ -633,6 +634,28 @@ fn a_second_baseline_that_differs_is_told() {
         c: arm `protected 1` protects nothing and waits 0.129 µs per op longer than the plain arm over 60 starts (t = 13.3); CPU per op decides instead.
         c: arm `protected 1` protects nothing and still differs from the baseline: the set-up is not symmetric."#]]
         .assert_eq(&asymmetric(0.03));
+}
+
+/// The kernel does a volume's work, so processor time per operation would report that it costs nothing.
+#[test]
+fn processor_time_never_replaces_the_time_of_a_volume() {
+    let deciding = |volume: &str| {
+        let invented = Invented { effects: vec![0.0, 0.03, 0.0], primary: Metric::Time, ..Invented::default() };
+        let mut records = invented.records();
+        records.plan.experiment.arms[1].protections.clear();
+        records.plan.experiment.arms[1].aa = true;
+        for (facts, volume) in records.cells[0].arms.iter_mut().zip(["an image", "an image", volume]) {
+            facts.set(Fact::Volume, volume.to_owned());
+        }
+        let analysis = assess(&records);
+        let deciding = analysis.cells[0].arms[2].estimates.iter().find(|estimate| estimate.primary).unwrap();
+        (deciding.name.to_string(), analysis.warnings[0].split(": ").last().unwrap().to_owned())
+    };
+    let ends = deciding("an image").1;
+    assert!(ends.ends_with("CPU per op decides instead."), "{ends}");
+    assert_eq!(deciding("an image").0, "cpu");
+    let words = "a difference as small as that is no cost.".to_owned();
+    assert_eq!(deciding("an encrypted image"), ("time".to_owned(), words));
 }
 
 #[test]

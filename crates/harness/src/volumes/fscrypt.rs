@@ -51,6 +51,7 @@ impl Protection for Fscrypt {
                           the files while the key is given; undetected changes of the ciphertext.",
             options: &[SIZE],
             at_rest: true,
+            elsewhere: true,
             ..ProtectionEntry::BARE
         }
     }

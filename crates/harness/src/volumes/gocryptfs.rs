@@ -51,6 +51,7 @@ impl Protection for Gocryptfs {
                 SIZE,
             ],
             at_rest: true,
+            elsewhere: true,
             ..ProtectionEntry::BARE
         }
     }

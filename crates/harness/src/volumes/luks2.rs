@@ -85,6 +85,7 @@ impl Protection for Luks2 {
                 SIZE,
             ],
             at_rest: true,
+            elsewhere: true,
             rotated_by: Some("rotate"),
             ..ProtectionEntry::BARE
         }

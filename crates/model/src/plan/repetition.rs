@@ -23,10 +23,10 @@ const WARM_UP_COMPILES_NS: u64 = 60_000 * MS;
 const WINDOW_WRITES_NS: u64 = 400 * MS;
 const WARM_UP_WRITES_NS: u64 = 12 * WINDOW_WRITES_NS;
 
-/// Maximum on servers that Tithe does not start. Arms with tables of their own may share the server's cache, in which
-/// the tables that were made first and last are not equally present. On a MariaDB with copies of 1.3 GB this took a
-/// minute.
+/// Maximum on servers that Tithe does not start, and as a share of the budget. Arms with tables of their own may share
+/// the server's cache, in which the tables that were made first and last are not equally present.
 const WARM_UP_ATTACHED_NS: u64 = 75 * WINDOW_WRITES_NS;
+const WARM_UP_ATTACHED_SHARE: f64 = 0.25;
 
 /// Starts of a cell if the budget allows them. Fewer say little about the next start: for eight, Student's quantile is
 /// 2.36 times the standard error, for four 3.18, for two 12.7.
@@ -80,8 +80,8 @@ pub(super) fn epoch_s(experiment: &Experiment, database: &OfferedDatabase) -> f6
     experiment.arms.len() as f64 * (database.entry.start_s + load_s + EVIDENCE_S)
 }
 
-/// Warm-up after each start of servers that Tithe starts (`ours`), or before the first frame on others, under a workload
-/// that `writes` or that another `program` offers.
+/// Warm-up after each start of servers that Tithe starts (`ours`), or before the first frame on others, under a
+/// workload that `writes` or that another `program` offers.
 pub(super) fn after_start(
     experiment: &Experiment,
     ours: Option<&DatabaseEntry>,
@@ -100,7 +100,9 @@ pub(super) fn after_start(
             WarmUp::UntilSteady { window_ns: WINDOW_WRITES_NS / arms, at_most_ns: WARM_UP_WRITES_NS }
         }
         (None, None) if writes && !program => {
-            WarmUp::UntilSteady { window_ns: WINDOW_WRITES_NS / arms, at_most_ns: WARM_UP_ATTACHED_NS }
+            let share_ns = (WARM_UP_ATTACHED_SHARE * experiment.measure.budget_s * 1e9) as u64;
+            let at_most_ns = WARM_UP_ATTACHED_NS.min(share_ns);
+            WarmUp::UntilSteady { window_ns: WINDOW_WRITES_NS / arms, at_most_ns }
         }
         (None, _) => WarmUp::None,
     }

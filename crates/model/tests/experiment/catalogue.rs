@@ -79,7 +79,7 @@ pub fn catalogue() -> Catalogue {
                     &const { ProtectionEntry { by_url: true, ..protection("tls", &[], true) } },
                     &const { ProtectionEntry { switch: Some(SWITCH), ..protection("pgaudit", &AUDIT, true) } },
                     &const { ProtectionEntry { by_client: true, ..protection("columns", &COLUMNS, true) } },
-                    &const { protection("volume", &VOLUME, false) },
+                    &const { ProtectionEntry { elsewhere: true, ..protection("volume", &VOLUME, false) } },
                 ],
                 overrides: overrides(),
             },

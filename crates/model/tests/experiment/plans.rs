@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use tithe_model::{
     catalogue::Catalogue,
     parse::parse_unmeasured,
-    plan::{Cell, Plan, Starts, outline, plan, starting_share},
+    plan::{Cell, Plan, Starts, WarmUp, outline, plan, starting_share},
     record::{Frame, Host, Slot, Stalls},
 };
 
@@ -319,6 +319,24 @@ fn outline_of_attached_arms() {
             Disk              roughly 5.0 MB at a time
         "#]],
     );
+}
+
+/// Tables of each arm share the server's cache, and are not equally in it at first.
+#[test]
+fn running_servers_that_are_written_to_are_warmed_up_for_a_part_of_the_budget() {
+    let after_start = |ycsb: &str, budget: &str| {
+        let text =
+            with_arms(2, &format!("budget = \"{budget}\"")).replace("ycsb = \"c\"", &format!("ycsb = \"{ycsb}\""));
+        let attached = |text: String, arm: &str| {
+            let name = format!("name = \"{arm}\"");
+            text.replace(&name, &format!("{name}\nurl = \"postgres://u@h/db\""))
+        };
+        planned(&attached(attached(text, "plain"), "tls")).cells[0].after_start
+    };
+    let until = |at_most_ns| WarmUp::UntilSteady { window_ns: 200_000_000, at_most_ns };
+    assert_eq!(after_start("a", "10 min"), until(30_000_000_000));
+    assert_eq!(after_start("a", "1 min"), until(15_000_000_000));
+    assert_eq!(after_start("c", "10 min"), WarmUp::None);
 }
 
 /// The last lines of the outline of `SHORT` with `measure` in `[measure]`, from its times on.

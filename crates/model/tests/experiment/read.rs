@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use tithe_model::{parse::parse, plan::Plan};
+use tithe_model::{experiment::Metric, parse::parse, plan::Plan};
 
 use crate::catalogue::{self, catalogue};
 
@@ -52,6 +52,15 @@ fn check(change: impl FnOnce(&mut Value), expected: Expect) {
 fn a_plan_of_this_build_is_taken_as_it_is() {
     check(|_| {}, expect!["filled: "]);
     assert_eq!(changed(|_| {}).flaws(), Vec::<String>::new());
+}
+
+/// The kernel or a process of its own does a volume's work, which is in no processor time per operation.
+#[test]
+fn the_clock_decides_over_a_volume() {
+    let primary = |text: &str| parse(text, &catalogue(), &catalogue::read).expect("an experiment").measure.primary;
+    assert_eq!(primary(EXPERIMENT), Metric::Time);
+    assert_eq!(primary(&EXPERIMENT.replace(r#", { use = "volume", kind = "luks" }"#, "")), Metric::Net);
+    assert_eq!(primary(&EXPERIMENT.replace("[measure]", "[measure]\nprimary = \"cpu\"")), Metric::Cpu, "as asked");
 }
 
 #[test]

@@ -213,7 +213,7 @@ pub const MEASURE: TableFormat = TableFormat {
         Key::new(
             "primary",
             Choice(&["net", "time", "cpu"]),
-            Words("`\"net\"`; `\"time\"` with a [`switch`](#switch)"),
+            Words("`\"net\"`; `\"time\"` with a [`switch`](#switch) or an encrypted volume"),
             "the estimate that decides: net time, wall-clock time or processor time per operation. Where net time is \
              unknown, processor time decides",
             "\"net\"",
