@@ -26,6 +26,11 @@ impl Interval {
         self.low <= effect && effect <= self.high
     }
 
+    /// True if every effect in it is farther from zero than `limit`.
+    pub fn exceeds(&self, limit: f64) -> bool {
+        self.low > limit || self.high < -limit
+    }
+
     /// The interval multiplied by `times`, to convert its unit.
     pub fn in_unit(&self, times: f64) -> Self {
         Self { estimate: self.estimate / times, low: self.low / times, high: self.high / times }

@@ -24,8 +24,7 @@ pub(super) fn is_felt(measured: &Measured<'_>, arm: usize, from_ns: u64) -> bool
     let moved =
         |(baseline, protected): (&ArmFrame, &ArmFrame)| Some(left(protected, from_ns)? - left(baseline, from_ns)?);
     let moved: Vec<f64> = measured.pairs(arm).filter_map(moved).collect();
-    let interval = infer(&moved, 1.0 - CONFIDENCE).interval;
-    interval.low > FELT || interval.high < -FELT
+    infer(&moved, 1.0 - CONFIDENCE).interval.exceeds(FELT)
 }
 
 /// How much more expensive operations from `from_ns` on are than those of the last phase alone, natural-log ratio.

@@ -29,9 +29,8 @@ pub(super) fn asymmetry(
     let alpha = std::mem::replace(&mut measured.alpha, sidak(DIFFERS, cells));
     let estimate = over_run::deciding(measured, index, primary);
     measured.alpha = alpha;
-    let Interval { low, high, .. } = estimate.filter(|estimate| measured.has_enough_frames(estimate))?.effect;
-    let differs = low > 0.0 || high < 0.0;
-    differs.then(|| {
+    let effect = estimate.filter(|estimate| measured.has_enough_frames(estimate))?.effect;
+    effect.exceeds(0.0).then(|| {
         let name = &arms[index].name;
         format!("arm `{name}` protects nothing and still differs from the baseline: the set-up is not symmetric")
     })

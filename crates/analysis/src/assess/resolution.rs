@@ -199,8 +199,7 @@ pub fn false_alarms(effects: &[StartEffect], seed: u64) -> Option<f64> {
             let sign = if random.next_u64() & 1 == 0 { 1.0 } else { -1.0 };
             drawn.extend(unit.iter().map(|it| StartEffect { start, effect: sign * it.effect }));
         }
-        let interval = infer_over_starts(&drawn, asked).inference.interval;
-        interval.low > 0.0 || interval.high < 0.0
+        infer_over_starts(&drawn, asked).inference.interval.exceeds(0.0)
     });
     Some(wrong.count() as f64 / f64::from(DRAWN))
 }

@@ -4,6 +4,8 @@
 //! arm fills its own earlier, so for a while a warm arm is compared with a cold one: the figure then depends on how
 //! long a frame is. Not covered: changes from frame to frame (drift).
 
+use std::ops::Range;
+
 use tithe_model::{experiment::Metric, record::Slot};
 use tithe_statistics::{
     inference::infer,
@@ -21,8 +23,7 @@ const CHANGES: f64 = 0.05;
 pub(super) fn changes(measured: &Measured<'_>, arm: usize, metric: Metric) -> bool {
     let change = |slots: &[Slot]| change(slots, arm as u32, metric, measured.lanes);
     let changes: Vec<f64> = measured.frames.iter().filter_map(|frame| change(&frame.slots)).collect();
-    let interval = infer(&changes, 1.0 - CONFIDENCE).interval;
-    interval.low > CHANGES || interval.high < -CHANGES
+    infer(&changes, 1.0 - CONFIDENCE).interval.exceeds(CHANGES)
 }
 
 /// The effect in the last third of a frame's blocks, less that in the first; `None` if one of them is unknown.
@@ -30,11 +31,11 @@ fn change(slots: &[Slot], arm: u32, metric: Metric, lanes: usize) -> Option<f64>
     let blocks = slots.iter().map(|slot| slot.block + 1).max()?;
     let third = blocks / 3;
     let fewest = MIN_PAIRS.min(third as usize * lanes).max(1);
-    let effect = |within: &dyn Fn(u32) -> bool| {
-        let slots: Vec<Slot> = slots.iter().filter(|slot| within(slot.block)).cloned().collect();
+    let effect = |within: Range<u32>| {
+        let slots: Vec<Slot> = slots.iter().copied().filter(|slot| within.contains(&slot.block)).collect();
         frame_effect(&slots, 0, arm, metric, fewest)
     };
-    Some(effect(&|block| block >= blocks - third)? - effect(&|block| block < third)?)
+    Some(effect(blocks - third..blocks)? - effect(0..third)?)
 }
 
 #[cfg(test)]

@@ -270,8 +270,7 @@ impl Atlas {
 
     /// Number of A/A arms whose interval excludes their true cost of zero, of how many.
     pub fn false_alarms(&self) -> (usize, usize) {
-        let excludes = |interval: &&Interval| interval.low > 0.0 || interval.high < 0.0;
-        (self.controls.iter().filter(excludes).count(), self.controls.len())
+        (self.controls.iter().filter(|interval| interval.exceeds(0.0)).count(), self.controls.len())
     }
 }
 

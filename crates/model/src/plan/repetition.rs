@@ -96,12 +96,10 @@ pub(super) fn after_start(
         (None, Some(entry)) if entry.compiles => {
             WarmUp::UntilSteady { window_ns: WINDOW_COMPILES_NS, at_most_ns: WARM_UP_COMPILES_NS.saturating_mul(arms) }
         }
-        (None, Some(entry)) if writes && !program && !entry.embedded => {
-            WarmUp::UntilSteady { window_ns: WINDOW_WRITES_NS / arms, at_most_ns: WARM_UP_WRITES_NS }
-        }
-        (None, None) if writes && !program => {
+        (None, ours) if writes && !program && ours.is_none_or(|entry| !entry.embedded) => {
             let share_ns = (WARM_UP_ATTACHED_SHARE * experiment.measure.budget_s * 1e9) as u64;
-            let at_most_ns = WARM_UP_ATTACHED_NS.min(share_ns);
+            let attached_ns = WARM_UP_ATTACHED_NS.min(share_ns);
+            let at_most_ns = ours.map_or(attached_ns, |_| WARM_UP_WRITES_NS);
             WarmUp::UntilSteady { window_ns: WINDOW_WRITES_NS / arms, at_most_ns }
         }
         (None, _) => WarmUp::None,
