@@ -191,7 +191,7 @@ pub fn client_rows(transport: Judgement) -> [FeatureStatus; 2] {
 /// The judgement of authorisation, from the names of the accounts with all privileges, and of the number of accounts
 /// that may log in. One administrator is normal.
 pub fn limited(unlimited: &[String], all: usize, shown: &str) -> Judgement {
-    let seen = format!("{} of {all} accounts may do everything ({shown})", unlimited.len());
+    let seen = format!("{} of {} may do everything ({shown})", unlimited.len(), counted(all, "account"));
     match unlimited.len() {
         count if count == all => Judgement::whole(State::Off, seen),
         0 | 1 => Judgement::whole(State::Enforced, seen),

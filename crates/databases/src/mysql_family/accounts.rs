@@ -9,7 +9,7 @@ use super::session::WireSession;
 use crate::{
     evidence::whole::{Exception, is_loopback},
     findings::{MY_AUTHN_NO_PROOF, MY_TLS_OPTIONAL},
-    inspect::{Rules, named as shortened},
+    inspect::{Rules, counted, named as shortened},
 };
 
 /// The privilege that an account needs to read the list.
@@ -227,7 +227,7 @@ pub fn of_authentication(accounts: &[Account]) -> Rules {
     let doubt = |(plugin, names): (&&str, &Vec<String>)| format!("{}: {plugin} asks another service", shortened(names));
     let exceptions: Vec<String> = logs_in().filter_map(Account::weakness).collect();
     Rules {
-        read: format!("{} accounts ({})", logs_in().count(), methods.join(", ")),
+        read: format!("{} ({})", counted(logs_in().count(), "account"), methods.join(", ")),
         findings: if exceptions.is_empty() { Vec::new() } else { vec![&MY_AUTHN_NO_PROOF] },
         exceptions,
         remedy: "ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, DISCARD OLD PASSWORD, or DROP USER",
@@ -242,8 +242,8 @@ pub fn of_transport(accounts: &[Account], gate: Gate) -> Rules {
     let setting = if gate.requires_tls { "ON" } else { "OFF" };
     Rules {
         read: format!(
-            "require_secure_transport = {setting}, {} accounts",
-            accounts.iter().filter(|one| one.logs_in).count()
+            "require_secure_transport = {setting}, {}",
+            counted(accounts.iter().filter(|one| one.logs_in).count(), "account")
         ),
         findings: if exceptions.is_empty() { Vec::new() } else { vec![&MY_TLS_OPTIONAL] },
         exceptions,

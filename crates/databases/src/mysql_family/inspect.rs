@@ -197,7 +197,7 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>) -> Judgement {
         _ => State::Available,
     };
     let names: Vec<String> = unlimited.into_values().collect();
-    let mut seen = format!("{} of {} accounts may do everything", names.len(), all.len());
+    let mut seen = format!("{} of {} may do everything", names.len(), counted(all.len(), "account"));
     if !names.is_empty() {
         seen.push_str(&format!(": {}", named(&names)));
     }

@@ -190,7 +190,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
         .filter(|account| account.is_for_replicas() && !account.leading.is_empty())
         .map(|account| account.name.as_str())
         .collect();
-    let mut seen = format!("{} of {} accounts may do everything (ACL LIST)", unlimited.len(), open.len());
+    let mut seen = format!("{} of {} may do everything (ACL LIST)", unlimited.len(), counted(open.len(), "account"));
     let state = match unlimited.len() {
         count if count == open.len() => State::Off,
         0 | 1 if around.is_empty() => State::Enforced,

@@ -6,7 +6,7 @@ use tithe_plugin::{matrix::State, reach::Reach};
 use super::super::connection::CqlConnection;
 use crate::{
     findings,
-    inspect::{Judgement, named},
+    inspect::{Judgement, counted, named},
 };
 
 /// The role that every installation begins with, and its password.
@@ -118,7 +118,8 @@ impl Roles {
             count if count == open.len() => State::Off,
             _ => State::Available,
         };
-        let mut seen = format!("{} of {} accounts may do everything (system_auth.roles)", unlimited.len(), open.len());
+        let accounts = counted(open.len(), "account");
+        let mut seen = format!("{} of {accounts} may do everything (system_auth.roles)", unlimited.len());
         if !unlimited.is_empty() {
             seen.push_str(&format!(": {}", named(&unlimited)));
         }

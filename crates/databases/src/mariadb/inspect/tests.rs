@@ -352,10 +352,10 @@ fn each_change_shows_in_its_rows() {
           client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = OFF, 3 accounts: no exception
           authorisation: available but not enforced, whole server [MY-AUTHZ-ADMINISTRATORS]: 2 of 3 accounts may do everything: 'boss'@'%' → everything (rights on *.*); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         nobody but administrators
-          authentication: enforced, whole server [MY-AUTHN-REPEATS-PASSWORDS]: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 1 accounts (1 by local socket): no exception; passwords that statements set are kept in the clear, by the binary log (encrypted; replicas and SHOW BINLOG EVENTS have it in the clear)
-          tls: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = OFF, 1 accounts: no exception
-          client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = OFF, 1 accounts: no exception
-          authorisation: off, whole server [MY-AUTHZ-ADMINISTRATORS]: 1 of 1 accounts may do everything: 'root'@'localhost' → everything (rights on *.*)
+          authentication: enforced, whole server [MY-AUTHN-REPEATS-PASSWORDS]: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 1 account (1 by local socket): no exception; passwords that statements set are kept in the clear, by the binary log (encrypted; replicas and SHOW BINLOG EVENTS have it in the clear)
+          tls: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = OFF, 1 account: no exception
+          client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = OFF, 1 account: no exception
+          authorisation: off, whole server [MY-AUTHZ-ADMINISTRATORS]: 1 of 1 account may do everything: 'root'@'localhost' → everything (rights on *.*)
         a role
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → role dba (role) → everything (rights on *.*); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
           proxy-roles: available but not enforced, whole server: 1 way by which an account may act as another or as a role: 'app'@'%' → role dba (role)

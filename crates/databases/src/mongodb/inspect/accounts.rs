@@ -12,7 +12,7 @@ use tithe_plugin::{matrix::State, reach::Reach};
 use super::super::link::Link;
 use crate::{
     findings::{MONGODB_AUTHZ_ADMINISTRATORS, MONGODB_AUTHZ_REACHABLE_ROOT, MONGODB_AUTHZ_READS_PASSWORDS},
-    inspect::{Judgement, named},
+    inspect::{Judgement, counted, named},
 };
 
 /// The roles that an account needs to read all accounts and roles.
@@ -177,7 +177,8 @@ impl Accounts {
             Some(way.trim_start_matches("account ").to_owned())
         });
         let reading: Vec<String> = reading.collect();
-        let mut seen = format!("{} of {all} accounts may do everything (usersInfo, rolesInfo)", unlimited.len());
+        let accounts = counted(all, "account");
+        let mut seen = format!("{} of {accounts} may do everything (usersInfo, rolesInfo)", unlimited.len());
         if !unlimited.is_empty() {
             seen.push_str(&format!(": {}", named(&unlimited)));
         }
@@ -366,7 +367,7 @@ mod tests {
             available but not enforced: 1 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); hashes of all passwords are read by app@shop → a@admin (role) → hashes (find on admin.system.users); app@shop → a@admin (role) → hashes (find on admin.system.users): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             available but not enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); hashes of all passwords are read by copy@admin → backup@admin (role) → hashes (find on admin.system.users): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
-            off: 1 of 1 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
+            off: 1 of 1 account may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
         "#]].assert_eq(&text.concat());
     }
 

@@ -343,7 +343,7 @@ fn each_change_shows_in_its_rows() {
         a superuser more
           authorisation: available but not enforced, whole server [PG-AUTHZ-SUPERUSERS]: 2 of 3 accounts may do everything (superusers, and who can become one): postgres; boss
         superusers alone
-          authorisation: off, whole server: 1 of 1 accounts may do everything (superusers, and who can become one)
+          authorisation: off, whole server: 1 of 1 account may do everything (superusers, and who can become one)
         a member
           authorisation: available but not enforced, whole server [PG-AUTHZ-REACHABLE-SUPERUSER]: 2 of 3 accounts may do everything (superusers, and who can become one): app → postgres (membership); postgres: REVOKE postgres FROM app
           proxy-roles: available but not enforced, whole server: 1 membership by which an account may act as another (SET ROLE): app → postgres (membership)
