@@ -67,6 +67,13 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().expect("list")
 }
 
+/// The elements of two lists, of which neither is empty or longer.
+fn all_of<'a>(given: &'a Value, expected: &'a Value) -> impl Iterator<Item = (&'a Value, &'a Value)> {
+    let (given, expected) = (list(given), list(expected));
+    assert!(!given.is_empty() && given.len() == expected.len(), "{} and {} values", given.len(), expected.len());
+    given.iter().zip(expected)
+}
+
 fn numbers(value: &Value) -> Vec<f64> {
     list(value).iter().map(number).collect()
 }
@@ -152,8 +159,8 @@ fn inference_on_measured_frames() {
     let (golden, measured) = (golden(), measured());
     for metric in ["cpu", "net", "time"] {
         for pair in ["aa", "b2"] {
-            let expected = list(&golden[format!("infer_{metric}_{pair}")]);
-            for (frames, expected) in list(&measured[format!("{metric}_{pair}")]).iter().zip(expected) {
+            let expected = &golden[format!("infer_{metric}_{pair}")];
+            for (frames, expected) in all_of(&measured[format!("{metric}_{pair}")], expected) {
                 near_inference(&infer(&numbers(frames), 0.05), expected);
             }
         }
@@ -202,7 +209,7 @@ fn stopping_and_planning() {
             (None, expected) => panic!("did not stop, but {expected}"),
         }
     }
-    for (frames, expected) in list(&measured["cpu_b2"]).iter().zip(list(&extra["conf_sequence_cpu_b2"])) {
+    for (frames, expected) in all_of(&measured["cpu_b2"], &extra["conf_sequence_cpu_b2"]) {
         near_interval(confidence_sequence(&numbers(frames), 0.05), expected);
     }
     for case in list(&extra["predict_more"]) {
@@ -285,10 +292,9 @@ fn open_loop_latency_counts_from_the_intended_start() {
     let ends = replay(&intended, &numbers(&golden["service"]));
     assert_eq!(ends, numbers(&golden["end"]));
     let mut histogram = Histogram::default();
-    for ((end, start), expected) in ends.iter().zip(&intended).zip(numbers(&golden["latency"])) {
-        assert_eq!(end - start, expected);
-        histogram.record((end - start) as u64);
-    }
+    let latencies: Vec<f64> = ends.iter().zip(&intended).map(|(end, start)| end - start).collect();
+    assert_eq!(latencies, numbers(&golden["latency"]));
+    latencies.iter().for_each(|latency| histogram.record(*latency as u64));
     // One slow operation makes four wait: the median of the ten is far above the service time of 200.
     assert!(histogram.quantile(0.6).expect("not empty") > 1000.0);
 }

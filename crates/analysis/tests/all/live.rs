@@ -55,9 +55,8 @@ fn stops_at_a_look_and_the_analysis_says_the_same() {
     records.slots.retain(|slot| slot.frame < frames);
     records.cells[0].ending = Some(CellEnding::Precision);
     let analysis = assess(&records);
-    for (arm, interval) in analysis.cells[0].arms[1..].iter().zip(&decision.arms) {
-        assert_eq!(arm.estimates[0].effect, *interval);
-    }
+    let effects: Vec<_> = analysis.cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
+    assert_eq!(effects, decision.arms);
 }
 
 #[test]
