@@ -14,7 +14,12 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{peer, session::PostgresSession, startup::NO_PASSWORD, target::PRODUCT};
+use super::{
+    peer,
+    session::PostgresSession,
+    startup::NO_PASSWORD,
+    target::{PRODUCT, USER},
+};
 use crate::{
     target::{SOCKET_PEER, is_local},
     ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
@@ -136,6 +141,14 @@ pub fn say_of_table(session: &mut PostgresSession, setup: &Setup, name: &str) ->
         session.run(&statement.replace("{space}", &setup.space)).map(drop)
     };
     setup.table_statements.iter().try_for_each(of_table)
+}
+
+/// OID of the account that `initdb` creates (documentation, "Predefined Roles").
+const FIRST_ACCOUNT: u8 = 10;
+
+/// True for the account that created the cluster and has the name that Tithe gives it, else null; in SQL.
+pub fn is_first_account() -> String {
+    format!("(SELECT oid = {FIRST_ACCOUNT} FROM pg_roles WHERE rolname = session_user AND rolname = '{USER}')")
 }
 
 /// Placeholder in statements about a table, for its table of members, which records the tenant of each client.

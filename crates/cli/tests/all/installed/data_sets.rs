@@ -79,9 +79,13 @@ properties = { warehouses = "2", customers = "30", items = "40" }
 name = "plain"
 "#;
 
-/// An arm that is named after its protections.
+/// An arm that is named after its protections: `tls`, or `pgaudit by object`.
 fn arm(protections: &str) -> String {
-    let used: Vec<String> = protections.split(" and ").map(|id| format!("{{ use = \"{id}\" }}")).collect();
+    let used = protections.split(" and ").map(|words| match words.split_once(" by ") {
+        Some((id, by)) => format!("{{ use = \"{id}\", by = \"{by}\" }}"),
+        None => format!("{{ use = \"{words}\" }}"),
+    });
+    let used: Vec<String> = used.collect();
     format!("[[arm]]\nname = \"{protections}\"\nprotections = [{}]\n", used.join(", "))
 }
 
@@ -89,11 +93,11 @@ fn arm(protections: &str) -> String {
 fn of_postgresql() {
     check(
         &Postgres,
-        &["tls and pgaudit", "scram", "columns"],
+        &["tls and pgaudit", "scram and pgaudit by object", "columns"],
         expect![[r#"
             : loaded by plain, copied (bytes)
             tls and pgaudit: loaded by plain, copied (bytes)
-            scram: loaded by scram, copied (bytes)
+            scram and pgaudit by object: loaded by scram and pgaudit by object, copied (bytes)
             columns: loaded by columns, copied (bytes)
         "#]],
     );

@@ -11,6 +11,7 @@ use crate::{
         marked::{Counts, End, LONG_VALUES, LogWatch, Tally, describe, marker, send_and_count},
     },
     postgres::schema::{YCSB_DIALECT, administrator},
+    target::is_local,
 };
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log.
@@ -91,6 +92,35 @@ impl AuditComplete {
         }
     }
 
+    /// The tables whose statements are not logged, because the auditor lacks a privilege on them; `None` if there are
+    /// none. On a server that Tithe did not start, tables outside of Tithe's schema belong to others.
+    fn left_out(&self, context: &CheckContext<'_>) -> Result<Option<String>, Fault> {
+        let mut session = administrator(context.server, context.setup)?;
+        let auditor = session.value(&format!("SELECT {}", auditor()))?;
+        let quoted = auditor.replace('\'', "''");
+        if session.value(&format!("SELECT count(*) FROM pg_roles WHERE rolname = '{quoted}'"))? == "0" {
+            return Ok(Some(format!("the server has no role {auditor} (pgaudit.role)")));
+        }
+        if context.setup.tables.is_in_place() {
+            return Ok(Some(format!("it is not known whether {auditor} has privileges on your own tables")));
+        }
+        let schemas = match is_local(context.server) {
+            true => "nspname !~ '^pg_' AND nspname <> 'information_schema'".to_owned(),
+            false => format!("nspname = '{}'", context.setup.space),
+        };
+        let (read, write) = (["SELECT"].iter().filter(|_| self.read), ["INSERT", "UPDATE", "DELETE"].iter());
+        let lacks = read.chain(write.filter(|_| self.write));
+        let lacks: Vec<_> =
+            lacks.map(|right| format!("NOT has_table_privilege(pg_roles.oid, pg_class.oid, '{right}')")).collect();
+        let left_out = session.value(&format!(
+            "SELECT coalesce(string_agg(format('%I.%I', nspname, relname), ', ' ORDER BY nspname, relname), '') FROM \
+             pg_roles, pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace WHERE rolname = '{quoted}' AND relkind \
+             IN ('r', 'p') AND NOT relispartition AND {schemas} AND ({})",
+            lacks.join(" OR ")
+        ))?;
+        Ok((!left_out.is_empty()).then(|| format!("{auditor} lacks privileges on {left_out}")))
+    }
+
     fn classes(&self) -> &'static str {
         match (self.read, self.write) {
             (true, true) => "read and write",
@@ -98,6 +128,14 @@ impl AuditComplete {
             _ => "write",
         }
     }
+}
+
+/// The role whose privileges on a table decide which statements on it are logged, unless the server names another.
+pub const AUDITOR: &str = "tithe_auditor";
+
+/// The name of that role, in SQL.
+pub fn auditor() -> String {
+    format!("coalesce(nullif(current_setting('pgaudit.role', true), ''), '{AUDITOR}')")
 }
 
 /// A check of which definitions (DDL) the log holds.
@@ -121,13 +159,19 @@ impl Check for AuditComplete {
         {
             return Ok(Observation::Exposed(other));
         }
+        if context.protected
+            && self.by_object
+            && let Some(left_out) = self.left_out(context)?
+        {
+            return Ok(Observation::Exposed(left_out));
+        }
         // In the log the quotes of a name are doubled.
         let table = YCSB_DIALECT.qualified(&context.setup.space, context.table).replace('"', "\"\"");
         let mark = if self.parameter { marker(context) } else { table.clone() };
         let (mut bare, mut textless, mut lost) = (Counts::new(), Counts::new(), None);
         let is_csv = self.sink == Some(Sink::Csv) && !context.server.address.is_attached();
         let format = if is_csv { Format::Csv } else { Format::Text };
-        let count = if self.by_object { count_of_objects } else { count };
+        let count = if self.by_object { count_of_objects_alone } else { count };
         let counting = |text: &str| {
             let text = &format.to_text(text.to_owned());
             lost = long::lost(text, &marker(context), LONG_VALUES);
@@ -205,6 +249,14 @@ fn count(text: &str, mark: &str) -> Counts {
 /// Counts the records of object auditing that hold `mark`.
 fn count_of_objects(text: &str, mark: &str) -> Counts {
     count_of(text, "AUDIT: OBJECT,", mark)
+}
+
+/// The same; records of session auditing, which costs too, count apart.
+fn count_of_objects_alone(text: &str, mark: &str) -> Counts {
+    let sessions = count_of(text, "AUDIT: SESSION,", mark).into_iter();
+    let mut counts = count_of_objects(text, mark);
+    counts.extend(sessions.map(|(command, count)| (format!("{command} by session"), count)));
+    counts
 }
 
 /// Counts the records of one kind that hold `mark`, by command. It leaves out the one that Tithe writes at the end of a

@@ -14,26 +14,46 @@ use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::postgres::{
     evidence::{
-        audit_complete::{AuditComplete, Sink, definitions_logged},
+        audit_complete::{AUDITOR, AuditComplete, Sink, auditor, definitions_logged},
         logs_free,
         pgcrypto_trap::PgcryptoTrap,
     },
     install::{LIBRARIES, version_of},
     launch::COLLECTOR,
     parameters::DESTINATION,
+    schema::is_first_account,
 };
 
 /// Audit logging by pgaudit.
 pub struct PgAudit;
-
-/// The role whose privileges on a table decide which statements on it are logged.
-const AUDITOR: &str = "tithe_auditor";
 
 /// Classes of statements that define tables and roles.
 const DEFINITIONS: &str = "ddl,role";
 
 fn by_object(chosen: &experiment::Protection) -> bool {
     chosen.text("by") == "object"
+}
+
+/// Grants the auditor what makes pgaudit log statements of class `log` on a table.
+///
+/// The role is made with the first table, so that it is part of the loaded data and of their copies. On a server that
+/// Tithe did not start it is the owner's. Default privileges grant tables that are made later, by a dump or another
+/// program: every table on a server of Tithe's own, elsewhere those in Tithe's schema.
+fn grants(log: &str) -> String {
+    let rights = match log {
+        "read" => "SELECT",
+        "write" => "INSERT, UPDATE, DELETE",
+        _ => "SELECT, INSERT, UPDATE, DELETE",
+    };
+    format!(
+        "DO $$ DECLARE auditor text := {}; own boolean := coalesce({}, false); place text := ''; BEGIN IF own AND auditor = \
+         '{AUDITOR}' AND to_regrole('{AUDITOR}') IS NULL THEN CREATE ROLE {AUDITOR} NOLOGIN; END IF; IF NOT own THEN place \
+         := 'IN SCHEMA {{space}}'; END IF; IF EXISTS (SELECT FROM pg_roles WHERE rolname = auditor) THEN EXECUTE \
+         format('ALTER DEFAULT PRIVILEGES %s GRANT {rights} ON TABLES TO %I; GRANT {rights} ON {{table}} TO %I', place, \
+         auditor, auditor); END IF; END $$",
+        auditor(),
+        is_first_account()
+    )
 }
 
 impl Protection for PgAudit {
@@ -123,16 +143,7 @@ impl Protection for PgAudit {
             set(DESTINATION, sink.destination());
         }
         if by_object(chosen) {
-            let rights = if chosen.text("log") == "read" { "SELECT" } else { "INSERT, UPDATE, DELETE" };
-            let reads = if chosen.text("log") == "read,write" { "SELECT, " } else { "" };
-            setup.statements.push(format!(
-                "DO $$ BEGIN IF to_regrole('{AUDITOR}') IS NULL THEN CREATE ROLE {AUDITOR} NOLOGIN; END IF; END $$"
-            ));
-            // On a server that Tithe did not start, the role and its privileges belong to the owner.
-            setup.table_statements.push(format!(
-                "DO $$ BEGIN IF to_regrole('{AUDITOR}') IS NOT NULL THEN GRANT {reads}{rights} ON {{table}} TO {AUDITOR}; END \
-                 IF; END $$"
-            ));
+            setup.table_statements.push(grants(chosen.text("log")));
         }
         // By default it would go into the schema with the account's name, which is that of the measured tables.
         setup.statements.push("CREATE EXTENSION IF NOT EXISTS pgaudit SCHEMA public".to_owned());

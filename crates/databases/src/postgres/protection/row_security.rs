@@ -17,8 +17,7 @@ use crate::postgres::{
         row_plan::RowPlan,
         rows_apart::{ASKED_FOR, RowsApart, TENANT},
     },
-    schema::{MARK, MEMBERS},
-    target::USER,
+    schema::{MARK, MEMBERS, is_first_account},
 };
 
 /// The tenant of the measured clients.
@@ -26,9 +25,6 @@ const OWN: &str = "one";
 
 /// The role of clients that connect as a superuser.
 const ROLE: &str = "tithe_client";
-
-/// OID of the account that `initdb` creates (documentation, "Predefined Roles").
-const FIRST_ACCOUNT: u8 = 10;
 
 /// Row-level security.
 pub struct RowSecurity;
@@ -133,9 +129,4 @@ fn role(lookup: &str) -> String {
          {{space}} TO {ROLE}; {members}GRANT SELECT, INSERT, UPDATE, DELETE ON {{table}} TO {ROLE}; END IF; END $$",
         is_first_account()
     )
-}
-
-/// True for the account that created the cluster and has the name that Tithe gives it.
-fn is_first_account() -> String {
-    format!("(SELECT oid = {FIRST_ACCOUNT} FROM pg_roles WHERE rolname = session_user AND rolname = '{USER}')")
 }
