@@ -1,6 +1,6 @@
 //! The program as a user runs it: one binary, so that no processor is idle while the last test of a file ends.
 //!
-//! Tests run in the order of their names: the long ones of `installed` first, the short ones last.
+//! Tests run in the order of their names, so a module whose tests take long has a name that is not among the last.
 
 mod agents_urls;
 mod allowed;
@@ -44,6 +44,9 @@ mod installed {
     mod doctor;
     #[cfg(feature = "duckdb")]
     mod duckdb;
+    mod encrypted_volumes;
+    #[cfg(feature = "wiredtiger")]
+    mod engines;
     mod given;
     mod hosts;
     mod inspect;
@@ -65,9 +68,6 @@ mod installed {
     mod slurm;
     mod starts;
     mod switched;
-    mod volumes;
-    #[cfg(feature = "wiredtiger")]
-    mod wiredtiger;
     mod witness;
     mod words;
 }

@@ -20,6 +20,7 @@ clients = 2
 [measure]
 budget = "24 s"
 slot = "50 ms"
+warmup = "0 s"
 precision = "50%"
 [[workload]]
 ycsb = "a"

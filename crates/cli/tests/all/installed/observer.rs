@@ -33,7 +33,7 @@ pub fn experiment(database: &str, url: &str, observed: &str) -> String {
     };
     format!(
         "title = \"Observed\"\ndatabase = \"{database}\"\n[data]\nrecords = 500\n[load]\nclients = 2\nrate = 400\nagents = 1\n\
-         [measure]\nbudget = \"30 s\"\nprecision = \"50%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n{}{}",
+         [measure]\nbudget = \"30 s\"\nwarmup = \"0 s\"\nprecision = \"50%\"\naa_arm = false\n[[workload]]\nycsb = \"a\"\n{}{}",
         arm("plain", ""),
         arm("columns", "protections = [{ use = \"columns\" }]")
     )

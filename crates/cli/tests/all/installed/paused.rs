@@ -27,7 +27,7 @@ fn experiment(workload: &str, measure: &str) -> String {
     )
 }
 
-const OWN: (&str, &str) = ("ycsb = \"b\"", "design = \"slices\"\nslot = \"200 ms\"");
+const OWN: (&str, &str) = ("ycsb = \"b\"", "design = \"slices\"\nslot = \"200 ms\"\nwarmup = \"0 s\"");
 const PGBENCH: (&str, &str) = ("pgbench = \"select-only\"", "slot = \"1 s\"");
 
 /// State and parent of every process, by its number.

@@ -16,19 +16,20 @@ use support::{
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_plugin::product::Product;
 
-/// The smallest load with an interval, in frames of one slice of each arm. A slice is longer than the wait of a commit
-/// for a disk that other tests keep busy.
-const IN_SLICES: &str = "budget = \"24 s\"\nslot = \"800 ms\"\ndesign = \"slices\"\nwarmup = \"0 s\"";
+/// The smallest load with an interval, in frames of one slice of each arm, at a rate that leaves processor time to
+/// other tests. A slice is longer than the wait of a commit for a disk that other tests keep busy.
+const IN_SLICES: &str =
+    "rate = 400\n[measure]\nbudget = \"24 s\"\nslot = \"800 ms\"\ndesign = \"slices\"\nwarmup = \"0 s\"";
 
 /// The same with arms that alternate many times in a frame. This does not depend on the product, so one that starts
 /// fast is enough.
-const IN_TURN: &str = "budget = \"15 s\"\nslot = \"50 ms\"\nwarmup = \"100 ms\"";
+const IN_TURN: &str = "[measure]\nbudget = \"15 s\"\nslot = \"50 ms\"\nwarmup = \"100 ms\"";
 
 /// An arm compared with the plain one, and a load that inserts. If data were not put back, they would be inserted
 /// twice; if clients did not forget their inserts, records would be missing.
 fn experiment(database: &dyn Product, measure: &str, protections: &str) -> String {
     format!(
-        "title = \"Starts\"\ndatabase = \"{}\"\n{}[data]\nrecords = 2_000\n[load]\nclients = 1\n[measure]\n\
+        "title = \"Starts\"\ndatabase = \"{}\"\n{}[data]\nrecords = 2_000\n[load]\nclients = 1\n\
          {measure}\nprecision = \"0.01%\"\nstarts = 4\n[[workload]]\nycsb = \"d\"\n\
          [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"other\"\nprotections = [{protections}]\n",
         database.id(),
