@@ -1,8 +1,9 @@
 //! Everything that reads bytes of others, each by a function of the bytes: for `fuzz/main.rs`, which invents them without
-//! end, and for a test (`crates/cli/tests/all/foreign.rs`) that changes known ones a little.
+//! end, and for a test (`crates/cli/tests/all/foreign.rs`) and `fuzz/changes.rs`, which change known ones a little.
 //!
 //! A target fails by a panic. What it has to hold besides is in its own assertions.
 
+pub mod changes;
 mod folder;
 mod servers;
 

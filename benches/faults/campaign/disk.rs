@@ -20,7 +20,10 @@ use super::{
 const STATUSES: &[i32] = &[1, 4, 7];
 
 const BARE: Fault = Fault { statuses: STATUSES, ..Fault::BARE };
-const FULL: &[&str] = &["No space left", "nothing was started", "os error 28", "disk full", "MISCONF", "out of space"];
+const FULL: &[&str] =
+    &["No space left", "nothing was started", "os error 28", "disk full", "disk is full", "MISCONF", "out of space"];
+/// The system's words, and SQLite's.
+const BROKEN: &[&str] = &["Input/output error", "disk I/O error"];
 
 pub const FAULTS: &[Fault] = &[
     Fault { name: "ENOSPC once", how: How::From(|begin| strike(begin, "", libc::ENOSPC, false)), words: FULL, ..BARE },
@@ -36,22 +39,17 @@ pub const FAULTS: &[Fault] = &[
         words: &["quota"],
         ..BARE
     },
-    Fault {
-        name: "EIO once",
-        how: How::From(|begin| strike(begin, "", libc::EIO, false)),
-        words: &["Input/output error"],
-        ..BARE
-    },
+    Fault { name: "EIO once", how: How::From(|begin| strike(begin, "", libc::EIO, false)), words: BROKEN, ..BARE },
     Fault {
         name: "EIO from there on",
         how: How::From(|begin| strike(begin, "", libc::EIO, true)),
-        words: &["Input/output error"],
+        words: BROKEN,
         ..BARE
     },
     Fault {
         name: "EIO of a sync",
         how: How::From(|begin| strike(begin, "sync", libc::EIO, false)),
-        words: &["Input/output error"],
+        words: BROKEN,
         ..BARE
     },
     Fault {
@@ -63,7 +61,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         name: "EIO of a rename",
         how: How::From(|begin| strike(begin, "rename", libc::EIO, false)),
-        words: &["Input/output error"],
+        words: BROKEN,
         ..BARE
     },
     Fault {

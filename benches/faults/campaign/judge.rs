@@ -43,6 +43,10 @@ pub fn judge(case: &mut Case, fault: &Fault, reference: &Reference, ended: &Ende
         // It was struck before it had a folder, or lost it: the next start is another run.
         None => broken.extend(another(case)),
     }
+    // What could not be removed because of the fault goes with the next start.
+    if !case.left_behind().is_empty() || case.site.0.as_ref().is_some_and(|attached| !attached.left().is_empty()) {
+        broken.extend(another(case));
+    }
     broken.extend(alone(case));
     if !case.decoy_is_whole() {
         broken.push("(d) the decoy tree was changed".to_owned());

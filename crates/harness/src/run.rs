@@ -11,6 +11,7 @@ pub mod child_process;
 mod data_sets;
 mod draw;
 mod epoch_setup;
+mod held_servers;
 mod idle;
 mod invalid;
 pub mod learn;
@@ -75,6 +76,7 @@ use epoch_setup::{
     EpochSetup,
     again::{Again, Restarted},
 };
+use held_servers::HeldServers;
 use invalid::InvalidInARow;
 use profile::{Profiling, StartAnew};
 use rotating::Rotations;
@@ -221,6 +223,7 @@ impl<'a> Run<'a> {
         let mut run_state = RunState {
             served: Served::default(),
             data_sets,
+            held_servers: HeldServers::default(),
             rotations: Rotations::default(),
             invalid: InvalidInARow::default(),
         };
@@ -386,7 +389,7 @@ impl<'a> Run<'a> {
         let EpochPlan { number, cell, epoch, first, first_start, load_ns, profiled } = *part;
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
-        epoch_setup.set(self, part, None, &mut run_state.data_sets, event_log)?;
+        epoch_setup.set(self, part, None, run_state, event_log)?;
         if self.cancelled() {
             return Ok(Epoch::default());
         }
@@ -664,6 +667,7 @@ fn end_process(child_process: &mut Option<ChildProcesses<'_>>, event_log: &mut E
 struct RunState {
     served: Served,
     data_sets: DataSets,
+    held_servers: HeldServers,
     /// Rotations of the cell that is being measured, all epochs together.
     rotations: Rotations,
     /// Invalid frames of the cell that is being measured, all epochs together.

@@ -43,7 +43,7 @@ use self::{
     undo::Administered,
 };
 use super::{
-    EpochPlan, EventListener, EventLog, Run,
+    EpochPlan, EventListener, EventLog, Run, RunState,
     arm_server::ArmServer,
     cache,
     data_sets::{self, DataSets, Fingerprint},
@@ -148,10 +148,11 @@ impl<'a> EpochSetup<'a> {
         run: &Run<'_>,
         part: &EpochPlan<'_>,
         switched: Option<&mut SwitchedServer<'_>>,
-        data_sets: &mut DataSets,
+        run_state: &mut RunState,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
         let EpochPlan { number, cell, .. } = *part;
+        let RunState { data_sets, held_servers, .. } = run_state;
         let experiment = &run.plan.experiment;
         let workload = run.workloads[cell.workload].as_ref();
         let mut credentials = self.sandbox.credentials()?;
@@ -162,7 +163,7 @@ impl<'a> EpochSetup<'a> {
         let changes = workload.writes() && setups.iter().all(|setup| !setup.tables.is_in_place());
         let sharing = match switched {
             Some(_) => Sharing::in_turn(setups.len()),
-            None => Sharing::find(run, &mut setups, changes)?,
+            None => Sharing::find(run, &mut setups, changes, held_servers)?,
         };
         self.shares_server = switched.is_none() && sharing.is_one_server();
         // If data change, the effect of a start on them may differ between arms.

@@ -14,7 +14,7 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::Run;
+use super::{Run, held_servers::HeldServers};
 
 /// Which arms share a server, and which share data; by the arm's number.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -38,17 +38,23 @@ struct ArmPlace<'a> {
 impl Sharing {
     /// For the arms of `run`, set up as `setups`, whose clients change data if the workload `writes`; gives those arms
     /// a space of their own that need one. Asks attached servers only for their identity and whether they can be
-    /// measured.
+    /// measured, and holds them.
     ///
     /// # Errors
-    /// When a server cannot be measured or does not report its identity, or arms share servers that cannot be shared.
-    pub fn find(run: &Run<'_>, setups: &mut [Setup], writes: bool) -> Result<Self, Fault> {
+    /// When a server cannot be measured, does not report its identity or is another run's, or arms share servers that
+    /// cannot be shared.
+    pub fn find(run: &Run<'_>, setups: &mut [Setup], writes: bool, held: &mut HeldServers) -> Result<Self, Fault> {
         let arms = run.plan.experiment.arms.iter().zip(setups.iter());
         refuse(run.product, arms.clone().filter_map(|(arm, setup)| Some((arm, arm.url.as_ref()?, setup))))?;
         let mut places = Vec::with_capacity(setups.len());
         for (number, (arm, setup)) in arms.enumerate() {
             let identity = match &arm.url {
-                Some(url) => said(run.product, arm, url, setup)?,
+                Some(url) => {
+                    let identity = said(run.product, arm, url, setup)?;
+                    let held = held.hold(run.product.entry().id, &identity);
+                    held.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
+                    identity
+                }
                 None => number.to_string(),
             };
             let said = !setup.table_statements.is_empty() || !setup.after_loading.statements.is_empty();

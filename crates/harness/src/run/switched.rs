@@ -63,7 +63,7 @@ impl Run<'_> {
     ) -> Result<Epoch, Fault> {
         let cell = part.cell;
         switched.find()?;
-        epoch_setup.set(self, part, Some(&mut *switched), &mut run_state.data_sets, event_log)?;
+        epoch_setup.set(self, part, Some(&mut *switched), run_state, event_log)?;
         if self.cancelled() {
             return Ok(Epoch::default());
         }

@@ -154,17 +154,28 @@ pub(super) fn remove(folder: &Path) {
         }
         std::thread::sleep(Duration::from_millis(20));
     }
-    // If the process is killed during this, the folder can still be recognised as a sandbox.
-    for path in fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
-        if path != folder.join(LOCK) {
-            let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
-        }
-    }
-    if let Err(error) = fs::remove_dir_all(folder)
+    if let Err(error) = remove_but_lock(folder, &remove_any).and_then(|()| fs::remove_dir_all(folder))
         && folder.exists()
     {
         leave_behind(format!("{} with keys and data is left: {error}; remove it", folder.display()));
     }
+}
+
+/// Removes everything in the sandbox `folder` but its lock, by `remove`. A sandbox that keeps its lock is recognised
+/// by the next clean-up, if this process is killed or something could not be removed, for which the first error stands.
+fn remove_but_lock(folder: &Path, remove: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<()> {
+    let mut removed = Ok(());
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path != folder.join(LOCK) {
+            removed = removed.and(remove(&path));
+        }
+    }
+    removed
+}
+
+fn remove_any(path: &Path) -> io::Result<()> {
+    fs::remove_dir_all(path).or_else(|_| fs::remove_file(path))
 }
 
 /// Takes the lock of `file` for as long as the file stays open; `false` if another process has it.
@@ -308,6 +319,25 @@ mod tests {
         remove_abandoned(&parent);
         let left = ["417-00000001", "417-00000002", "417-00000003", "mine"].map(|name| at(name).exists());
         assert_eq!(left, [false, false, true, true], "what has no lock of Tithe's is not Tithe's");
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+
+    #[test]
+    fn what_could_not_be_removed_goes_with_the_next_start() {
+        let parent = parent("unremoved");
+        let folder = parent.join("tithe-sandbox-417-00000001");
+        fs::create_dir_all(folder.join("data")).expect("folder");
+        fs::write(folder.join("key"), "").expect("file");
+        fs::write(folder.join(LOCK), "").expect("lock");
+        let most_fail = |path: &Path| match path.ends_with("key") {
+            true => fs::remove_file(path),
+            false => Err(io::Error::from_raw_os_error(24)),
+        };
+        let error = remove_but_lock(&folder, &most_fail).expect_err("data is left");
+        assert_eq!(error.raw_os_error(), Some(24));
+        assert!(folder.join("data").exists() && folder.join(LOCK).exists() && !folder.join("key").exists());
+        remove_abandoned(&parent);
+        assert!(!folder.exists());
         fs::remove_dir_all(&parent).expect("clean up");
     }
 

@@ -62,6 +62,23 @@ pub enum JournalEntry {
     },
 }
 
+impl JournalEntry {
+    /// With its path as `change` makes it.
+    fn moved(self, change: impl Fn(&Path) -> PathBuf) -> Self {
+        match self {
+            Self::Loop { image } => Self::Loop { image: change(&image) },
+            Self::Mapping { name, image } => Self::Mapping { name, image: change(&image) },
+            Self::Swap { name, image } => Self::Swap { name, image: change(&image) },
+            Self::Mount { at } => Self::Mount { at: change(&at) },
+        }
+    }
+
+    /// As it stands in the journal of `sandbox`: by its path within, so that a sandbox that was moved is cleaned up.
+    fn within(&self, sandbox: &Path) -> Self {
+        self.clone().moved(|path| path.strip_prefix(sandbox).unwrap_or(path).to_owned())
+    }
+}
+
 /// The journal of one sandbox, open for one volume; when dropped, it undoes everything that it noted.
 pub struct Journal {
     file: File,
@@ -89,7 +106,7 @@ impl Journal {
     /// When it cannot be written: then `made` must not be made.
     pub fn note(&mut self, made: JournalEntry) -> Result<(), Fault> {
         let failed = |error: std::io::Error| Fault::machine("cannot write the journal of volumes", error);
-        let line = serde_json::to_string(&made).map_err(|error| failed(error.into()))?;
+        let line = serde_json::to_string(&made.within(&self.sandbox)).map_err(|error| failed(error.into()))?;
         self.file.write_all(format!("{line}\n").as_bytes()).map_err(failed)?;
         self.file.sync_data().map_err(failed)?;
         self.made.push(made);
@@ -132,12 +149,14 @@ impl Drop for Journal {
 /// Undoes everything that the journal of the sandbox at `sandbox` names.
 pub fn undo_all(sandbox: &Path) {
     let text = std::fs::read_to_string(sandbox.join(FILE)).unwrap_or_default();
-    undo(sandbox, &parse(&text));
+    undo(sandbox, &parse(sandbox, &text));
 }
 
-/// The entries of a journal. The last line may be torn; its object was then never made.
-fn parse(text: &str) -> Vec<JournalEntry> {
-    text.lines().filter_map(|line| serde_json::from_str(line).ok()).collect()
+/// The entries of the journal of `sandbox`, as it is called now. The last line may be torn; its object was then never
+/// made.
+fn parse(sandbox: &Path, text: &str) -> Vec<JournalEntry> {
+    let read = text.lines().filter_map(|line| serde_json::from_str(line).ok());
+    read.map(|made: JournalEntry| made.moved(|path| sandbox.join(path))).collect()
 }
 
 /// Undoes all existing objects of `made` inside `sandbox`, in reverse order, after waking suspended mappings. If an
@@ -171,7 +190,7 @@ fn undo_one(sandbox: &Path, made: &JournalEntry) {
 /// for one continues with an error.
 pub fn abort_all(sandbox: &Path) {
     let text = std::fs::read_to_string(sandbox.join(FILE)).unwrap_or_default();
-    for made in parse(&text).iter().rev() {
+    for made in parse(sandbox, &text).iter().rev() {
         if let JournalEntry::Mount { at } = made
             && inside(sandbox, at)
         {
@@ -274,16 +293,22 @@ mod tests {
             JournalEntry::Swap { name: "tithe-1-01".to_owned(), image: "/s/tithe-sandbox-1/01-a.img".into() },
             JournalEntry::Mount { at: "/s/tithe-sandbox-1/01-a".into() },
         ];
-        let lines: Vec<String> = made.iter().map(|made| serde_json::to_string(made).expect("JSON")).collect();
+        let sandbox = Path::new("/s/tithe-sandbox-1");
+        let lines = made.iter().map(|made| serde_json::to_string(&made.within(sandbox)).expect("JSON"));
+        let lines: Vec<String> = lines.collect();
         let text = lines.join("\n");
         expect![[r#"
-            {"made":"loop","image":"/s/tithe-sandbox-1/01-a.img"}
-            {"made":"mapping","name":"tithe-1-01","image":"/s/tithe-sandbox-1/01-a.img"}
-            {"made":"swap","name":"tithe-1-01","image":"/s/tithe-sandbox-1/01-a.img"}
-            {"made":"mount","at":"/s/tithe-sandbox-1/01-a"}"#]]
+            {"made":"loop","image":"01-a.img"}
+            {"made":"mapping","name":"tithe-1-01","image":"01-a.img"}
+            {"made":"swap","name":"tithe-1-01","image":"01-a.img"}
+            {"made":"mount","at":"01-a"}"#]]
         .assert_eq(&text);
-        assert_eq!(parse(&text), made);
-        assert_eq!(parse(&text[..text.len() - 4]), made[..3], "a torn line was not made");
+        assert_eq!(parse(sandbox, &text), made);
+        assert_eq!(parse(sandbox, &text[..text.len() - 4]), made[..3], "a torn line was not made");
+        let moved = parse(Path::new("/t/tithe-sandbox-1"), &text);
+        assert_eq!(moved[3], JournalEntry::Mount { at: "/t/tithe-sandbox-1/01-a".into() }, "its folder was moved");
+        let elsewhere = JournalEntry::Mount { at: "/home".into() };
+        assert!(!inside(sandbox, Path::new("/home")) && elsewhere.within(sandbox) == elsewhere);
     }
 
     #[test]
@@ -306,7 +331,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read(text in "(\\{\"made\":\"mount\",\"at\":\"|\"\\}|[ -~\\n])*") {
-            prop_assert!(parse(&text).len() <= text.lines().count());
+            prop_assert!(parse(Path::new("/s/tithe-sandbox-1"), &text).len() <= text.lines().count());
         }
     }
 }

@@ -1,0 +1,63 @@
+//! One run at a time on a server that Tithe did not start: a second one would take the data of the first for leftovers.
+//!
+//! Each server is held by an abstract socket of its name, which the kernel gives to one process of this machine and
+//! takes back when that ends. Runs on other machines, in other network namespaces and on servers that a provider
+//! switches are not seen.
+
+use std::{
+    collections::BTreeMap,
+    io::ErrorKind,
+    os::{
+        linux::net::SocketAddrExt as _,
+        unix::net::{SocketAddr, UnixListener},
+    },
+};
+
+use tithe_machine::{fault::Fault, fingerprint::sha256};
+
+/// The servers that this run holds until it ends.
+#[derive(Default)]
+pub(super) struct HeldServers(BTreeMap<String, UnixListener>);
+
+impl HeldServers {
+    /// Holds the server of the product `product` that reports `identity`.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] while another run holds it.
+    pub fn hold(&mut self, product: &str, identity: &str) -> Result<(), Fault> {
+        // The name of a socket has at most 107 bytes.
+        let name = format!("tithe-server-{}", sha256(format!("{product} {identity}").as_bytes()));
+        if self.0.contains_key(&name) {
+            return Ok(());
+        }
+        match SocketAddr::from_abstract_name(&name).and_then(|address| UnixListener::bind_addr(&address)) {
+            Ok(held) => {
+                self.0.insert(name, held);
+                Ok(())
+            }
+            Err(error) if error.kind() == ErrorKind::AddrInUse => Err(Fault::Refused(
+                "another run of Tithe works on this server, and would lose its data: wait until it ends".to_owned(),
+            )),
+            Err(error) => Err(Fault::machine("cannot hold the server against other runs", error)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_has_one_run_at_a_time() {
+        let here = format!("server of {}", std::process::id());
+        let (mut first, mut second) = (HeldServers::default(), HeldServers::default());
+        first.hold("redis", &here).expect("nobody has it");
+        first.hold("redis", &here).expect("it has it already");
+        let refused = second.hold("redis", &here).expect_err("the first has it").to_string();
+        assert!(refused.contains("another run of Tithe works on this server"), "{refused}");
+        second.hold("postgres", &here).expect("another server");
+        second.hold("redis", &format!("{here}, another")).expect("another server");
+        drop(first);
+        second.hold("redis", &here).expect("the first has ended");
+    }
+}
