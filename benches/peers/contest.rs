@@ -9,6 +9,8 @@ use std::{
 use tithe_machine::fault::Fault;
 use tithe_statistics::order::quantile7;
 
+use crate::server::Loaded;
+
 /// One load generator with one job.
 pub struct Contestant {
     /// Name in the report.
@@ -35,6 +37,16 @@ pub struct Case {
     pub name: String,
     /// The contestants; Tithe is in the list twice.
     pub contestants: Vec<Contestant>,
+}
+
+/// A server with what runs on it.
+pub struct Contest {
+    /// All its cases.
+    pub cases: Vec<Case>,
+    /// The versions of its peers.
+    pub versions: Vec<String>,
+    /// It ends when dropped.
+    pub server: Loaded,
 }
 
 /// Result of a case: for each contestant the processor time per operation of each round, ns.

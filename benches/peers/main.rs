@@ -15,15 +15,21 @@
 //! verified, latencies recorded, server processes observed. The peers do less: see
 //! `benches/RESULTS.md`.
 //!
-//! Needed: PostgreSQL, MariaDB, Redis, sysbench, and for YCSB Java and Maven; missing ones are left out with a message.
+//! Needed: PostgreSQL, MariaDB, Redis, Memcached, etcd with etcdctl, DuckDB (`tithe get duckdb`), sysbench, memcaslap
+//! (libmemcached-tools); Java and Maven for YCSB, Go for etcd's `benchmark`, pip for DuckDB's command line. What is
+//! missing is left out with a message.
 //! Options: `--rounds N`, `--only TEXT` (cases and peers by a part of their names, also several times), `--write`
 //! (keeps the result as `benches/results/peers.csv`).
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 
 mod contest;
+mod copy;
+mod duckdb;
+mod etcd;
 mod floor;
 mod mariadb;
+mod memcached;
 mod peer;
 mod postgres;
 mod redis;
@@ -35,6 +41,20 @@ use std::{path::Path, process::ExitCode};
 
 use tithe_machine::{fault::Fault, watch::process};
 
+/// Starts a server with all its cases; knows the port of the echo server.
+type Start = fn(u16) -> Result<contest::Contest, Fault>;
+
+/// What is compared: its name, with which the names of its cases begin, and what starts its server.
+const CONTESTS: [(&str, Start); 7] = [
+    ("PostgreSQL", postgres::contest),
+    ("PostgreSQL, copy", copy::contest),
+    ("MariaDB", mariadb::contest),
+    ("Redis", redis::contest),
+    ("Memcached", memcached::contest),
+    ("etcd", etcd::contest),
+    ("DuckDB", duckdb::contest),
+];
+
 /// Default number of rounds: with it, A/A is within some 5 %.
 const ROUNDS: usize = 9;
 
@@ -43,6 +63,16 @@ struct Options {
     rounds: usize,
     only: Vec<String>,
     write: bool,
+}
+
+impl Options {
+    /// True unless `--only` names cases of other contests than `contest` alone.
+    fn starts(&self, contest: &str) -> bool {
+        let names_a_case = |only: &String| CONTESTS.iter().any(|(name, _)| only.starts_with(name));
+        !self.only.iter().all(names_a_case)
+            || self.only.is_empty()
+            || self.only.iter().any(|only| only.starts_with(contest) || contest.starts_with(only.as_str()))
+    }
 }
 
 fn main() -> ExitCode {
@@ -87,22 +117,21 @@ fn session(options: &Options) -> Result<(), Fault> {
     let processor = process::processors().pop().unwrap_or(0);
     process::pin(0, processor);
     let echo = floor::serve()?;
-    let mut versions = Vec::new();
-    let mut cases = Vec::new();
-    let postgres = present("PostgreSQL", postgres::start());
-    if let Some(server) = &postgres {
-        versions.extend(postgres::versions(server));
-        cases.extend(postgres::cases(server, echo)?);
+    let (mut contests, mut versions, mut cases) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, start) in CONTESTS {
+        if options.starts(name) {
+            // A missing one is left out with a message.
+            contests.extend(start(echo).map_err(|fault| eprintln!("LEFT OUT: {name}: {fault}")));
+        }
     }
-    let mariadb = present("MariaDB", mariadb::start());
-    if let Some(server) = &mariadb {
-        versions.push(server.version.clone());
-        cases.extend(mariadb::cases(server, echo)?);
-    }
-    let redis = present("Redis", redis::start());
-    if let Some(server) = &redis {
-        versions.push(server.version.clone());
-        cases.extend(redis::cases(server, echo)?);
+    for contest in &mut contests {
+        let new = [contest.server.version.clone()].into_iter().chain(contest.versions.drain(..));
+        new.for_each(|version| {
+            if !versions.contains(&version) {
+                versions.push(version)
+            }
+        });
+        cases.append(&mut contest.cases);
     }
     versions.extend(["sysbench", "java"].iter().filter_map(|program| peer::version(Path::new(program))));
     versions.push("YCSB 0.17.0 with the JDBC drivers PostgreSQL 42.7.4 and MariaDB 3.4.1".to_owned());
@@ -126,9 +155,4 @@ fn session(options: &Options) -> Result<(), Fault> {
         std::fs::write(&path, text).map_err(|error| Fault::machine(path.display(), error))?;
     }
     Ok(())
-}
-
-/// A server that was started; a missing one is left out with a message.
-fn present(name: &str, started: Result<server::Loaded, Fault>) -> Option<server::Loaded> {
-    started.map_err(|fault| eprintln!("LEFT OUT: {name}: {fault}")).ok()
 }

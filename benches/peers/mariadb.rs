@@ -6,7 +6,7 @@ use tithe_databases::mariadb::MariaDb;
 use tithe_machine::fault::Fault;
 
 use crate::{
-    contest::Case,
+    contest::{Case, Contest},
     floor, peer,
     server::Loaded,
     tithe::{self, FIELDS, Job},
@@ -17,12 +17,17 @@ const SETTINGS: [(&str, &str); 2] = [("innodb_buffer_pool_size", "1G"), ("innodb
 
 const JOBS: [Job; 2] = [Job { workload: "c", clients: 8 }, Job { workload: "a", clients: 8 }];
 
-/// Starts and loads it.
+/// Starts and loads it; all jobs with all installed peers, and with the floor against the echo server on port `echo`.
 ///
 /// # Errors
 /// No MariaDB, or any error of it.
-pub fn start() -> Result<Loaded, Fault> {
-    Loaded::start(&MariaDb, &SETTINGS, |session, _| {
+pub fn contest(echo: u16) -> Result<Contest, Fault> {
+    let server = start()?;
+    Ok(Contest { cases: cases(&server, echo)?, versions: Vec::new(), server })
+}
+
+fn start() -> Result<Loaded, Fault> {
+    Loaded::start(&MariaDb, &SETTINGS, "c", |session, _| {
         let columns = (0..FIELDS).map(|number| format!("field{number} text")).collect::<Vec<_>>().join(", ");
         let fields = (0..FIELDS).map(|number| format!("CONVERT(field{number} USING utf8mb4)"));
         let fields = fields.collect::<Vec<_>>().join(", ");
@@ -39,22 +44,18 @@ pub fn start() -> Result<Loaded, Fault> {
     })
 }
 
-/// All jobs with all installed peers, and with the floor against the echo server on port `echo`.
-///
-/// # Errors
-/// When this program cannot find its own path.
-pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
+fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
     let port = server.place.port;
     let connect = format!(
         "--db-driver=mysql --mysql-host=127.0.0.1 --mysql-port={port} --mysql-user=tithe --mysql-db=peers --mysql-ssl=off"
     );
     let url = format!("jdbc:mariadb://127.0.0.1:{port}/peers?user=tithe&useServerPrepStmts=true");
     let case = |job: Job| {
-        let mut contestants = vec![tithe::contestant("Tithe", &MariaDb, port, job)?];
+        let mut contestants = vec![tithe::contestant("Tithe", &MariaDb, &server.place, job)?];
         contestants.extend(peer::sysbench(&connect, job));
         contestants.extend(peer::ycsb(&url, "peers.usertable", job)?);
         contestants.push(floor::contestant(echo, job.clients, job.traffic())?);
-        contestants.push(tithe::contestant("Tithe again", &MariaDb, port, job)?);
+        contestants.push(tithe::contestant("Tithe again", &MariaDb, &server.place, job)?);
         Ok(Case { name: job.name("MariaDB"), contestants })
     };
     JOBS.into_iter().map(case).collect()

@@ -7,10 +7,10 @@
 use std::process::Command;
 
 use tithe_databases::postgres::Postgres;
-use tithe_machine::fault::Fault;
+use tithe_machine::{fault::Fault, launch::Place};
 
 use crate::{
-    contest::{Case, Contestant, number_after},
+    contest::{Case, Contest, Contestant, number_after},
     floor,
     peer::{self, NATIVE_S, words},
     server::Loaded,
@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// All three tables stay in memory, and no commit waits for the disk: the client is measured.
-const SETTINGS: [(&str, &str); 2] = [("shared_buffers", "1GB"), ("synchronous_commit", "off")];
+pub const SETTINGS: [(&str, &str); 2] = [("shared_buffers", "1GB"), ("synchronous_commit", "off")];
 
 const JOBS: [Job; 7] = [
     Job { workload: "c", clients: 1 },
@@ -30,12 +30,24 @@ const JOBS: [Job; 7] = [
     Job { workload: "builtin:simple-update", clients: 8 },
 ];
 
-/// Starts and loads it.
+/// Starts and loads it; all jobs with all installed peers, and with the floors: against the echo server on port `echo`
+/// and, for `select-only`, this server.
 ///
 /// # Errors
 /// No PostgreSQL, or any error of it.
-pub fn start() -> Result<Loaded, Fault> {
-    let loaded = Loaded::start(&Postgres, &SETTINGS, |session, _| {
+pub fn contest(echo: u16) -> Result<Contest, Fault> {
+    let server = start()?;
+    let pgbench = peer::version(&server.install.programs.join("pgbench"));
+    Ok(Contest { cases: cases(&server, echo)?, versions: pgbench.into_iter().collect(), server })
+}
+
+/// Options of PostgreSQL's programs for the server at `place`.
+pub fn connection(place: &Place) -> String {
+    format!("-h 127.0.0.1 -p {} -U tithe", place.port)
+}
+
+fn start() -> Result<Loaded, Fault> {
+    let loaded = Loaded::start(&Postgres, &SETTINGS, "c", |session, _| {
         let fields = (0..FIELDS).map(|number| format!("convert_from(field{number}, 'UTF8') AS field{number}"));
         let fields = fields.collect::<Vec<_>>().join(", ");
         for statement in [
@@ -52,7 +64,7 @@ pub fn start() -> Result<Loaded, Fault> {
         }
         Ok(())
     })?;
-    let arguments = format!("-q -i -h 127.0.0.1 -p {} -U tithe postgres", loaded.place.port);
+    let arguments = format!("-q -i {} postgres", connection(&loaded.place));
     let output = Command::new(loaded.install.programs.join("pgbench")).args(words(&arguments)).output();
     let output = output.map_err(|error| Fault::machine("pgbench", error))?;
     if !output.status.success() {
@@ -61,23 +73,13 @@ pub fn start() -> Result<Loaded, Fault> {
     Ok(loaded)
 }
 
-/// Versions of the server and of pgbench.
-pub fn versions(server: &Loaded) -> Vec<String> {
-    [server.version.clone()].into_iter().chain(peer::version(&server.install.programs.join("pgbench"))).collect()
-}
-
-/// All jobs with all installed peers, and with the floors: against the echo server on port `echo` and, for
-/// `select-only`, this server.
-///
-/// # Errors
-/// When this program cannot find its own path.
-pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
+fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
     let port = server.place.port;
     let connect =
         format!("--db-driver=pgsql --pgsql-host=127.0.0.1 --pgsql-port={port} --pgsql-user=tithe --pgsql-db=postgres");
     let url = format!("jdbc:postgresql://127.0.0.1:{port}/postgres?user=tithe");
     let case = |job: Job| {
-        let mut contestants = vec![tithe::contestant("Tithe", &Postgres, port, job)?, pgbench(server, job)];
+        let mut contestants = vec![tithe::contestant("Tithe", &Postgres, &server.place, job)?, pgbench(server, job)];
         if job.script().is_none() {
             contestants.extend(peer::sysbench(&connect, job));
             contestants.extend(peer::ycsb(&url, "public.usertable", job)?);
@@ -86,7 +88,7 @@ pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
         if job.script() == Some("select-only") {
             contestants.push(floor::contestant(port, job.clients, floor::Traffic::Select)?);
         }
-        contestants.push(tithe::contestant("Tithe again", &Postgres, port, job)?);
+        contestants.push(tithe::contestant("Tithe again", &Postgres, &server.place, job)?);
         Ok(Case { name: job.name("PostgreSQL"), contestants })
     };
     JOBS.into_iter().map(case).collect()
@@ -100,10 +102,8 @@ fn pgbench(server: &Loaded, job: Job) -> Contestant {
             ["-f".to_owned(), path.display().to_string()]
         }
     };
-    let arguments = format!(
-        "-n -M prepared -h 127.0.0.1 -p {} -U tithe -c {} -j 1 -D records={RECORDS} postgres",
-        server.place.port, job.clients
-    );
+    let arguments =
+        format!("-n -M prepared {} -c {} -j 1 -D records={RECORDS} postgres", connection(&server.place), job.clients);
     Contestant {
         name: "pgbench".to_owned(),
         ours: false,

@@ -8,7 +8,7 @@ use tithe_databases::redis::Redis;
 use tithe_machine::{fault::Fault, launch::Place};
 
 use crate::{
-    contest::{Case, Contestant, number_before},
+    contest::{Case, Contest, Contestant, number_before},
     floor, peer,
     server::Loaded,
     tithe::{self, FIELDS, Job, RECORDS},
@@ -19,12 +19,17 @@ const JOBS: [Job; 1] = [Job { workload: "c", clients: 8 }];
 /// Requests of a short and a long run of redis-benchmark.
 const REQUESTS: (u32, u32) = (5_000, 150_000);
 
-/// Starts and loads it.
+/// Starts and loads it; all jobs with all installed peers, and with the floor against the echo server on port `echo`.
 ///
 /// # Errors
 /// No Redis, or any error of it.
-pub fn start() -> Result<Loaded, Fault> {
-    Loaded::start(&Redis, &[], |_, place| fill(place))
+pub fn contest(echo: u16) -> Result<Contest, Fault> {
+    let server = start()?;
+    Ok(Contest { cases: cases(&server, echo)?, versions: Vec::new(), server })
+}
+
+fn start() -> Result<Loaded, Fault> {
+    Loaded::start(&Redis, &[], "c", |_, place| fill(place))
 }
 
 /// Creates the peers' records inside the server.
@@ -44,19 +49,15 @@ fn fill(place: &Place) -> Result<(), Fault> {
     if said.trim() == "OK" { Ok(()) } else { Err(Fault::Machine(format!("redis-cli: {said}"))) }
 }
 
-/// All jobs, with the floor against the echo server on port `echo`.
-///
-/// # Errors
-/// When this program cannot find its own path.
-pub fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
+fn cases(server: &Loaded, echo: u16) -> Result<Vec<Case>, Fault> {
     let port = server.place.port;
     let case = |job: Job| {
-        let mut contestants = vec![tithe::contestant("Tithe", &Redis, port, job)?];
+        let mut contestants = vec![tithe::contestant("Tithe", &Redis, &server.place, job)?];
         if peer::installed("redis-benchmark") {
             contestants.push(redis_benchmark(port, job));
         }
         contestants.push(floor::contestant(echo, job.clients, job.traffic())?);
-        contestants.push(tithe::contestant("Tithe again", &Redis, port, job)?);
+        contestants.push(tithe::contestant("Tithe again", &Redis, &server.place, job)?);
         Ok(Case { name: job.name("Redis"), contestants })
     };
     JOBS.into_iter().map(case).collect()

@@ -6,10 +6,10 @@ use tithe_harness::serve;
 use tithe_machine::{
     clock::Clock,
     fault::Fault,
-    launch::{Install, Missing, Place, Search, Server},
+    launch::{Install, Missing, Place, Search},
     sandbox::{Sandbox, process::Running},
 };
-use tithe_plugin::{database::Connect, product::Product, session::Session, setup::Setup};
+use tithe_plugin::{data, database::Connect, product::Product, session::Session, setup::Setup};
 
 use crate::tithe;
 
@@ -27,14 +27,15 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Starts `database` with `settings` and has Tithe load its table. Then calls `copy` with a session and the name of
-    /// the table, to create the tables of the peers.
+    /// Starts `database` with `settings` and has Tithe load what `job` needs. Then calls `copy` with a session, to
+    /// create the tables of the peers.
     ///
     /// # Errors
     /// No server, or any error of it.
     pub fn start(
         database: &dyn Product,
         settings: &[(&str, &str)],
+        job: &str,
         copy: impl FnOnce(&mut Session, &Place) -> Result<(), Fault>,
     ) -> Result<Self, Fault> {
         let missing = |missing: Missing| Fault::Machine(format!("needs {}", missing.what));
@@ -45,23 +46,20 @@ impl Loaded {
         let place = sandbox.place("peers")?;
         let launch = database.launch(&install, &setup, &place);
         let (server, running) = serve::start(database, &sandbox, &place, &launch, &setup)?;
+        let workload = tithe::workload(&tithe::plan(database, job, 1)?)?;
+        let workload = workload.as_ref();
+        data::create(database, &server, &setup, workload)?;
+        // Before that an embedded database has no file.
         let version = database.facts(&server, &setup)?.version;
-        let mut session = load(database, &server, &setup)?;
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        let mut session = data::connect(database, &server, &setup, &how, workload)?;
+        let clients = workload.offered_by().clients().expect("Tithe offers the load");
+        clients.load(&mut session, 0, 1, &AtomicU64::new(0))?;
         copy(&mut session, &place)?;
-        let loaded = Self { place, version, install, _running: running, _sandbox: sandbox };
-        let table = tithe::workload(&tithe::plan(database, "c", 1)?)?.table();
-        database.quiesce(&server, &setup, &table)?;
-        Ok(loaded)
+        drop(session);
+        data::quiesce(database, &server, &setup, workload)?;
+        // Contestants open the file of an embedded database themselves.
+        database.close(&server);
+        Ok(Self { place, version, install, _running: running, _sandbox: sandbox })
     }
-}
-
-fn load(database: &dyn Product, server: &Server, setup: &Setup) -> Result<Session, Fault> {
-    let workload = tithe::workload(&tithe::plan(database, "c", 1)?)?;
-    let table = workload.table();
-    database.create(server, setup, &table)?;
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table };
-    let mut session = database.connect(server, setup, &how)?;
-    let clients = workload.offered_by().clients().expect("YCSB has clients");
-    clients.load(&mut session, 0, 1, &AtomicU64::new(0))?;
-    Ok(session)
 }

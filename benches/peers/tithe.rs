@@ -8,7 +8,7 @@ use tithe_harness::{
 };
 use tithe_machine::{
     fault::Fault,
-    launch::{Address, Server},
+    launch::{Install, Place, Server},
 };
 use tithe_model::{
     parse,
@@ -24,6 +24,9 @@ use crate::{
 /// Records of the table: 1 KB each.
 pub const RECORDS: u64 = 100_000;
 
+/// The same of etcd, which brings each one to the disk.
+const ETCD_RECORDS: u64 = 10_000;
+
 /// Fields of a record.
 pub const FIELDS: usize = 10;
 
@@ -33,7 +36,7 @@ const SLOTS: (u32, u32) = (1, 150);
 /// The job: workload and number of clients.
 #[derive(Debug, Clone, Copy)]
 pub struct Job {
-    /// YCSB's letter, `a` or `c`, or pgbench's script, `builtin:select-only`.
+    /// YCSB's letter, `a` or `c`; pgbench's script, `builtin:select-only`; `bulk:copy`; or `scan:aggregate`.
     pub workload: &'static str,
     /// Connections that are busy at the same time.
     pub clients: u32,
@@ -43,8 +46,8 @@ impl Job {
     /// The case of this job on `database`.
     pub fn name(self, database: &str) -> String {
         let clients = if self.clients == 1 { "client" } else { "clients" };
-        let workload = match self.script() {
-            Some(script) => script.to_owned(),
+        let workload = match self.workload.split_once(':') {
+            Some((_, name)) => name.to_owned(),
             None => format!("workload {}", self.workload.to_uppercase()),
         };
         format!("{database}, {workload}, {} {clients}", self.clients)
@@ -71,13 +74,16 @@ impl Job {
 /// # Errors
 /// Every problem with it, as one text.
 pub fn plan(database: &dyn Product, workload: &str, clients: u32) -> Result<Plan, Fault> {
-    let kind = if workload.starts_with("builtin:") {
-        format!("script = '{workload}', protocol = 'prepared'")
-    } else {
-        format!("ycsb = '{workload}'")
+    let kind = match workload.split_once(':') {
+        Some(("builtin", _)) => format!("script = '{workload}', protocol = 'prepared'"),
+        // Rows like those of pgbench's largest table.
+        Some(("bulk", way)) => format!("bulk = '{way}', properties = {{ fields = '1', length = '84' }}"),
+        Some((kind, name)) => format!("{kind} = '{name}'"),
+        None => format!("ycsb = '{workload}'"),
     };
+    let records = if database.id() == "etcd" { ETCD_RECORDS } else { RECORDS };
     let text = format!(
-        "title = 'peers'\ndatabase = '{}'\ndata = {{ records = {RECORDS} }}\nload = {{ clients = {clients} }}\n\
+        "title = 'peers'\ndatabase = '{}'\ndata = {{ records = {records} }}\nload = {{ clients = {clients} }}\n\
          measure = {{ slot = '20 ms' }}\nworkload = [{{ {kind} }}]\narm = [{{ name = 'one' }}, {{ name = 'two' }}]\n",
         database.id()
     );
@@ -99,11 +105,11 @@ pub fn workload(plan: &Plan) -> Result<Box<dyn Workload>, Fault> {
         .map_err(Fault::Machine)
 }
 
-/// Tithe against `database` on `port`, as contestant `name`.
+/// Tithe against `database` at `place`, as contestant `name`.
 ///
 /// # Errors
 /// When this program cannot find its own path.
-pub fn contestant(name: &str, database: &dyn Product, port: u16, job: Job) -> Result<Contestant, Fault> {
+pub fn contestant(name: &str, database: &dyn Product, place: &Place, job: Job) -> Result<Contestant, Fault> {
     let text = |text: &str| text.to_owned();
     Ok(Contestant {
         name: text(name),
@@ -112,9 +118,10 @@ pub fn contestant(name: &str, database: &dyn Product, port: u16, job: Job) -> Re
         arguments: vec![
             text("load"),
             text(database.id()),
-            port.to_string(),
+            place.port.to_string(),
             text(job.workload),
             job.clients.to_string(),
+            place.folder.display().to_string(),
         ],
         short: vec![SLOTS.0.to_string()],
         long: vec![SLOTS.1.to_string()],
@@ -128,16 +135,17 @@ pub fn contestant(name: &str, database: &dyn Product, port: u16, job: Job) -> Re
 /// # Errors
 /// Any problem that would invalidate a frame.
 pub fn generate(arguments: &[String]) -> Result<(), Fault> {
-    let wrong = || Fault::Machine("usage: load DATABASE PORT WORKLOAD CLIENTS SLOTS".to_owned());
-    let [database, port, workload, clients, slots] = arguments else { return Err(wrong()) };
+    let wrong = || Fault::Machine("usage: load DATABASE PORT WORKLOAD CLIENTS FOLDER SLOTS".to_owned());
+    let [database, port, workload, clients, folder, slots] = arguments else { return Err(wrong()) };
     let database = *tithe_databases::all().iter().find(|known| known.id() == database).ok_or_else(wrong)?;
-    let port = port.parse().map_err(|_| wrong())?;
+    let place = Place::on_loopback(folder, port.parse().map_err(|_| wrong())?);
     let plan = plan(database, workload, clients.parse().map_err(|_| wrong())?)?;
     let workload = self::workload(&plan)?;
     let mut cell = plan.cells[0].clone();
     cell.blocks = slots.parse().map_err(|_| wrong())?;
     let (on, off) = (Vec::new(), Vec::new());
-    let arm = StartedArm { server: server(port), data: 0, shares_server: false, setup: Setup::bare(), on, off };
+    let arm =
+        StartedArm { server: server(database, &place), data: 0, shares_server: false, setup: Setup::bare(), on, off };
     let mut runner = CellRunner::new(database, workload.as_ref(), &cell, 0, true, vec![arm]);
     let Some((frame, slots)) = runner.frame(0, (0, 0), false, &AtomicBool::new(false))? else { return Ok(()) };
     if let Some(reason) = frame.invalid {
@@ -149,13 +157,11 @@ pub fn generate(arguments: &[String]) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The server on `port` of this machine.
-pub fn server(port: u16) -> Server {
-    Server {
-        address: Address::Tcp { host: "127.0.0.1".to_owned(), port },
-        process: None,
-        remote: None,
-        paths: Default::default(),
-        folder: Default::default(),
-    }
+/// The server of `database` at `place`, as clients know it: for an embedded database its file.
+pub fn server(database: &dyn Product, place: &Place) -> Server {
+    let address = match database.embedded() {
+        true => database.launch(&Install::default(), &Setup::bare(), place).address,
+        false => place.address(),
+    };
+    Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
 }
