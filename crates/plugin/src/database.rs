@@ -462,6 +462,12 @@ pub trait Database: Sync {
         Ok(if rows.is_empty() { None } else { rows.swap_remove(0).pop().flatten() })
     }
 
+    /// What must stay as it is while the server is measured: frames at whose end it has changed are invalid. `None` if
+    /// there is nothing of the kind, or it is not visible.
+    fn condition(&self, _server: &Server, _setup: &Setup) -> Option<Condition> {
+        None
+    }
+
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` if it is not visible.
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {
         None
@@ -500,6 +506,22 @@ pub struct Download {
     pub folders: fn() -> Vec<PathBuf>,
     /// Another name for it besides the database's, if another product is used as this database.
     pub name: Option<&'static str>,
+}
+
+/// Something that must not change while a server is measured: `evicted items: 0`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// What it is, with the setting that decides about it.
+    pub what: &'static str,
+    /// How it is now.
+    pub now: String,
+}
+
+impl Condition {
+    /// Why a frame is invalid at whose end the condition is this one, and was `before`.
+    pub fn changed(&self, before: &Self) -> Option<String> {
+        (self != before).then(|| format!("{}: {}, and {} before the first frame", self.what, self.now, before.now))
+    }
 }
 
 /// Uses of a server's own cache of pages since it was started, or since an earlier time.

@@ -47,6 +47,7 @@ mod installed {
     mod encrypted_volumes;
     #[cfg(feature = "wiredtiger")]
     mod engines;
+    mod evicted;
     mod given;
     mod hosts;
     mod inspect;

@@ -29,7 +29,7 @@ use tithe_model::{
 };
 use tithe_plugin::{
     custom::Custom,
-    database::{Connect, Database, Lack, Speaker, Statements},
+    database::{Condition, Connect, Database, Lack, Speaker, Statements},
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
@@ -127,6 +127,10 @@ impl Database for Memcached {
 
     fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         store::nothing_evicted(server, setup)
+    }
+
+    fn condition(&self, server: &Server, setup: &Setup) -> Option<Condition> {
+        store::condition(server, setup)
     }
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {

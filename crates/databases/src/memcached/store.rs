@@ -9,7 +9,7 @@ use std::os::fd::AsFd as _;
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::{quantity::size, record::ArmFacts};
 use tithe_plugin::{
-    database::{IDLE_AT_LEAST_S, Lack, Remedy, Without},
+    database::{Condition, IDLE_AT_LEAST_S, Lack, Remedy, Without},
     session::Table,
     setup::Setup,
 };
@@ -138,6 +138,12 @@ pub fn nothing_evicted(server: &Server, setup: &Setup) -> Result<(), Fault> {
              settings, in MB), or load fewer records"
         ))),
     }
+}
+
+/// How many items it has removed to make room for others: reads of them find nothing.
+pub fn condition(server: &Server, setup: &Setup) -> Option<Condition> {
+    let evicted = open(server, setup).ok()?.stats("").ok()?.remove("evictions")?;
+    Some(Condition { what: "items removed to make room for others (memory-limit)", now: evicted })
 }
 
 /// The process of the server.

@@ -32,7 +32,7 @@ use tithe_model::{
 use tithe_plugin::{
     connections::ConnectionList,
     custom::Custom,
-    database::{Connect, Database, Download, Lack, Speaker, Statements},
+    database::{Condition, Connect, Database, Download, Lack, Speaker, Statements},
     matrix::FeatureStatus,
     product::Product,
     protection::Protection,
@@ -199,6 +199,10 @@ impl Database for Redis {
             Reply::Array(values) => values.last().and_then(Reply::text),
             value => value.text(),
         })
+    }
+
+    fn condition(&self, server: &Server, setup: &Setup) -> Option<Condition> {
+        store::condition(server, setup)
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {

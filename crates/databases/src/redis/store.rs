@@ -11,7 +11,7 @@ use std::{
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::{quantity::size, record::ArmFacts};
-use tithe_plugin::{session::Table, setup::Setup};
+use tithe_plugin::{database::Condition, session::Table, setup::Setup};
 
 use super::{
     connection::{RedisConnection, Reply},
@@ -249,6 +249,12 @@ pub fn condense(server: &Server, setup: &Setup) -> Result<(), Fault> {
         "ok" => Ok(()),
         status => Err(Fault::Server(format!("the append-only file was not rewritten: {status}"))),
     }
+}
+
+/// How many keys it has removed to make room for others: reads of them find nothing.
+pub fn condition(server: &Server, setup: &Setup) -> Option<Condition> {
+    let evicted = info(&mut administrator(server, setup).ok()?, "stats", "evicted_keys").ok()??;
+    Some(Condition { what: "keys removed to make room for others (maxmemory)", now: evicted })
 }
 
 /// One value of `INFO`.

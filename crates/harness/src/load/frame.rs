@@ -297,10 +297,13 @@ impl<'a> CellRunner<'a> {
         let warmup_ns = self.context.cell.warmup_ns + std::mem::take(&mut self.extra_warmup_ns);
         self.context.reached = Schedule::new(&self.context.cell, number, self.context.arms.len(), 0).reached();
         let profiled = self.take_profiles_next();
+        self.context.note_conditions();
         let measured = self.measure(number, (free, profiled), warmup_ns, cancelled)?;
         self.context.fresh = false;
-        Ok(measured
-            .map(|(start_unix_ns, measured)| self.recorded((number, epoch, start, free), start_unix_ns, measured)))
+        Ok(measured.map(|(start_unix_ns, mut measured)| {
+            measured.changed = self.context.changed();
+            self.recorded((number, epoch, start, free), start_unix_ns, measured)
+        }))
     }
 
     /// Measures one frame: returns when it began, ns since 1970 or of invented time, and its result.
@@ -327,7 +330,7 @@ impl<'a> CellRunner<'a> {
         start_unix_ns: u64,
         measured: Measured,
     ) -> (Frame, Vec<Slot>) {
-        let Measured { mut slots, arms, stalls, agents, invalid, invented_ns, profile, mut grown } = measured;
+        let Measured { mut slots, arms, stalls, agents, invalid, changed, invented_ns, profile, mut grown } = measured;
         self.profile = profile;
         slots.sort_by_key(|slot| (slot.block, slot.lane, slot.arm));
         let start_unix_ns = invented_ns.map_or(start_unix_ns, |(begun_ns, _)| begun_ns);
@@ -340,7 +343,8 @@ impl<'a> CellRunner<'a> {
             start,
             start_unix_ns,
             duration_ns: grown.duration_ns,
-            invalid: invalid.or_else(|| why_invalid(&grown, &arms)),
+            // It explains wrong answers.
+            invalid: invalid.or(changed).or_else(|| why_invalid(&grown, &arms)),
             free,
             slot_ns: self.context.cell.slot_ns,
             settling_ns: self.context.cell.settling_ns,

@@ -65,6 +65,9 @@ fn a_plain_server_serves_every_request() {
     assert_eq!(state(Feature::Authentication), Some(State::Off));
 
     // More data than it has memory for: it removes the oldest.
+    let condition = || Memcached.condition(&sandbox.server, &sandbox.setup).expect("a number");
+    let before = condition();
+    assert_eq!((before.now.as_str(), condition().changed(&before)), ("0", None));
     let mut session = MEMCACHED.connect(&sandbox, true);
     let value = vec![b'x'; 1 << 19];
     for number in 0..200 {
@@ -74,6 +77,9 @@ fn a_plain_server_serves_every_request() {
     }
     let fault = Memcached.quiesce(&sandbox.server, &sandbox.setup, &table()).expect_err("evicted");
     assert!(fault.to_string().contains("memory-limit"), "{fault}");
+    let words = condition().changed(&before).expect("it has changed");
+    assert!(words.starts_with("items removed to make room for others (memory-limit): "), "{words}");
+    assert!(words.ends_with(", and 0 before the first frame"), "{words}");
     MEMCACHED.remove(&sandbox);
 }
 

@@ -12,8 +12,11 @@ use tithe_machine::{
     sandbox::sidecar::Sidecar,
     watch::{borrowed_threads::BorrowedThreads, process},
 };
-use tithe_model::{experiment::Design, plan::Cell};
-use tithe_plugin::{database::Database, workload::Workload};
+use tithe_model::{experiment::Design, invalid::Invalid, plan::Cell};
+use tithe_plugin::{
+    database::{Condition, Database},
+    workload::Workload,
+};
 
 use super::{
     machines::LaneRange,
@@ -57,6 +60,8 @@ pub(super) struct CellContext<'a> {
     pub reached: Option<usize>,
     /// Pins the threads of servers that Tithe did not start, and restores them; `None` if they could not be restored.
     pub borrowed_threads: Option<&'a BorrowedThreads>,
+    /// The condition of each arm's server before its first frame; `None` if it has none, or was not reached yet.
+    conditions: Vec<Option<Condition>>,
     /// Keys are rotated: a server's background work during its slots is its own.
     pub rotates: bool,
 }
@@ -88,6 +93,7 @@ impl<'a> CellContext<'a> {
             borrowed_threads: None,
             reached: None,
             paused_ns: arms.iter().map(|_| Arc::default()).collect(),
+            conditions: vec![None; arms.len()],
             sidecars: arms.iter().map(|arm| arm.setup.rotates_volume().then(Sidecar::default)).collect(),
             rotates: arms.iter().any(|arm| arm.setup.changes_keys()),
             arms,
@@ -152,6 +158,29 @@ impl<'a> CellContext<'a> {
     /// True if clients and servers talk over a network connection: not if the database is embedded or simulated.
     pub fn is_wired(&self) -> bool {
         !self.embedded && !self.time_is_virtual()
+    }
+
+    /// Reads the conditions of servers that are reached for the first time.
+    pub fn note_conditions(&mut self) {
+        for number in 0..self.arms.len() {
+            if self.conditions[number].is_none() {
+                self.conditions[number] = self.condition(number);
+            }
+        }
+    }
+
+    /// The first server that is not as it was before its first frame, and what has changed.
+    pub fn changed(&self) -> Option<Invalid> {
+        self.conditions.iter().enumerate().find_map(|(number, before)| {
+            let words = self.condition(number)?.changed(before.as_ref()?)?;
+            Some(Invalid::OfArm(number, Box::new(Invalid::Other(words))))
+        })
+    }
+
+    fn condition(&self, number: usize) -> Option<Condition> {
+        let arm = &self.arms[number];
+        let asks = self.is_reached(number) && !self.time_is_virtual();
+        asks.then(|| self.timeout(arm).bound(|| self.database.condition(&arm.server, &arm.setup)))?
     }
 
     /// The servers that are paused while another arm is measured: none, if the arms take turns every few milliseconds.

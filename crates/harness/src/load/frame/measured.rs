@@ -37,6 +37,8 @@ pub(super) struct Measured {
     pub agents: Vec<AgentFrame>,
     /// Why nothing of it must be used: a load machine was lost.
     pub invalid: Option<Invalid>,
+    /// Which server is not as it was before.
+    pub changed: Option<Invalid>,
     /// Invented time when it began and ended, ns, if other processes invent it.
     pub invented_ns: Option<(u64, u64)>,
     /// What the processors ran, if that was asked for.
