@@ -28,10 +28,13 @@ pub fn data_bytes(experiment: &Experiment, workload: usize) -> u64 {
     experiment.data_bytes(entry.map_or(0, |entry| (entry.shape)(&described.properties).record_bytes))
 }
 
-/// Limits that this machine cannot enforce, or that are too small for `database`.
+/// Limits that this machine cannot enforce, or that are too small for `database`, and memory that this machine lacks.
 pub fn missing(database: &dyn Database, experiment: &Experiment) -> Vec<Missing> {
     let mut all: Vec<Missing> = Vec::new();
     for (resources, described) in experiment.resources.iter().enumerate() {
+        let needed = needed(database, experiment, described).zip(machine_bytes());
+        let beyond = needed.and_then(|(needed, have)| beyond(database.title(), needed, have));
+        all.extend(beyond.filter(|beyond| !all.contains(beyond)));
         for workload in 0..experiment.workloads.len() {
             let limits = of_cell(experiment, workload, resources);
             let kept = described.limits.confine().then(|| cgroup::lacks(limits)).flatten();
@@ -74,15 +77,32 @@ fn too_small(
     })
 }
 
+/// What is missing if a server of the product `title` alone needs more memory than this machine has.
+fn beyond(title: &str, needed: u64, have: u64) -> Option<Missing> {
+    (needed > have).then(|| Missing {
+        what: format!("enough memory for {title}"),
+        looked_in: vec![format!(
+            "this machine has {}, and a server with these settings needs {}",
+            size(have),
+            size(needed)
+        )],
+        how_to_install: vec!["set less memory in `settings`".to_owned()],
+    })
+}
+
+/// Memory of this machine, bytes.
+fn machine_bytes() -> Option<u64> {
+    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    value(&meminfo, "MemTotal:")?.checked_mul(1024)
+}
+
 /// A warning for a cell with these `resources` if its servers may together need more memory than this machine has;
 /// `None` if they do not, or if that is unknown.
 ///
 /// All servers of a cell run at once, in every design: a paused server keeps its memory.
 pub fn crowding(database: &dyn Database, experiment: &Experiment, resources: usize) -> Option<String> {
     let servers = experiment.arms.iter().filter(|arm| arm.url.is_none()).count() as u64;
-    let meminfo = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let have = value(&meminfo, "MemTotal:")?.saturating_mul(1024);
-    crowded(servers, needed(database, experiment, &experiment.resources[resources])?, have)
+    crowded(servers, needed(database, experiment, &experiment.resources[resources])?, machine_bytes()?)
 }
 
 /// The warning for this number of `servers` that may each need `needed` bytes, on a machine that has `have`; `None` if
@@ -117,5 +137,13 @@ mod tests {
         expect![[r#"with these settings 3 servers may need 8.6 GB each, and this machine has 24.7 GB: once their buffers fill they take memory from each other; set smaller buffers, or measure fewer arms"#]]
             .assert_eq(&crowded(3, 8 << 30, 23 << 30).expect("a warning"));
         assert!(crowded(u64::MAX, 2, 5).is_some());
+    }
+
+    #[test]
+    fn a_server_that_needs_more_than_the_machine_has_is_refused() {
+        assert_eq!(beyond("OpenSearch", 24 << 30, 24 << 30), None);
+        let missing = beyond("OpenSearch", (24 << 30) + 1, 24 << 30).expect("refused");
+        assert_eq!(missing.looked_in, ["this machine has 25.8 GB, and a server with these settings needs 25.8 GB"]);
+        assert_eq!((missing.what.as_str(), missing.how_to_install.len()), ("enough memory for OpenSearch", 1));
     }
 }

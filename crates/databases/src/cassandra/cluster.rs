@@ -14,8 +14,6 @@ pub const NODES: &str = "nodes";
 pub const REPLICATION: &str = "replication_factor";
 /// Setting: how many of them must answer.
 pub const CONSISTENCY: &str = "consistency";
-/// Setting: memory of each node's virtual machine.
-pub const HEAP: &str = "heap";
 
 /// Most nodes that are launched.
 pub const MOST_NODES: usize = 4;

@@ -20,10 +20,10 @@ use tithe_machine::{
 use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
-    cluster::{CONSISTENCY, Cluster, HEAP, NODES, REPLICATION},
+    cluster::{CONSISTENCY, Cluster, NODES, REPLICATION},
     install::{AGENT, CLASS_PATH, KEYTOOL},
 };
-use crate::java;
+use crate::java::{self, HEAP};
 
 /// The program's main class.
 const MAIN: &str = "org.apache.cassandra.service.CassandraDaemon";
@@ -261,8 +261,7 @@ impl Node<'_> {
     fn java_options(&self) -> String {
         let folder = self.folder().display().to_string();
         let fact = |name: &str| self.install.facts.get(name).cloned().unwrap_or_default();
-        let heap = self.setup.settings.get(HEAP).map_or("512M", String::as_str);
-        let heap = heap.replace(|letter: char| !letter.is_ascii_alphanumeric(), "");
+        let heap = java::heap(&self.setup.settings);
         let mut lines = vec![
             format!("-Xms{heap}"),
             format!("-Xmx{heap}"),

@@ -53,6 +53,7 @@ use self::{
     session::CassandraSession,
     spoken::Spoken,
 };
+use crate::java;
 
 /// Apache Cassandra.
 pub struct Cassandra;
@@ -118,7 +119,12 @@ impl Database for Cassandra {
     }
 
     fn check_settings(&self, settings: &BTreeMap<String, String>) -> Result<(), Fault> {
-        Cluster::of_settings(settings).map(drop)
+        Cluster::of_settings(settings)?;
+        java::heap_bytes(settings).map(drop)
+    }
+
+    fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
+        java::memory_needed(settings, Cluster::of_settings(settings).ok()?.nodes)
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tithe_machine::fault::Fault;
 use tithe_plugin::wire::TlsFacts;
 
-use super::http::{Answer, Http, error};
+use super::http::{Answer, Http, UNSERVED, error};
 use crate::target::{SPEAKS_TLS, Target};
 
 /// A connection after the login; it is blocking.
@@ -47,7 +47,7 @@ impl OpenSearchConnection {
         connection.enter(target, unasked).map_err(|fault| match fault {
             // A TLS listener closes plaintext connections or answers with an alert, and closes those of a client
             // without the certificate that it requires.
-            Fault::Connection(words) | Fault::Protocol(words) => {
+            Fault::Connection(words) | Fault::Protocol(words) if !words.contains(UNSERVED) => {
                 let hint = if target.tls.is_none() { ": a listener with TLS speaks nothing else" } else { "" };
                 Fault::Refused(format!("at the first request: {words}{hint}"))
             }
@@ -114,6 +114,18 @@ impl OpenSearchConnection {
     /// The server's error, or a broken connection.
     pub fn request(&mut self, request: &str) -> Result<Value, Fault> {
         self.ask(request, value)
+    }
+
+    /// The health of the cluster, whether it is what `asked` waits for or not.
+    ///
+    /// # Errors
+    /// As [`OpenSearchConnection::request`].
+    pub fn health(&mut self, asked: &str) -> Result<Value, Fault> {
+        // A wait that ends without success is answered with status 408.
+        let read = |answer: Answer<'_>| {
+            value(Answer { status: if answer.status == 408 { 200 } else { answer.status }, ..answer })
+        };
+        self.ask(&format!("GET /_cluster/health{asked}"), read)
     }
 
     /// The same; `None` if what it is about is missing.

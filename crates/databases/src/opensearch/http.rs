@@ -197,6 +197,11 @@ pub fn put_part(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
+/// What is said of a cluster that answers 503.
+pub const UNSERVED: &str = "no node serves these records (a red index), or nobody leads the cluster";
+/// The error of a node whose heap is full, and what to do.
+const HEAP_FULL: (&str, &str) = ("circuit_breaking_exception", "give its nodes more memory (`heap` of the settings)");
+
 /// The fault for an answer that reports an error: its type and reason if its body has them, or its message, as the
 /// security plugin's own answers have.
 pub fn error(answer: Answer<'_>) -> Fault {
@@ -208,8 +213,14 @@ pub fn error(answer: Answer<'_>) -> Fault {
         }
     });
     let words = words.unwrap_or_else(|| String::from_utf8_lossy(answer.body).trim().to_owned());
-    let words = said(words.as_bytes());
+    let mut words = said(words.as_bytes());
+    let (full, advice) = HEAP_FULL;
+    if words.contains(full) {
+        words = format!("{words}: {advice}");
+    }
     match answer.status {
+        // Requests wait a minute for such records: the frame ends with the first one.
+        503 => Fault::Connection(format!("503: {words}: {UNSERVED}")),
         401 => Fault::Refused(format!("401: {words}")),
         403 => Fault::Refused(words),
         status => Fault::Server(format!("{status}: {words}")),
@@ -261,6 +272,17 @@ mod tests {
             of(400, r#"{"error":"no handler found","status":400}"#),
             Fault::Server("400: no handler found".to_owned())
         );
+        let full = r#"{"error":{"type":"circuit_breaking_exception","reason":"[parent] Data too large"},"status":429}"#;
+        let told = of(429, full).to_string();
+        assert_eq!(
+            told,
+            "server: 429: circuit_breaking_exception: [parent] Data too large: give its nodes more memory (`heap` of the \
+             settings)"
+        );
+        let red = r#"{"error":{"type":"unavailable_shards_exception","reason":"[a][0] primary shard is not active"}}"#;
+        let told = of(503, red).to_string();
+        assert!(told.starts_with("connection: 503: unavailable_shards_exception: [a][0] primary"), "{told}");
+        assert!(told.contains("red index"), "{told}");
     }
 
     proptest! {

@@ -25,9 +25,10 @@ use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     documents::KEY as KEY_FIELD,
+    install::PLUGIN_VERSION,
     target::{ADMINISTRATOR, USER},
 };
-use crate::java;
+use crate::java::{self, HEAP};
 
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.
 const SERVER_LOG: &str = "server.log";
@@ -35,8 +36,6 @@ const SERVER_LOG: &str = "server.log";
 const MAIN: &str = "org.opensearch.bootstrap.OpenSearch";
 /// What a node logs when it serves clients, and when it does not start.
 const TOLD: [&str; 2] = ["o.o.n.Node.*started$", "fatal exception"];
-/// Setting: memory of each node's virtual machine.
-const HEAP: &str = "heap";
 /// Setting: number of nodes.
 const NODES: &str = "nodes";
 /// Most nodes that are launched.
@@ -122,10 +121,11 @@ const PLUGIN_SETTINGS: [&str; 2] = ["plugins.security", "opendistro_security"];
 /// Checks settings of an experiment and its protections.
 ///
 /// # Errors
-/// [`Fault::Refused`] for a number of nodes that cannot be launched, and for a setting of the security plugin, which
-/// could undo what a protection does.
+/// [`Fault::Refused`] for a number of nodes or a heap that cannot be launched, and for a setting of the security
+/// plugin, which could undo what a protection does.
 pub fn check(settings: &BTreeMap<String, String>) -> Result<(), Fault> {
     nodes(settings)?;
+    java::heap_bytes(settings)?;
     let of_plugin = |name: &&String| PLUGIN_SETTINGS.iter().any(|begin| name.starts_with(begin));
     let mut given = settings.keys().filter(|name| !NOT_OF_SERVER.contains(&name.as_str()));
     match given.find(of_plugin) {
@@ -280,6 +280,8 @@ impl Node<'_> {
         };
         let mut between = setup.settings.contains_key(BETWEEN_NODES);
         match plugin {
+            // Without the plugin, nobody knows its settings.
+            Plugin::Off if !self.install.facts.contains_key(PLUGIN_VERSION) => {}
             Plugin::Off => own("plugins.security.disabled", "true"),
             Plugin::TlsAlone => {
                 own("plugins.security.ssl_only", "true");
@@ -314,8 +316,7 @@ impl Node<'_> {
     /// libraries.
     fn java_options(&self) -> String {
         let folder = self.folder();
-        let heap = self.setup.settings.get(HEAP).map_or("512M", String::as_str);
-        let heap = heap.replace(|letter: char| !letter.is_ascii_alphanumeric(), "");
+        let heap = java::heap(&self.setup.settings);
         let (home, folder) = (self.install.programs.display(), folder.display());
         [
             format!("-Xms{heap}"),

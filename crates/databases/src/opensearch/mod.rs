@@ -29,7 +29,7 @@ use tithe_model::{
     record::ArmFacts,
 };
 use tithe_plugin::{
-    database::{Connect, Database, Download, Lack},
+    database::{Condition, Connect, Database, Download, Lack},
     matrix::FeatureStatus,
     product::{FindCanaryChecks, Product},
     protection::Protection,
@@ -39,6 +39,7 @@ use tithe_plugin::{
 };
 
 use self::{connection::OpenSearchConnection, session::OpenSearchSession};
+use crate::java;
 
 /// OpenSearch.
 pub struct OpenSearch;
@@ -97,6 +98,10 @@ impl Database for OpenSearch {
         launch::check(settings)
     }
 
+    fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
+        java::memory_needed(settings, launch::nodes(settings).ok()?)
+    }
+
     fn find(&self, search: &Search) -> Result<Install, Missing> {
         install::find(search)
     }
@@ -135,6 +140,10 @@ impl Database for OpenSearch {
 
     fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         store::facts(server, setup)
+    }
+
+    fn condition(&self, server: &Server, setup: &Setup) -> Option<Condition> {
+        store::condition(server, setup)
     }
 
     fn reach(&self, server: &Server, setup: &Setup) -> Result<Reach, Fault> {

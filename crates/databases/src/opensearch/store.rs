@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use tithe_machine::{fault::Fault, launch::Server, secret::Secret};
 use tithe_model::record::ArmFacts;
 use tithe_plugin::{
-    database::{Lack, Remedy, Without},
+    database::{Condition, Lack, Remedy, Without},
     session::Table,
     setup::Setup,
 };
@@ -93,7 +93,43 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     if is_ours(&mut connection, &index)? {
         connection.request(&format!("DELETE /{index}"))?;
     }
-    connection.request(&format!("PUT /{index} {}", definition(setup))).map(drop)
+    let made = connection.request(&format!("PUT /{index} {}", definition(setup)))?;
+    is_served(&made, &index)
+}
+
+/// Checks by the answer to its definition that a node serves `index`.
+fn is_served(made: &Value, index: &str) -> Result<(), Fault> {
+    if made["shards_acknowledged"] != false {
+        return Ok(());
+    }
+    Err(Fault::Server(format!("no node took the new index `{index}` within 30 s: {EXPLAINED}")))
+}
+
+/// Where a cluster says why nobody serves a part of an index.
+const EXPLAINED: &str = "`GET /_cluster/allocation/explain` says why, a full disk for example";
+
+/// Why a launched cluster of so many `nodes` is not whole, by its `health`.
+fn unwell(health: &Value, nodes: usize) -> Option<String> {
+    let number = |name: &str| health[name].as_u64().unwrap_or_default();
+    let there = number("number_of_nodes");
+    if there < nodes as u64 {
+        return Some(format!(
+            "{there} of {nodes} nodes are in the cluster: the log of the one that left is in its folder, nodeN/server.log"
+        ));
+    }
+    if health["status"] == "red" {
+        let lost = number("unassigned_shards");
+        return Some(format!("the cluster is red: no node serves some of its records ({lost} shards): {EXPLAINED}"));
+    }
+    (health["timed_out"] == true).then(|| "the cluster still moves or opens its shards".to_owned())
+}
+
+/// How many nodes the cluster has, and whether its index is served: one that lost a node does other work.
+pub fn condition(server: &Server, setup: &Setup) -> Option<Condition> {
+    let mut connection = administrator(server, setup).ok()?;
+    let health = connection.health(&format!("/{}-*?level=cluster", setup.space)).ok()?;
+    let red = if health["status"] == "red" { ", and records that no node serves" } else { "" };
+    Some(Condition { what: "nodes of the cluster", now: format!("{}{red}", health["number_of_nodes"].as_u64()?) })
 }
 
 /// The definition of an index: a copy on every node, unless the experiment sets it otherwise; the fields of records
@@ -214,8 +250,10 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         // After a start it answers before it has opened its indices.
         let nodes = launch::nodes(&setup.settings)?;
         let ready =
-            format!("wait_for_nodes={nodes}&wait_for_status=yellow&wait_for_no_initializing_shards=true&timeout=5s");
-        connection.request(&format!("GET /_cluster/health?{ready}"))?;
+            format!("?wait_for_nodes={nodes}&wait_for_status=yellow&wait_for_no_initializing_shards=true&timeout=5s");
+        if let Some(words) = unwell(&connection.health(&ready)?, nodes) {
+            return Err(Fault::Server(words));
+        }
     }
     let about = connection.request("GET /")?;
     let number = about["version"]["number"].as_str().unwrap_or_default();
@@ -253,4 +291,31 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         }
     }
     Ok(ArmFacts { version: format!("{name} {number}"), facts, configuration: Vec::new() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_that_is_not_whole_says_what_it_lacks() {
+        let of = |status: &str, nodes: u64, timed_out: bool| {
+            let health =
+                json!({"status": status, "number_of_nodes": nodes, "timed_out": timed_out, "unassigned_shards": 3});
+            unwell(&health, 2).unwrap_or_default()
+        };
+        assert_eq!([of("green", 2, false), of("yellow", 2, false)], ["", ""]);
+        assert!(of("yellow", 1, true).starts_with("1 of 2 nodes are in the cluster: "));
+        let red = of("red", 2, true);
+        assert!(red.contains("(3 shards)") && red.contains("_cluster/allocation/explain"), "{red}");
+        assert_eq!(of("yellow", 2, true), "the cluster still moves or opens its shards");
+    }
+
+    #[test]
+    fn an_index_that_no_node_took_is_told() {
+        assert_eq!(is_served(&json!({"acknowledged": true, "shards_acknowledged": true}), "a"), Ok(()));
+        let made = json!({"acknowledged": true, "shards_acknowledged": false});
+        let fault = is_served(&made, "tithe-usertable").expect_err("no shard").to_string();
+        assert!(fault.contains("`tithe-usertable` within 30 s") && fault.contains("full disk"), "{fault}");
+    }
 }

@@ -7,13 +7,15 @@
 use std::{
     fs,
     io::{self, ErrorKind},
-    net::{IpAddr, TcpListener},
+    net::{IpAddr, Ipv4Addr, SocketAddrV4, TcpListener},
     ops::Range,
     os::{
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixListener},
     },
 };
+
+use rustix::net;
 
 use crate::{fault::Fault, secret::Secret};
 
@@ -52,7 +54,7 @@ impl Port {
             let random = Secret::random(2);
             let random = u16::from_le_bytes([random.expose()[0], random.expose()[1]]);
             let number = ports.start + random % (ports.end - ports.start);
-            match mark(number).and_then(|mark| TcpListener::bind((address, number)).map(|_| mark)) {
+            match mark(number).and_then(|mark| bind(address, number).map(|()| mark)) {
                 Ok(mark) => return Ok(Self { number, _mark: mark }),
                 Err(error) if error.kind() == ErrorKind::AddrInUse => {}
                 Err(error) => return Err(Fault::machine(format!("port {number} on {address}"), error)),
@@ -65,6 +67,14 @@ impl Port {
     pub fn number(&self) -> u16 {
         self.number
     }
+}
+
+/// Binds a port of `address` for a moment, then of all addresses: each node of a cluster has an address of its own. It
+/// listens only at the first, which servers listen at anyway.
+fn bind(address: IpAddr, port: u16) -> io::Result<()> {
+    TcpListener::bind((address, port))?;
+    let socket = net::socket_with(net::AddressFamily::INET, net::SocketType::STREAM, net::SocketFlags::CLOEXEC, None)?;
+    Ok(net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?)
 }
 
 /// Takes the mark of `port`; fails if another process has it.
@@ -81,8 +91,6 @@ fn beside(ephemeral: &str) -> Range<u16> {
 
 #[cfg(test)]
 mod tests {
-    use std::net::Ipv4Addr;
-
     use super::*;
 
     #[test]
@@ -116,7 +124,10 @@ mod tests {
         assert!(told.contains("is free on 127.0.0.1"), "{told}");
         let last = given.pop().expect("one").number;
         Port::draw_of(address, last..last + 1).expect("given up, so free again");
-        let _listens = TcpListener::bind((address, last)).expect("nobody has it");
+        let listens = TcpListener::bind((address, last)).expect("nobody has it");
         Port::draw_of(address, last..last + 1).expect_err("somebody listens");
+        drop(listens);
+        let _listens = TcpListener::bind((Ipv4Addr::new(127, 0, 0, 11), last)).expect("nobody has it");
+        Port::draw_of(address, last..last + 1).expect_err("somebody listens where a node of a cluster would");
     }
 }

@@ -285,9 +285,12 @@ fn several_nodes() {
         + trap 'trap "" TERM
         +   tail -qn 5 "$folder"/node*/server.log
         +   grep -hm 1 "$failed" "$folder"/node*/server.log
+        +   cat "$folder/ended" 2>/dev/null
         +   kill 0; wait; exit 0' TERM
         + for node in "$@"; do
-        +   setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' node \
+        +   setpriv --pdeathsig KILL sh -c 'asked=; trap asked=1 TERM; ended=$1; shift; setpriv --pdeathsig KILL "$@"; status=$?
+        +     [ "$asked" ] || echo "$0 ended (status $status), so all nodes were stopped" >> "$ended"
+        +     kill "$PPID"' "$node" "$folder/ended" \
         +     "$program" "@$folder/$node/java.options" "$main" > "$folder/$node/server.log" 2>&1 &
         +   until grep -q "$ready" "$folder/$node/server.log" 2>/dev/null; do sleep 0.2; done
         + done

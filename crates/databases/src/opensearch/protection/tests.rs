@@ -10,7 +10,10 @@ use tithe_plugin::setup::Setup;
 use super::ALL;
 use crate::{
     java,
-    opensearch::launch::{BETWEEN_NODES, check as check_settings, launch, stored},
+    opensearch::{
+        install::PLUGIN_VERSION,
+        launch::{BETWEEN_NODES, check as check_settings, launch, stored},
+    },
     test_setup::{self, difference, every_way, plain},
 };
 
@@ -19,7 +22,11 @@ fn chosen(id: &str, options: &[(&str, &str)]) -> experiment::Protection {
 }
 
 fn shown(setup: &Setup) -> String {
-    let facts = BTreeMap::from([(java::PROGRAM.to_owned(), "/java/bin/java".to_owned())]);
+    shown_with(&[(java::PROGRAM, "/java/bin/java"), (PLUGIN_VERSION, "2.19.1.0")], setup)
+}
+
+fn shown_with(facts: &[(&str, &str)], setup: &Setup) -> String {
+    let facts = facts.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
     let install = Install { programs: "/o".into(), version: "OpenSearch 2.19.1".to_owned(), facts };
     test_setup::shown(&launch(&install, setup, &Place::on_loopback("/run/arm", 21211)), setup)
 }
@@ -287,9 +294,12 @@ fn two_nodes_find_each_other_and_keep_no_data() {
         + trap 'trap "" TERM
         +   tail -qn 5 "$folder"/node*/server.log
         +   grep -hm 1 "$failed" "$folder"/node*/server.log
+        +   cat "$folder/ended" 2>/dev/null
         +   kill 0; wait; exit 0' TERM
         + for node in "$@"; do
-        +   setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' node \
+        +   setpriv --pdeathsig KILL sh -c 'asked=; trap asked=1 TERM; ended=$1; shift; setpriv --pdeathsig KILL "$@"; status=$?
+        +     [ "$asked" ] || echo "$0 ended (status $status), so all nodes were stopped" >> "$ended"
+        +     kill "$PPID"' "$node" "$folder/ended" \
         +     "$program" "@$folder/$node/java.options" "$main" > "$folder/$node/server.log" 2>&1 &
         +   until grep -q "$ready" "$folder/$node/server.log" 2>/dev/null; do sleep 0.2; done
         + done
@@ -300,19 +310,32 @@ fn two_nodes_find_each_other_and_keep_no_data() {
 }
 
 #[test]
+fn without_the_plugin_none_of_its_settings_is_written() {
+    let without = shown_with(&[(java::PROGRAM, "/java/bin/java")], &plain());
+    expect![[r#"
+        - plugins.security.disabled: true
+    "#]]
+    .assert_eq(&difference(&shown(&plain()), &without));
+}
+
+#[test]
 fn settings_of_the_plugin_and_impossible_numbers_of_nodes_are_refused() {
     let checked = |name: &str, value: &str| check_settings(&BTreeMap::from([(name.to_owned(), value.to_owned())]));
     for (name, value) in [
         ("nodes", "0"),
         ("nodes", "4"),
         ("nodes", "two"),
+        ("heap", "1G -X"),
+        ("heap", "16M"),
         ("plugins.security.audit.config.disabled_rest_categories", "AUTHENTICATED"),
         ("plugins.security_config.ssl_dual_mode_enabled", "true"),
         ("opendistro_security.ssl.http.clientauth_mode", "NONE"),
     ] {
         assert!(checked(name, value).is_err(), "{name}");
     }
-    for (name, value) in [("nodes", "3"), (BETWEEN_NODES, "true"), ("indices.memory.index_buffer_size", "20%")] {
+    for (name, value) in
+        [("nodes", "3"), ("heap", "2g"), (BETWEEN_NODES, "true"), ("indices.memory.index_buffer_size", "20%")]
+    {
         assert_eq!(checked(name, value), Ok(()), "{name}");
     }
 }

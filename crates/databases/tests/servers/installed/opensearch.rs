@@ -182,6 +182,8 @@ fn a_plain_server_every_protection_and_deceptions() {
     let values = tithe_plugin::recording::Sent::Values;
     let recording = OpenSearch.recording(&protected.server, &protected.setup, values).expect("an answer");
     assert!(recording.is_some_and(|it| it.repeats.concat().contains("log_request_body")));
+    let condition = OpenSearch.condition(&protected.server, &protected.setup).expect("its health");
+    assert_eq!((condition.what, condition.now.as_str()), ("nodes of the cluster", "2"));
     keeps_what_is_not_ours(&protected);
     deceptions::opensearch::all_hold_on(protected);
     plain.stop();
