@@ -7,7 +7,7 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::wire::TlsFacts;
 
 use super::{
-    http2::Http2,
+    http2::{Http2, NO_QUORUM},
     messages::{AUTHENTICATE, Fields, RANGE, put_bytes, put_number},
     target::SPACE,
 };
@@ -41,7 +41,7 @@ impl EtcdConnection {
         connection.enter(target).map_err(|fault| match fault {
             // A TLS listener closes plaintext connections, and those of a client without the certificate that it
             // requires.
-            Fault::Connection(words) => {
+            Fault::Connection(words) if !words.contains(NO_QUORUM) => {
                 let hint = if target.tls.is_none() { ": a listener with TLS speaks nothing else" } else { "" };
                 Fault::Refused(format!("at the first call: {words}{hint}"))
             }

@@ -318,6 +318,11 @@ const REFUSALS: [&[u8]; 2] = [b"7", b"16"];
 /// etcd's messages about logins that have other codes.
 const OF_LOGINS: [&str; 3] = ["authentication failed", "user name is empty", "authentication is not enabled"];
 
+/// etcd's messages when most members of a cluster do not answer the one that was called.
+const WITHOUT_LEADER: [&str; 2] = ["request timed out", "no leader"];
+/// What they mean.
+pub const NO_QUORUM: &str = "the cluster decides nothing: too few of its members answer, or their disks are slow";
+
 /// The result of a call, from the fields at its end.
 fn status(block: &[u8]) -> Result<(), Fault> {
     let fields = hpack::fields(block)?;
@@ -328,6 +333,10 @@ fn status(block: &[u8]) -> Result<(), Fault> {
     }
     let words = of("grpc-message").map(|words| percent_decode(words).collect::<Vec<u8>>()).unwrap_or_default();
     let words = said(&words);
+    // A member waits for 7 s until it says so, in which no operation ends: the frame does.
+    if WITHOUT_LEADER.iter().any(|told| words.contains(told)) {
+        return Err(Fault::Connection(format!("{words}: {NO_QUORUM}")));
+    }
     let refused = REFUSALS.contains(&code) || OF_LOGINS.iter().any(|refusal| words.contains(refusal));
     Err(if refused { Fault::Refused(words) } else { Fault::Server(format!("{words} (status {})", said(code))) })
 }
@@ -442,6 +451,12 @@ mod tests {
         check(&[&settings, &ping, &begins, &data[0], &data[1], &end("0", "")], expect!["[8, 9]"]);
         check(&[&end("7", "permission%20denied")], expect!["refused: permission denied"]);
         check(&[&end("3", "authentication failed")], expect!["refused: authentication failed"]);
+        check(
+            &[&end("14", "etcdserver: request timed out, possibly due to connection lost")],
+            expect![
+                "connection: etcdserver: request timed out, possibly due to connection lost: the cluster decides nothing: too few of its members answer, or their disks are slow"
+            ],
+        );
         check(&[&end("12", "unknown method")], expect!["server: unknown method (status 12)"]);
         check(&[&end("0", "")], expect!["protocol: the server does not speak gRPC over HTTP/2: an empty answer"]);
         check(&[&frame(RST_STREAM, 0, 1, &[0, 0, 0, 8])], expect!["server: it broke the call off (error 8)"]);

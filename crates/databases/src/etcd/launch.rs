@@ -149,7 +149,10 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
         arguments.extend(options(&[cluster.shared(install), cluster.own(1)].map(Vec::from_iter).concat()));
         program
     } else {
-        arguments.extend(["-c".to_owned(), TOGETHER.to_owned(), "members".to_owned(), program.display().to_string()]);
+        let own = ["-c", TOGETHER, "members"].map(str::to_owned);
+        arguments.extend(
+            own.into_iter().chain([program, place.folder.join("ended")].map(|path| path.display().to_string())),
+        );
         arguments.extend((1..=members).map(|number| options(&Vec::from_iter(cluster.own(number))).join("\n")));
         arguments.extend(options(&Vec::from_iter(cluster.shared(install))));
         "/bin/sh".into()
@@ -172,16 +175,19 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
 }
 
-/// Starts three members, each with the options of its own, one a line. If one ends, all end. If this shell is killed,
-/// the kernel kills all members (`setpriv`, of util-linux). On SIGTERM it stops them and waits.
-const TOGETHER: &str = r#"program=$1; first=$2; second=$3; third=$4; shift 4
-trap 'trap "" TERM; kill 0; wait; exit 0' TERM
+/// Starts three members, each with the options of its own, one a line. If one ends, all end, and the last words are
+/// which one did. If this shell is killed, the kernel kills all members (`setpriv`, of util-linux). On SIGTERM it stops
+/// them and waits.
+const TOGETHER: &str = r#"program=$1; ended=$2; first=$3; second=$4; third=$5; shift 5; number=0
+trap 'trap "" TERM; kill 0; wait; cat "$ended" 2>/dev/null; exit 0' TERM
 IFS='
 '
 set -f
 for own in "$first" "$second" "$third"; do
-  setpriv --pdeathsig KILL sh -c 'trap : TERM; setpriv --pdeathsig KILL "$@"; kill "$PPID"' member \
-    "$program" $own "$@" &
+  number=$((number + 1))
+  setpriv --pdeathsig KILL sh -c 'asked=; trap asked=1 TERM; ended=$1; shift; setpriv --pdeathsig KILL "$@"; status=$?
+    [ "$asked" ] || echo "$0 ended (status $status), so all members were stopped" >> "$ended"
+    kill "$PPID"' "member$number" "$ended" "$program" $own "$@" &
 done
 wait"#;
 

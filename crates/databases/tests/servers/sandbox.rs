@@ -194,6 +194,18 @@ impl Sandbox {
         Self { database, setup, server, install: Install::default(), launch, running, _volume: None, folder }
     }
 
+    /// The last words of the server, which ends by itself.
+    pub fn last_words(&mut self) -> String {
+        let begun = std::time::Instant::now();
+        loop {
+            if let Some(words) = self.running.as_mut().expect("a server that ran").ended() {
+                return words;
+            }
+            assert!(begun.elapsed().as_secs() < 60, "it does not end");
+            std::thread::sleep(std::time::Duration::from_millis(10));
+        }
+    }
+
     /// The version of the server that was installed.
     pub fn version(&self) -> &str {
         &self.install.version

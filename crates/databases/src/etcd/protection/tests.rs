@@ -117,18 +117,20 @@ fn three_members_are_started_together() {
     test_setup::apply(ALL, &[chosen("tls", &[]), chosen("peer-tls", &[])], &mut setup);
     setup.settings.insert("members".to_owned(), "3".to_owned());
     expect![[r#"
-        serve LC_ALL=C /bin/sh -c program=$1; first=$2; second=$3; third=$4; shift 4
-        trap 'trap "" TERM; kill 0; wait; exit 0' TERM
+        serve LC_ALL=C /bin/sh -c program=$1; ended=$2; first=$3; second=$4; third=$5; shift 5; number=0
+        trap 'trap "" TERM; kill 0; wait; cat "$ended" 2>/dev/null; exit 0' TERM
         IFS='
         '
         set -f
         for own in "$first" "$second" "$third"; do
+          number=$((number + 1))
           setpriv
-          --pdeathsig KILL sh -c 'trap : TERM; setpriv
-          --pdeathsig KILL "$@"; kill "$PPID"' member \
-            "$program" $own "$@" &
+          --pdeathsig KILL sh -c 'asked=; trap asked=1 TERM; ended=$1; shift; setpriv
+          --pdeathsig KILL "$@"; status=$?
+            [ "$asked" ] || echo "$0 ended (status $status), so all members were stopped" >> "$ended"
+            kill "$PPID"' "member$number" "$ended" "$program" $own "$@" &
         done
-        wait members /usr/bin/etcd
+        wait members /usr/bin/etcd /run/arm/ended
           --advertise-client-urls=https://127.0.0.1:21211
         --data-dir=/run/arm/member1
         --election-timeout=1000

@@ -1,11 +1,12 @@
 //! etcd: what only etcd has.
 
+use rustix::process::{Pid, Signal, kill_process};
 use tithe_databases::etcd::Etcd;
 use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
     observation::Observation,
-    proc::ServerTask,
+    proc::{ProcessSnapshot, ServerTask},
 };
 use tithe_model::experiment::Url;
 use tithe_plugin::{
@@ -125,7 +126,26 @@ fn three_members_speak_tls_among_themselves() {
             other => panic!("{other:?}"),
         }
         ETCD.remove(&sandbox);
+        loses_its_majority(sandbox);
     }
+}
+
+/// Kills two of three members: the arm ends, and its last words name one.
+fn loses_its_majority(mut sandbox: Sandbox) {
+    let shell = sandbox.server.process.expect("a process");
+    let is_member =
+        |process: &i32| std::fs::read_to_string(format!("/proc/{process}/comm")).is_ok_and(|it| it == "etcd\n");
+    let members: Vec<i32> = ProcessSnapshot::take().tree(shell).into_iter().filter(is_member).collect();
+    assert_eq!(members.len(), 3);
+    for member in &members[1..] {
+        let member = Pid::from_raw(*member).expect("a process");
+        kill_process(member, Signal::KILL).expect("killed");
+    }
+    let words = sandbox.last_words();
+    assert!(
+        words.contains("| member") && words.ends_with("ended (status 137), so all members were stopped"),
+        "{words}"
+    );
 }
 
 #[test]
