@@ -65,18 +65,22 @@ impl Download {
         self.known.iter().find(begins).copied().unwrap_or(words)
     }
 
-    /// Downloads `version`, and returns its folder.
+    /// Downloads `version`, and returns its folder. Nothing is left of a download that fails or is cut.
     ///
     /// # Errors
     /// [`Fault::Refused`] for an invalid version; [`Fault::Machine`] if Maven is missing or fails, with its own
     /// message.
     pub fn get(&self, version: Option<&str>) -> Result<PathBuf, Fault> {
+        let base = self.folder().ok_or_else(|| Fault::Machine("neither XDG_DATA_HOME nor HOME is set".to_owned()))?;
+        self.get_into(&base, version)
+    }
+
+    fn get_into(&self, base: &Path, version: Option<&str>) -> Result<PathBuf, Fault> {
         let version = self.whole(version.unwrap_or_default());
         if version.is_empty() || !version.chars().all(|letter| letter.is_ascii_alphanumeric() || ".-".contains(letter))
         {
             return Err(Fault::Refused(format!("a version looks like {}", self.known.join(" or "))));
         }
-        let base = self.folder().ok_or_else(|| Fault::Machine("neither XDG_DATA_HOME nor HOME is set".to_owned()))?;
         let target = base.join(version);
         if target.join(self.mark).exists() {
             return Ok(target);
@@ -87,10 +91,13 @@ impl Download {
             .map_err(|error| Fault::machine(partial.display(), error))
             .and_then(|()| (self.fetch)(version, &partial))
             .and_then(|()| fs::rename(&partial, &target).map_err(|error| Fault::machine(target.display(), error)));
-        if downloaded.is_err() {
-            let _ = fs::remove_dir_all(&partial);
+        match downloaded {
+            Ok(()) => Ok(target),
+            Err(fault) => {
+                let _ = fs::remove_dir_all(&partial);
+                Err(fault.of(format!("{} {version} is not there, and nothing of it was kept", self.name)))
+            }
         }
-        downloaded.map(|()| target)
     }
 }
 
@@ -209,12 +216,44 @@ mod tests {
         }
     }
 
-    static DOWNLOAD: Download = Download {
+    const DOWNLOAD: Download = Download {
         name: "none",
         known: &["18.6.0", "17.11.0", "1.0"],
         mark: "lib",
         fetch: |version, _| panic!("{version} would be downloaded"),
     };
+
+    #[test]
+    fn a_download_that_is_cut_leaves_nothing_and_the_next_one_is_whole() {
+        const CUT: Download = Download {
+            fetch: |_, folder| {
+                fs::create_dir(folder.join("lib")).expect("a folder");
+                fs::write(folder.join("lib/server"), "the first ha").expect("written");
+                check(&folder.join("lib/server"), "that of all bytes")
+            },
+            ..DOWNLOAD
+        };
+        const WHOLE: Download =
+            Download { fetch: |_, folder| fs::write(folder.join("lib"), "").map_err(|_| unreachable!()), ..DOWNLOAD };
+        let base = tempfile::tempdir().expect("a folder");
+        let told = CUT.get_into(base.path(), Some("17")).expect_err("cut").to_string();
+        assert!(told.starts_with("none 17.11.0 is not there, and nothing of it was kept: "), "{told}");
+        assert!(told.contains("lib/server is not what Tithe was tested with"), "{told}");
+        assert_eq!(fs::read_dir(base.path()).expect("read").count(), 0);
+        assert_eq!(WHOLE.get_into(base.path(), Some("17")), Ok(base.path().join("17.11.0")));
+        assert!(CUT.get_into(base.path(), Some("17")).is_ok(), "it is there");
+    }
+
+    #[test]
+    fn an_archive_that_is_cut_is_not_unpacked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("a.txz");
+        // The head of every xz file (its specification, section 2.1.1), and the beginning of a block.
+        fs::write(&file, b"\xfd7zXZ\0\0\x04\xe6\xd6\xb4F\x02\0!\x01").expect("written");
+        let fault = unpack(&file, None, folder.path()).expect_err("cut").to_string();
+        assert!(fault.starts_with("tar failed") || fault.starts_with("tar is not in PATH"), "{fault}");
+        assert_eq!(fs::read_dir(folder.path()).expect("read").count(), 1);
+    }
 
     #[test]
     fn the_beginning_of_a_version_names_the_newest_known_one() {
