@@ -1,6 +1,6 @@
 //! MongoDB's protocol, against a second server that is independent of the first stand-in: FerretDB 1.24 over SQLite.
 //! `tools/ferretdb` builds it with a Go compiler, which takes minutes; without it these tests are skipped, also in CI.
-//! Its passwords and encrypted columns are not tested.
+//! It has accounts without roles, so rights are not tested on it, and no command `fsync`.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -14,7 +14,7 @@ use tithe_model::{experiment::Protection as Chosen, fact::Fact};
 use tithe_plugin::{
     database::Database as _,
     matrix::{Feature, State},
-    setup::{Setup, Transport},
+    setup::{Authentication, Setup, Transport},
 };
 
 use super::{sandbox::Sandbox, table};
@@ -31,7 +31,21 @@ fn start(protections: &[Chosen]) -> Option<Sandbox> {
         eprintln!("SKIPPED: no FerretDB: tools/ferretdb");
         return None;
     }
-    Some(Sandbox::stand_in(&MongoDb, protections, |setup, place| launch(setup, place, &program)))
+    let sandbox = Sandbox::stand_in(&MongoDb, protections, |setup, place| launch(setup, place, &program));
+    make_clients_account(&sandbox);
+    Some(sandbox)
+}
+
+/// Makes the clients' account, as the administrator that the server has from its start.
+fn make_clients_account(sandbox: &Sandbox) {
+    let mut setup = sandbox.setup.clone();
+    if setup.authentication == Authentication::None {
+        return;
+    }
+    let password = setup.credentials.password.expose_text();
+    setup.statements = vec![format!(r#"{{"createUser": "tithe", "pwd": "{password}", "roles": []}}"#)];
+    MongoDb.create(&sandbox.server, &setup, &table()).expect("an account");
+    MongoDb.remove(&sandbox.server, &setup, &table()).expect("removed");
 }
 
 fn launch(setup: &Setup, place: &Place, program: &Path) -> Launch {
@@ -54,6 +68,11 @@ fn launch(setup: &Setup, place: &Place, program: &Path) -> Launch {
             format!("--listen-tls-key-file={}", setup.credentials.server_key.display()),
         ]),
     }
+    if setup.authentication != Authentication::None {
+        arguments.extend(["--test-enable-new-auth", "--setup-database=admin"].map(str::to_owned));
+        arguments.push("--setup-username=tithe-administrator".to_owned());
+        arguments.push(format!("--setup-password={}", setup.credentials.password.expose_text()));
+    }
     Launch {
         steps: vec![Step::Folder(data.clone())],
         server: Some(Program { program: program.to_owned(), arguments, environment: BTreeMap::new() }),
@@ -66,6 +85,16 @@ fn launch(setup: &Setup, place: &Place, program: &Path) -> Launch {
 
 proven! { FERRETDB;
     tls_that_is_spoken_and_not_told: "tls" {} => ["tls-negotiated Claim CannotTell", "wire-canary Claim Holds"];
+    passwords_by_scram_sha_256: "scram" {} => ["password-asked Claim Holds"];
+    passwords_by_scram_sha_1: "scram" { mechanism = "SCRAM-SHA-1" } => ["password-asked Claim Holds"];
+    encrypted_columns: "columns" {} => [
+        "ciphertext-seen Claim Holds",
+        "wrong-column-key Claim Holds",
+        "disk-canary Strengthens Holds",
+        "wire-canary Strengthens Holds",
+        // It is judged as a `mongod`, whose log repeats values of slow commands.
+        "recorders Disclosure Fails",
+    ];
 }
 
 #[test]
