@@ -45,14 +45,10 @@ impl Symbols {
         if let Some(process) = process {
             self.maps.entry(process).or_insert_with(|| mappings(process));
         }
-        let source = match process {
-            None => Source::Kernel(Kernel { vmlinux: MaybeDefault::None, debug_syms: false, ..Kernel::default() }),
-            Some(process) => {
-                let process = Process { debug_syms: false, ..Process::new(Pid::from(process as u32)) };
-                Source::Process(process)
-            }
-        };
-        let named = self.symbolizer.symbolize(&source, Input::AbsAddr(&new)).unwrap_or_default();
+        let is_named = |all: &Vec<Symbolized<'_>>| all.iter().any(|one| matches!(one, Symbolized::Sym(_)));
+        let sources = sources(process);
+        let read = sources.iter().map(|source| self.symbolizer.symbolize(source, Input::AbsAddr(&new)));
+        let named = read.flatten().find(is_named).unwrap_or_default();
         let names: Vec<Option<String>> = named
             .iter()
             .map(|named| match named {
@@ -83,6 +79,18 @@ impl Symbols {
             None => "[unknown]".to_owned(),
         }
     }
+}
+
+/// Where the names of `process`, or of the kernel, are, best first.
+fn sources(process: Option<i32>) -> Vec<Source<'static>> {
+    let Some(process) = process else {
+        let kernel = Kernel { vmlinux: MaybeDefault::None, debug_syms: false, ..Kernel::default() };
+        return vec![Source::Kernel(kernel)];
+    };
+    // `/proc/…/map_files` has the very files that were mapped, also of a program that was replaced. Only root may open
+    // them (proc_pid_map_files(5)); anybody may open the files by their names.
+    let of = |map_files| Process { debug_syms: false, map_files, ..Process::new(Pid::from(process as u32)) };
+    [true, false].map(|map_files| Source::Process(of(map_files))).into()
 }
 
 /// The parts of `process` that hold code; none if they cannot be read.

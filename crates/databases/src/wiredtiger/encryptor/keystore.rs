@@ -198,6 +198,8 @@ mod tests {
         let path = folder.path().join("key");
         let mut texts = String::new();
         let mut note = |what: &str, content: &str, mode: u32| {
+            // A plain user cannot write to the file of before.
+            let _ = fs::remove_file(&path);
             fs::write(&path, content).unwrap();
             fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
             let text = match read_master_key(&path) {
