@@ -51,7 +51,7 @@ impl Sharing {
             let identity = match &arm.url {
                 Some(url) => {
                     let identity = said(run.product, arm, url, setup)?;
-                    let held = held.hold(run.product.entry().id, &identity);
+                    let held = held.hold(run.product.entry().id, &identity, &place_of(url));
                     held.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
                     identity
                 }
