@@ -301,7 +301,8 @@ impl<'a> CellRunner<'a> {
         let measured = self.measure(number, (free, profiled), warmup_ns, cancelled)?;
         self.context.fresh = false;
         Ok(measured.map(|(start_unix_ns, mut measured)| {
-            measured.changed = self.context.changed();
+            // It explains wrong answers.
+            measured.invalid = measured.invalid.or_else(|| self.context.changed());
             self.recorded((number, epoch, start, free), start_unix_ns, measured)
         }))
     }
@@ -330,7 +331,7 @@ impl<'a> CellRunner<'a> {
         start_unix_ns: u64,
         measured: Measured,
     ) -> (Frame, Vec<Slot>) {
-        let Measured { mut slots, arms, stalls, agents, invalid, changed, invented_ns, profile, mut grown } = measured;
+        let Measured { mut slots, arms, stalls, agents, invalid, invented_ns, profile, mut grown } = measured;
         self.profile = profile;
         slots.sort_by_key(|slot| (slot.block, slot.lane, slot.arm));
         let start_unix_ns = invented_ns.map_or(start_unix_ns, |(begun_ns, _)| begun_ns);
@@ -343,8 +344,7 @@ impl<'a> CellRunner<'a> {
             start,
             start_unix_ns,
             duration_ns: grown.duration_ns,
-            // It explains wrong answers.
-            invalid: invalid.or(changed).or_else(|| why_invalid(&grown, &arms)),
+            invalid: invalid.or_else(|| why_invalid(&grown, &arms)),
             free,
             slot_ns: self.context.cell.slot_ns,
             settling_ns: self.context.cell.settling_ns,

@@ -35,10 +35,8 @@ pub(super) struct Measured {
     pub stalls: Stalls,
     /// The load machines, if there are some.
     pub agents: Vec<AgentFrame>,
-    /// Why nothing of it must be used: a load machine was lost.
+    /// Why nothing of it must be used: a load machine was lost, or a server is not as it was before.
     pub invalid: Option<Invalid>,
-    /// Which server is not as it was before.
-    pub changed: Option<Invalid>,
     /// Invented time when it began and ended, ns, if other processes invent it.
     pub invented_ns: Option<(u64, u64)>,
     /// What the processors ran, if that was asked for.

@@ -84,8 +84,8 @@ impl Slices<'_> {
         };
         let arms = done.into_iter().enumerate().zip(counters).map(measured).collect();
         let stalls = Stalls::Unseen("another program's waits for a processor are not seen".to_owned());
-        let (agents, invalid, changed, invented_ns) = (Vec::new(), None, None, None);
-        Ok(Some(Measured { slots, arms, stalls, agents, invalid, changed, invented_ns, profile: None, grown }))
+        let (agents, invalid, invented_ns) = (Vec::new(), None, None);
+        Ok(Some(Measured { slots, arms, stalls, agents, invalid, invented_ns, profile: None, grown }))
     }
 
     /// One slice on each arm that does not count; false when it was cancelled. All servers run afterwards.

@@ -259,7 +259,7 @@ impl LanesMeasured {
         for (arm, of_server) in arms.iter_mut().zip(counters) {
             arm.record.counters = record::counted(arm.record.counters, of_server);
         }
-        Measured { slots, arms, stalls, agents, invalid, changed: None, invented_ns, profile, grown }
+        Measured { slots, arms, stalls, agents, invalid, invented_ns, profile, grown }
     }
 }
 
