@@ -1,25 +1,12 @@
 //! DuckDB as a user runs it: a process for every start, every arm proven.
 
-use crate::support::{Bench, err, out, status};
-use tithe_machine::launch::Search;
+use tithe_databases::duckdb::DuckDb;
 
-/// True if the library is installed; prints a notice if not.
-#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
-fn is_installed() -> bool {
-    let engine = tithe_databases::all().iter().find(|database| database.id() == "duckdb");
-    match engine.expect("a database of this build").find(&Search::default()) {
-        Ok(_) => true,
-        Err(missing) => {
-            assert!(std::env::var_os("CI").is_none(), "{missing:?}");
-            eprintln!("SKIPPED: {missing:?}");
-            false
-        }
-    }
-}
+use crate::support::{Bench, err, out, server::found, status};
 
 #[test]
 fn every_arm_is_proven_before_and_after() {
-    if !is_installed() {
+    if found(&DuckDb).is_none() {
         return;
     }
     let bench = Bench::new("duckdb");

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use pykmip::TestServer;
 use serde_json::Value;
-use support::{Bench, assert_valid, err, out, status};
-use tithe_machine::launch::Search;
+use support::{Bench, assert_valid, err, out, server::found, status};
+use tithe_databases::wiredtiger::WiredTiger;
 
 /// A short run with a key of `server`'s, named `key_id`.
 fn experiment(server: &TestServer, key_id: &str) -> String {
@@ -74,25 +74,11 @@ fn a_key_that_it_does_not_have_is_told_before_anything_starts(server: &TestServe
     assert!(!bench.path("tithe-runs").exists());
 }
 
-/// True if the library is installed; prints a notice if not.
-#[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
-fn is_installed() -> bool {
-    let engine = tithe_databases::all().iter().find(|database| database.id() == "wiredtiger");
-    match engine.expect("a database of this build").find(&Search::default()) {
-        Ok(_) => true,
-        Err(missing) => {
-            assert!(std::env::var_os("CI").is_none(), "{missing:?}");
-            eprintln!("SKIPPED: {missing:?}");
-            false
-        }
-    }
-}
-
 /// Reading and inserting: only one process at a time can open the engine, and each start finds the data of the one
 /// before.
 #[test]
 fn engines_are_opened_in_a_process_of_their_own_for_every_start() {
-    if !is_installed() {
+    if found(&WiredTiger).is_none() {
         return;
     }
     let bench = Bench::new("wiredtiger-starts");
