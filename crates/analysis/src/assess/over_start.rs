@@ -52,7 +52,7 @@ pub(super) fn words(course: &[LogAt], arms: &[tithe_model::experiment::Arm], sta
         (if change < 0.0 { "fell" } else { "rose" }, if starts == 1 { "the start" } else { "each start" });
     Some(format!(
         "the log per operation of arm `{}` {moved} from {from:.0} bytes in the first frame of {of} to {to:.0} in the last: \
-         the figures are a mean over that; all arms had done as many operations since their start",
+         figures are means over this; all arms had done the same number of operations since their start",
         arms[arm].name
     ))
 }

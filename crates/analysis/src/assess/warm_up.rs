@@ -86,8 +86,8 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
         (true, false) => "they count all the same, because too few others are left",
     };
     Some(format!(
-        "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {} %; {counted}; `warmup` in `[measure]` \
-         asks for a longer one",
+        "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {} %; {counted}; set a longer \
+         `warmup` in `[measure]`",
         seconds(at_most_ns),
         digits(size)
     ))
@@ -212,7 +212,7 @@ mod tests {
         assert_eq!(told, "not steady within 2 min in 2 of 2 starts");
         let expected = "after a warm-up of 2 min the servers were not steady in 2 of 2 starts: operations per processor \
                         second of arm `tls` still rose by 22 %; they count all the same, because too few others are left; \
-                        `warmup` in `[measure]` asks for a longer one";
+                        set a longer `warmup` in `[measure]`";
         assert_eq!(warning, expected);
         let mut starts = vec![(240.0, Changing, 0.2)];
         starts.extend([(31.0, Steady, 0.0); 4]);

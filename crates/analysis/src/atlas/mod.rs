@@ -125,7 +125,7 @@ impl AtlasRun {
         struct FormatOnly {
             format: u32,
         }
-        let damaged = |error: serde_json::Error| format!("it is no extract of a run for the atlas: {error}");
+        let damaged = |error: serde_json::Error| format!("it is not an extract of a run for the atlas: {error}");
         let FormatOnly { format } = serde_json::from_str(text).map_err(damaged)?;
         if format != FORMAT {
             return Err(format!("it is of format {format}, and this tithe reads format {FORMAT}: add its run again"));

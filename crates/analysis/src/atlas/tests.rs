@@ -78,7 +78,7 @@ fn an_extract_comes_back_and_other_files_do_not() {
     expect![[r#"
         it is damaged: its cells do not belong together
         it is of format 2, and this tithe reads format 1: add its run again
-        it is no extract of a run for the atlas: missing field `format` at line 1 column 2"#]]
+        it is not an extract of a run for the atlas: missing field `format` at line 1 column 2"#]]
     .assert_eq(&told.join("\n"));
 }
 

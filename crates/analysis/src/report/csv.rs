@@ -45,7 +45,7 @@ pub const COLUMNS: [(&str, &str); 36] = [
     ("verdict", "COSTS, GAINS, NONE_FOUND or TOO_NOISY"),
     ("flags", "what limits the figure, joined with +"),
     ("p", "p of no effect (signed-rank test, Student's over starts), adjusted over the arms (Holm)"),
-    ("difference", "protected less plain per operation, in unit; empty of a figure that is no amount per operation"),
+    ("difference", "protected less plain per operation, in unit; empty unless the figure is an amount per operation"),
     ("difference_low", "lower end of its interval"),
     ("difference_high", "upper end of its interval"),
     (

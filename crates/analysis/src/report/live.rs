@@ -262,7 +262,7 @@ fn time(status: &Status) -> String {
     let elapsed = clock(status.elapsed_s);
     let bought = status
         .bought
-        .map_or(String::new(), |half| format!(", the budget buys ±{} %", number::digits(number::percent(half))));
+        .map_or(String::new(), |half| format!(", the budget allows ±{} %", number::digits(number::percent(half))));
     match status.left_s {
         Some((least, most)) => {
             format!("{elapsed}, {} left{bought}", range(&number::duration(least), &number::duration(most)))
@@ -438,7 +438,7 @@ mod tests {
         expect!["[2/6] c/in-memory frame 12/60: tls +3.1 % [2.0, 4.3], audit −0.2 % [−0.9, +0.5], luks ~; client busy 41 %, server 56 %, processor pressure 8.0 %; 1 min 12 s, 2–4 min left"]
         .assert_eq(&plain_line(&status()));
         let wide = Status { bought: Some(0.0123), ..status() };
-        assert!(plain_line(&wide).ends_with("2–4 min left, the budget buys ±1.2 %"), "{}", plain_line(&wide));
+        assert!(plain_line(&wide).ends_with("2–4 min left, the budget allows ±1.2 %"), "{}", plain_line(&wide));
         let begun = Status { arms: vec![ArmNow::named("tls")], frame: 0, left_s: None, busy: None, ..status() };
         expect!["[2/6] c/in-memory frame 0/60: tls ~; 1 min 12 s"].assert_eq(&plain_line(&begun));
     }

@@ -202,20 +202,29 @@ fn signed(value: f64, decimals: usize) -> String {
 }
 
 /// An absolute level with its interval, in the most readable unit: `41.2 µs` and `[40.8, 41.9]`, or `[not enough data]`
-/// if an end is not finite.
+/// if an end is not finite. The level has three significant digits, and its ends are as precise.
 pub fn level(value: f64, low: f64, high: f64, unit: &str) -> Figure {
     let (divisor, unit) = readable(value.abs(), unit);
-    let decimals = decimals(value / divisor);
-    let text = |value: f64| fixed(value / divisor, decimals);
+    let level = value / divisor;
+    let text = |value: f64| fixed(to_third_digit(value / divisor, level), decimals(level));
     let told = low.is_finite() && high.is_finite();
     let rest = if told { format!("[{}, {}]", text(low), text(high)) } else { format!("[{TOO_FEW}]") };
     Figure { lead: with_unit(text(value), &unit), rest }
 }
 
+/// `value` rounded to the third significant digit of `level`, which may be a digit before the point: 24,310 to 24,300.
+fn to_third_digit(value: f64, level: f64) -> f64 {
+    if level.abs() < 1000.0 || !level.is_finite() {
+        return value;
+    }
+    let step = 10f64.powf(level.abs().log10().floor() - 2.0);
+    (value / step).round() * step
+}
+
 /// The change of a level, both ends in one unit: `41.2 → 43.0 µs`.
 pub fn change(plain: f64, protected: f64, unit: &str) -> String {
     let (divisor, unit) = readable(plain.abs().max(protected.abs()), unit);
-    let text = |value: f64| fixed(value / divisor, decimals(value / divisor));
+    let text = |value: f64| fixed(to_third_digit(value / divisor, value / divisor), decimals(value / divisor));
     with_unit(format!("{} → {}", text(plain), text(protected)), &unit)
 }
 
@@ -286,7 +295,7 @@ mod tests {
     #[test]
     fn levels_choose_their_unit() {
         assert_eq!(level(41.23, 40.8, 41.94, "µs").to_string(), "41.2 µs [40.8, 41.9]");
-        assert_eq!(level(24310.4, 24100.0, 24512.0, "op/s").to_string(), "24,310 op/s [24,100, 24,512]");
+        assert_eq!(level(24310.4, 24100.0, 24512.0, "op/s").to_string(), "24,300 op/s [24,100, 24,500]");
         assert_eq!(level(1534.0, 990.0, 1600.0, "µs/op").to_string(), "1.53 ms/op [0.99, 1.60]");
         assert_eq!(level(1534.0, f64::NEG_INFINITY, f64::INFINITY, "µs").to_string(), "1.53 ms [not enough data]");
         assert_eq!(change(310.0, 12_400.0, "bytes/op"), "0.310 → 12.4 kB/op");

@@ -101,7 +101,7 @@ fn selection(assessment: &Assessment) -> Value {
         return json!({ "description": description, "include-all": {} });
     }
     json!({
-        "description": "Controls that some observation is about. None of them is judged here.",
+        "description": "Controls that have an observation. None of them is judged here.",
         "include-controls": tokens.into_iter().map(|token| json!({ "control-id": token })).collect::<Vec<_>>(),
     })
 }

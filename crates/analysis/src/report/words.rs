@@ -233,14 +233,19 @@ pub fn flag_code(flag: Flag) -> &'static str {
 pub fn flag_of(code: &str) -> Result<Flag, String> {
     let code = code.to_uppercase().replace('-', "_");
     let known = Flag::deserialize(IntoDeserializer::<serde::de::value::Error>::into_deserializer(code.as_str()));
-    known.map_err(|error| error.to_string())
+    known.map_err(|error| {
+        // The message of serde has the name in backticks, then all codes.
+        let error = error.to_string();
+        let codes: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+        format!("no flag is called {code}; there are {}", codes.join(", "))
+    })
 }
 
 /// The meaning of the flag and how to remove it, one sentence.
 pub fn flag_advice(flag: Flag) -> &'static str {
     match flag {
         Flag::TailDriven => {
-            "The cost sits in rare stalls, not in the typical operation: read the total too, and look \
+            "The cost comes from rare stalls, not from the typical operation: read the total too, and look \
              for checkpoints, flushes and slow storage."
         }
         Flag::NeighboursInTail => {
@@ -269,8 +274,8 @@ pub fn flag_advice(flag: Flag) -> &'static str {
              has the reason. A server that its provider switches is never observed."
         }
         Flag::CarryOver => {
-            "What the arm before leaves behind moves this figure by more than 0.5 %: \
-             ask for a longer `slot`."
+            "Effects of the previous arm (filled caches, deferred work) change this figure by more than 0.5 %: set a \
+             longer `slot`."
         }
         Flag::ChangesInFrame => {
             "The cost is more than 5 % higher or lower at the end of a frame than at its beginning, mostly because caches \

@@ -860,11 +860,11 @@ fn the_log_over_a_start_is_told_where_it_changes_by_more_than_a_tenth() {
         half way: 500
         three quarters: 336
         last frame: 250
-        c: the log per operation of arm `protected 2` fell from 1000 bytes in the first frame of each start to 250 in the last: the figures are a mean over that; all arms had done as many operations since their start."#]].assert_eq(&told(&falling(15, 4.0)));
+        c: the log per operation of arm `protected 2` fell from 1000 bytes in the first frame of each start to 250 in the last: figures are means over this; all arms had done the same number of operations since their start."#]].assert_eq(&told(&falling(15, 4.0)));
     expect![[r#"
         first frame: 1000
         last frame: 2000
-        c: the log per operation of arm `protected 2` rose from 1000 bytes in the first frame of each start to 2000 in the last: the figures are a mean over that; all arms had done as many operations since their start."#]].assert_eq(&told(&falling(4, 0.5)));
+        c: the log per operation of arm `protected 2` rose from 1000 bytes in the first frame of each start to 2000 in the last: figures are means over this; all arms had done the same number of operations since their start."#]].assert_eq(&told(&falling(4, 0.5)));
     assert_eq!(told(&falling(15, 1.05)), "");
     // Nothing is reported if starts have one frame each, or no log is known.
     let mut records = falling(15, 4.0);

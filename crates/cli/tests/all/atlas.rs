@@ -53,7 +53,7 @@ fn a_run_is_kept_once_and_shown_on_both_pages() {
     assert!(page.starts_with("<!DOCTYPE html>") && page.contains("1234abcd"));
     bench.file("kept/other.json", "{}");
     let output = bench.tithe(&["atlas", "page", "kept"]);
-    assert!(err(&output).contains("other.json: it is no extract"), "{}", err(&output));
+    assert!(err(&output).contains("other.json: it is not an extract"), "{}", err(&output));
 }
 
 #[test]

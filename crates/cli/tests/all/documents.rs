@@ -55,7 +55,7 @@ fn what_is_no_document_is_refused_with_its_place() {
     assert_ne!(newer, whole);
     for (text, words) in [
         (newer, "it is of format 99, which a newer tithe wrote"),
-        (experiment(), "line 1, column 2 is no JSON"),
+        (experiment(), "line 1, column 2 is not JSON"),
         ("{}".to_owned(), "it is JSON and no report of tithe"),
         (whole[..whole.len() / 2].to_owned(), "it is cut short"),
         (whole.replacen("\"verdict\":\"", "\"verdict\":\"NOT_", 1), " is damaged: unknown variant `NOT_"),

@@ -222,7 +222,7 @@ fn latency(analysis: &Analysis, names: &[String]) -> Markup {
     };
     let body = concat(analysis.cells.iter().zip(names).map(of_cell));
     let lead = "What each arm costs at each percentile, with its interval; below a percentile, what the plain arm takes \
-                there. What runs over an edge is longer than the panel.";
+                there. An interval that runs over an edge is longer than the panel.";
     if is_empty(&body) { body } else { section("latency", "Latency", lead, &body) }
 }
 

@@ -48,7 +48,7 @@ fn cause(error: serde_json::Error) -> String {
     let told = told.rsplit_once(" at line ").map_or(told.as_str(), |(told, _)| told);
     match error.classify() {
         Category::Eof => format!("it ends at {place} in the middle of a value: it is cut short"),
-        Category::Syntax => format!("{place} is no JSON: {told}"),
+        Category::Syntax => format!("{place} is not JSON: {told}"),
         Category::Data | Category::Io => format!("{place} is damaged: {told}"),
     }
 }
@@ -71,9 +71,9 @@ fn strays(analysis: &Analysis, page_data: &PageData) -> Option<String> {
     [
         (too_many, "tithe_report.cells", "has more frames than a cell can have"),
         (log, "tithe_report.cells", "has the log of other arms than its own"),
-        (unit, "tithe_report.cells", "has a figure in a unit that is none"),
-        (curve, "page.curves", "is of a cell or of an arm that is not in the report"),
-        (moment, "page.moments", "is of a cell that is not in the report"),
+        (unit, "tithe_report.cells", "has a figure with an invalid unit"),
+        (curve, "page.curves", "names a cell or an arm that is not in the report"),
+        (moment, "page.moments", "names a cell that is not in the report"),
     ]
     .into_iter()
     .find_map(|(index, list, words)| index.map(|index| format!("{list}[{index}] is damaged: it {words}")))

@@ -120,7 +120,7 @@ pub fn read(text: &str) -> Result<Gathered, String> {
     struct Format {
         format: u32,
     }
-    let damaged = |error: serde_json::Error| format!("it is no gathered matrix, or damaged: {error}");
+    let damaged = |error: serde_json::Error| format!("it is not a gathered matrix, or damaged: {error}");
     let Format { format } = serde_json::from_str(text).map_err(damaged)?;
     if format != FORMAT {
         return Err(format!("it is of format {format}, this tithe reads format {FORMAT}: gather the matrix again"));
