@@ -169,6 +169,11 @@ pub fn parent_of(process: i32) -> Option<i32> {
     stat_fields(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?).nth(1)?.parse().ok()
 }
 
+/// The memory of this process that is in use, bytes; `None` if it is hidden.
+pub fn resident_bytes() -> Option<u64> {
+    value(&std::fs::read_to_string("/proc/self/status").ok()?, "VmRSS:").map(|kilobytes| kilobytes << 10)
+}
+
 /// The first number after `name` at the start of a line.
 pub fn value(text: &str, name: &str) -> Option<u64> {
     let rest = text.lines().find_map(|line| line.strip_prefix(name))?;

@@ -13,6 +13,7 @@ pub mod decimal;
 mod der;
 #[doc(hidden)]
 pub mod foreign;
+pub mod kept;
 mod opening;
 mod tls;
 
@@ -27,7 +28,7 @@ use std::{
     path::Path,
     sync::Arc,
     sync::atomic::{AtomicU16, Ordering},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use rustls::{ClientConnection, pki_types::ServerName};
@@ -35,6 +36,7 @@ use tithe_machine::fault::Fault;
 
 pub use cursor::{Cursor, Format};
 pub use der::element;
+use kept::{Kept, too_much};
 pub use opening::{Moment, let_in, take as take_opened};
 pub use rustls::ClientConfig;
 pub use tls::{Identity, Trust, client_config};
@@ -51,6 +53,10 @@ static FIRST_ANSWER_S: AtomicU16 = AtomicU16::new(TIMEOUT_S);
 const READ_SIZE: usize = 64 * 1024;
 /// The input buffer is enlarged or compacted if less than this is free.
 const LEAST_ROOM: usize = 16 * 1024;
+/// Most bytes of one message, which waits in memory until all of it has arrived.
+pub const LONGEST_MESSAGE: usize = 32 << 20;
+/// The same of an answer to a question of Tithe's own: a copy of it is kept as well.
+const LONGEST_ANSWER: usize = 8 << 20;
 
 /// Limits the wait for the first answer on a connection to `seconds`, for interactive use: the user may have named a
 /// port with another protocol, or a server behind a network that drops all packets.
@@ -78,6 +84,20 @@ pub struct Wire {
     output: Vec<u8>,
     sent_of_output: usize,
     traffic: Traffic,
+    /// The question that is being answered; `None` on the connection of a session, whose answers are not kept.
+    question: Option<Question>,
+}
+
+/// A question of Tithe's own: the answer must end in time, and in memory.
+struct Question {
+    asked: Instant,
+    answer: Kept,
+}
+
+impl Question {
+    fn now() -> Option<Self> {
+        Some(Self { asked: Instant::now(), answer: Kept::default() })
+    }
 }
 
 /// A TLS connection with the buffer that the socket is read into.
@@ -190,18 +210,27 @@ impl Wire {
             output: Vec::with_capacity(4096),
             sent_of_output: 0,
             traffic: Traffic::default(),
+            question: Question::now(),
         })
     }
 
-    /// Lets reads and writes wait in the kernel, or not. A connection is opened blocking, so that the
-    /// handshakes need no event loop.
+    /// Makes this the connection of a session, whose reads and writes wait in the kernel, or not, and whose answers
+    /// have any length. A connection is opened blocking, so that the handshakes need no event loop, and for questions.
     ///
     /// # Errors
     /// If the machine refuses.
     pub fn set_blocking(&mut self, blocking: bool) -> Result<(), Fault> {
         self.socket.set_nonblocking(!blocking)?;
         self.blocking = blocking;
+        self.question = None;
         Ok(())
+    }
+
+    /// Nothing is kept of the answer so far, which may be long.
+    pub fn keeps_nothing(&mut self) {
+        if let Some(question) = &mut self.question {
+            question.answer = Kept::default();
+        }
     }
 
     /// True if reads and writes wait in the kernel.
@@ -261,11 +290,22 @@ impl Wire {
         &mut self.output
     }
 
+    /// Holds what was received of the answer to its limits. A server that sends a byte now and then is never silent.
+    fn count_answer(&mut self, count: usize) -> Result<(), Fault> {
+        let patience = if self.hasty { first_answer().min(self.timeout) } else { self.timeout };
+        let Some(question) = &mut self.question else { return Ok(()) };
+        if question.asked.elapsed() > patience {
+            return Err(Fault::Connection(format!("the server's answer did not end for {} s", patience.as_secs())));
+        }
+        question.answer.add(0, count)
+    }
+
     /// Sends the content of [`Wire::output`]: all of it when blocking, else as much as the kernel accepts now.
     ///
     /// # Errors
     /// A broken connection.
     pub fn flush(&mut self) -> Result<(), Fault> {
+        let asks = self.question.is_some() && !self.output.is_empty();
         // A server that continues to send has understood the message.
         if self.hasty && self.traffic.received > 0 {
             self.hasty = false;
@@ -301,6 +341,10 @@ impl Wire {
                 }
             }
         }
+        // A large request may take the server long to receive.
+        if asks {
+            self.question = Question::now();
+        }
         Ok(())
     }
 
@@ -315,6 +359,17 @@ impl Wire {
     /// Received bytes that are not consumed yet.
     pub fn unread(&self) -> &[u8] {
         &self.input[self.read_from..self.read_to]
+    }
+
+    /// Makes sure of it before a question, of a server that speaks only when it is asked.
+    ///
+    /// # Errors
+    /// [`Fault::Protocol`] if it has sent more than the answer to the question before.
+    pub fn hears_nothing(&self) -> Result<(), Fault> {
+        match self.unread() {
+            [] => Ok(()),
+            _ => Err(Fault::Protocol("the server sends what nothing asked for".to_owned())),
+        }
     }
 
     /// Marks the first `count` of [`Wire::unread`] as read.
@@ -348,7 +403,7 @@ impl Wire {
 
     /// One read of the socket. False if nothing has arrived yet.
     fn receive(&mut self) -> Result<bool, Fault> {
-        self.make_room(LEAST_ROOM);
+        self.make_room(LEAST_ROOM)?;
         let target = match &mut self.tls {
             None => &mut self.input[self.read_to..],
             Some(tls) if tls.closed => return Err(closed()),
@@ -368,6 +423,7 @@ impl Wire {
         } else {
             self.decrypt(count)?;
         }
+        self.count_answer(count)?;
         Ok(true)
     }
 
@@ -397,7 +453,7 @@ impl Wire {
                 }
             };
             let mut plain = state.plaintext_bytes_to_read();
-            self.make_room(plain);
+            self.make_room(plain)?;
             while plain > 0 {
                 let taken = tls.connection.reader().read(&mut self.input[self.read_to..self.read_to + plain])?;
                 self.read_to += taken;
@@ -409,16 +465,25 @@ impl Wire {
     }
 
     /// Makes at least `room` bytes free after the unread ones.
-    fn make_room(&mut self, room: usize) {
+    ///
+    /// # Errors
+    /// [`Fault::Protocol`] if more is unread than one message of an answer may have.
+    fn make_room(&mut self, room: usize) -> Result<(), Fault> {
         if self.input.len() - self.read_to >= room {
-            return;
+            return Ok(());
+        }
+        let longest = if self.question.is_some() { LONGEST_ANSWER } else { LONGEST_MESSAGE };
+        if self.read_to - self.read_from > longest {
+            return Err(too_much("a message", longest));
         }
         self.input.copy_within(self.read_from..self.read_to, 0);
         self.read_to -= self.read_from;
         self.read_from = 0;
         if self.input.len() - self.read_to < room {
-            self.input.resize((self.input.len() * 2).max(self.read_to + room), 0);
+            let doubled = (self.input.len() * 2).min(longest + READ_SIZE);
+            self.input.resize(doubled.max(self.read_to + room), 0);
         }
+        Ok(())
     }
 
     /// `Ok` if a non-blocking connection has to wait; else the fault for `error`.

@@ -5,7 +5,7 @@
 //! should.
 
 use tithe_machine::{fault::Fault, secret::Secret};
-use tithe_plugin::wire::{TlsFacts, Wire};
+use tithe_plugin::wire::{TlsFacts, Wire, kept::Kept};
 
 use super::protocol::{
     Body, Consistency, Message, next_frame, opcode, put_frame, put_query, put_string, put_value, rows, server_error,
@@ -148,9 +148,10 @@ impl CqlConnection {
         if answer.opcode != opcode::RESULT {
             return Err(unexpected(answer.opcode));
         }
-        let mut table = Table::new();
+        let (mut table, mut kept) = (Table::new(), Kept::default());
         if let Some(mut found) = rows(&self.wire.unread()[answer.message.clone()])? {
             for _ in 0..found.count {
+                kept.add(1 + found.columns, 0)?;
                 let row = (0..found.columns).map(|_| Ok(take_value(&mut found.values)?.map(<[u8]>::to_vec)));
                 table.push(row.collect::<Result<_, Fault>>()?);
             }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use tithe_machine::fault::{Fault, said};
-use tithe_plugin::wire::{Cursor, Format};
+use tithe_plugin::wire::{Cursor, Format, LONGEST_MESSAGE};
 
 /// Kinds of messages (section 2.4).
 pub mod opcode {
@@ -39,7 +39,7 @@ const REQUEST: u8 = 0x04;
 const RESPONSE: u8 = 0x84;
 /// Length of a frame's header (section 2).
 const HEADER: usize = 9;
-/// Longest body: the protocol's own limit (section 2.5).
+/// Longest body of a request: the protocol's own limit (section 2.5).
 const LONGEST_BODY: usize = 256 << 20;
 
 /// Parts of a frame's body that come before the message (section 2.2).
@@ -126,8 +126,8 @@ pub fn next_frame(bytes: &[u8]) -> Result<Option<Message>, Fault> {
     }
     let Some(&[_, flags, high, low, opcode, a, b, c, d]) = bytes.first_chunk::<HEADER>() else { return Ok(None) };
     let length = u32::from_be_bytes([a, b, c, d]) as usize;
-    if length > LONGEST_BODY {
-        return Err(Fault::Protocol("a frame of more than 256 MB".to_owned()));
+    if length > LONGEST_MESSAGE {
+        return Err(Fault::Protocol(format!("the server sends a frame of {length} bytes")));
     }
     let end = HEADER + length;
     let Some(body) = bytes.get(HEADER..end) else { return Ok(None) };

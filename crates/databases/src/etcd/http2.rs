@@ -9,7 +9,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use percent_encoding::percent_decode;
 use tithe_machine::fault::{Fault, said};
-use tithe_plugin::wire::{TlsFacts, Wire};
+use tithe_plugin::wire::{LONGEST_MESSAGE, TlsFacts, Wire};
 
 use super::hpack;
 
@@ -25,8 +25,8 @@ const LARGEST_WINDOW: u32 = (1 << 31) - 1;
 const FIRST_WINDOW: i64 = 65_535;
 /// Received bytes after which the window of the connection is opened again.
 const WINDOW_USED: u32 = 1 << 30;
-/// Longest answer that is believed.
-const LONGEST_ANSWER: usize = 256 << 20;
+/// Most bytes of frames that are not part of an answer, until it ends: they are answered, and make no call end.
+const MOST_BESIDE: usize = 1 << 20;
 
 // Kinds of frames (section 6).
 const DATA: u8 = 0;
@@ -78,6 +78,7 @@ pub struct Http2 {
     stream_window: i64,
     first_window: i64,
     received: u32,
+    beside: usize,
     /// The answer so far, with its head.
     answer: Vec<u8>,
     /// Header fields that are not complete yet.
@@ -120,6 +121,7 @@ impl Http2 {
             stream_window: FIRST_WINDOW,
             first_window: FIRST_WINDOW,
             received: 0,
+            beside: 0,
             answer: Vec::new(),
             unfinished: Vec::new(),
             ends: false,
@@ -184,6 +186,7 @@ impl Http2 {
         self.sent = 0;
         self.stream_window = self.first_window;
         self.answer.clear();
+        self.beside = 0;
         self.ends = false;
         self.outcome = None;
         self.push();
@@ -241,6 +244,12 @@ impl Http2 {
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]) & LARGEST_WINDOW;
         let Some(payload) = unread.get(HEAD..HEAD + length) else { return Ok(false) };
         let is_ours = stream == self.stream;
+        if kind != DATA || !is_ours {
+            self.beside += HEAD + length;
+        }
+        if self.beside > MOST_BESIDE {
+            return Err(malformed("frames of other kinds without an answer"));
+        }
         // The reply to the server; the payload is in the same buffers.
         let mut reply = Vec::new();
         match kind {
@@ -248,8 +257,8 @@ impl Http2 {
                 self.received += length as u32;
                 if is_ours {
                     let payload = unpadded(payload, flags)?;
-                    if self.answer.len() + payload.len() > LONGEST_ANSWER {
-                        return Err(malformed("an answer longer than any"));
+                    if self.answer.len() + payload.len() > LONGEST_MESSAGE {
+                        return Err(malformed(&format!("an answer of more than {} MiB", LONGEST_MESSAGE >> 20)));
                     }
                     self.answer.extend_from_slice(payload);
                 }

@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use tithe_machine::fault::Fault;
 use tithe_plugin::{
     database::Row,
-    wire::{TlsFacts, Wire},
+    wire::{TlsFacts, Wire, kept::Kept},
 };
 
 use super::protocol::{Part, error, part, put_store, unexpected};
@@ -108,9 +108,10 @@ impl MemcachedConnection {
     /// As [`MemcachedConnection::line`].
     pub fn stats(&mut self, what: &str) -> Result<BTreeMap<String, String>, Fault> {
         self.send(format!("stats {what}").trim_end())?;
-        let mut stats = BTreeMap::new();
+        let (mut stats, mut kept) = (BTreeMap::new(), Kept::default());
         loop {
             let line = self.answer()?;
+            kept.add(4, line.len())?;
             let Some(pair) = line.strip_prefix("STAT ") else {
                 return if line == "END" { Ok(stats) } else { Err(unexpected(line.as_bytes())) };
             };
@@ -126,9 +127,10 @@ impl MemcachedConnection {
     /// As [`MemcachedConnection::line`].
     pub fn rows(&mut self, command: &str) -> Result<Vec<Row>, Fault> {
         self.send(command)?;
-        let mut rows = Vec::new();
+        let (mut rows, mut kept) = (Vec::new(), Kept::default());
         loop {
             let (value, line) = self.next()?;
+            kept.add(3, line.len() + value.as_ref().map_or(0, Vec::len))?;
             let text = |bytes: &[u8]| Some(String::from_utf8_lossy(bytes).into_owned());
             match (value, line) {
                 (Some(value), _) => rows.push(vec![text(&value)]),
@@ -203,6 +205,7 @@ impl MemcachedConnection {
         let mut keys = Vec::new();
         loop {
             let line = self.answer()?;
+            self.wire.keeps_nothing();
             if line == "END" {
                 return Ok(keys);
             }
@@ -220,6 +223,7 @@ impl MemcachedConnection {
     }
 
     fn send(&mut self, command: &str) -> Result<(), Fault> {
+        self.wire.hears_nothing()?;
         let out = self.wire.output();
         // One line, whatever a statement of an experiment holds.
         out.extend(command.bytes().map(|byte| if byte.is_ascii_control() { b' ' } else { byte }));

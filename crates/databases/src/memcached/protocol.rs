@@ -3,13 +3,10 @@
 //! Source: memcached, `doc/protocol.txt` (1.6). Left out: the binary protocol, meta commands, and UDP.
 
 use tithe_machine::fault::{Fault, said};
-use tithe_plugin::wire::decimal;
+use tithe_plugin::wire::{LONGEST_MESSAGE, decimal};
 
 /// Longest line that is accepted: keys have at most 250 bytes, errors and list entries not many more.
 const LONGEST_LINE: usize = 8 * 1024;
-/// Longest value: the largest item size that a server can be configured for (`-I`).
-const LONGEST_VALUE: usize = 1 << 30;
-
 /// A part of an answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Part<'a> {
@@ -39,7 +36,10 @@ pub fn part(bytes: &[u8]) -> Result<Option<(Part<'_>, usize)>, Fault> {
     let Some(value) = line.strip_prefix(b"VALUE ") else { return Ok(Some((Part::Line(line), end + 1))) };
     let mut words = value.split(|&byte| byte == b' ');
     let (key, _flags, length) = (words.next().unwrap_or_default(), words.next(), words.next().and_then(number));
-    let length = length.filter(|length| *length <= LONGEST_VALUE).ok_or_else(|| malformed("the length of a value"))?;
+    let length = length.ok_or_else(|| malformed("the length of a value"))?;
+    if length > LONGEST_MESSAGE {
+        return Err(malformed(&format!("a value of {length} bytes")));
+    }
     if rest.len() < length + 2 {
         return Ok(None);
     }

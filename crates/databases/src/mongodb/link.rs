@@ -5,7 +5,7 @@
 //! For the same reason the driver's background check of the server's state is made rare. Nothing is sent twice: retries
 //! are off, so that a failure counts as a failure.
 
-use std::{future::Future, time::Duration};
+use std::{future::Future, pin::pin, time::Duration};
 
 use mongodb::{
     Client, Collection,
@@ -13,14 +13,20 @@ use mongodb::{
     error::{Error, ErrorKind, WriteFailure},
     options::{ClientOptions, ServerMonitoringMode},
 };
-use tithe_machine::fault::Fault;
-use tithe_plugin::session::timeout_s;
+use tithe_machine::{fault::Fault, proc};
+use tithe_plugin::{
+    session::timeout_s,
+    wire::kept::{self, too_much},
+};
 use tokio::runtime::Runtime;
 
 /// How long to search for a server that accepts the connection.
 const TIMEOUT: Duration = Duration::from_secs(5);
 /// Time between two checks of the server's state while there is no error.
 const HEARTBEAT: Duration = Duration::from_secs(3600);
+
+/// Time between two looks at how much an answer has taken.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
 
 /// A driver with one connection.
 pub struct Link {
@@ -75,12 +81,32 @@ impl Link {
         }
     }
 
+    /// As [`Link::wait`], for questions of Tithe's own. The driver believes the server about how long a message may be,
+    /// so that the growth of the program is watched.
+    ///
+    /// # Errors
+    /// As [`Link::wait`], and [`Fault::Protocol`] for an answer without end.
+    fn answer<T>(&self, work: impl Future<Output = Result<T, Error>>) -> Result<T, Fault> {
+        let most = proc::resident_bytes().unwrap_or_default().saturating_add(kept::MOST as u64);
+        self.wait(async {
+            let mut work = pin!(work);
+            loop {
+                match tokio::time::timeout(LOOK_EVERY, &mut work).await {
+                    Ok(answer) => return answer.map(Some),
+                    Err(_) if proc::resident_bytes().is_some_and(|now| now > most) => return Ok(None),
+                    Err(_) => {}
+                }
+            }
+        })?
+        .ok_or_else(|| too_much("an answer", kept::MOST))
+    }
+
     /// Runs one command in `database`.
     ///
     /// # Errors
     /// As [`Link::wait`].
     pub fn run(&self, database: &str, command: Document) -> Result<Document, Fault> {
-        self.wait(async { self.client.database(database).run_command(command).await })
+        self.answer(async { self.client.database(database).run_command(command).await })
     }
 
     /// Runs one command of an administrator.
@@ -96,7 +122,7 @@ impl Link {
     /// # Errors
     /// As [`Link::wait`].
     pub fn collections(&self, database: &str) -> Result<Vec<String>, Fault> {
-        self.wait(async { self.client.database(database).list_collection_names().await })
+        self.answer(async { self.client.database(database).list_collection_names().await })
     }
 }
 
@@ -113,6 +139,9 @@ pub fn scheduler() -> Result<Runtime, Fault> {
 
 /// Codes of errors that say no: `Unauthorized`, `AuthenticationFailed` (MongoDB, `error_codes.yml`).
 const REFUSALS: [i32; 2] = [13, 18];
+
+/// The TLS library's words for a server that answers with something else.
+const NO_TLS: &str = "received corrupt message";
 
 /// An error of the driver in Tithe's words.
 pub fn fault(error: &Error) -> Fault {
@@ -131,6 +160,10 @@ pub fn fault(error: &Error) -> Fault {
         | ErrorKind::InvalidTlsConfig { message, .. } => Fault::Refused(message.clone()),
         ErrorKind::InvalidResponse { message, .. } => Fault::Protocol(message.clone()),
         ErrorKind::Io(error) => Fault::Connection(error.to_string()),
-        other => Fault::Connection(other.to_string()),
+        other => {
+            let words = other.to_string();
+            let hint = if words.contains(NO_TLS) { ": the server does not answer with TLS" } else { "" };
+            Fault::Connection(words + hint)
+        }
     }
 }

@@ -16,12 +16,15 @@ use tithe_plugin::{
     protection::Protection,
     recording::{Recording, Sent},
     rotation::Rotator,
-    session::{Session, SqlSession as _, Table},
+    session::{Session, SqlSession as _, Table, answered_within},
     setup::{Reach, Setup},
 };
 
 use super::{Family, PLUGINS, attached, clients::Clients, inspect, launch, recorders, schema, startup};
 use crate::ycsb_over_sql::YcsbOverSql;
+
+/// How long a server may take to greet when its product is not known, s: then the URL decides.
+const PATIENCE_S: u16 = 2;
 
 impl Database for Family {
     fn entry(&self) -> &'static DatabaseEntry {
@@ -34,7 +37,9 @@ impl Database for Family {
 
     fn is_product_at(&self, url: &Url) -> Option<bool> {
         let (host, port) = self.endpoint(url)?;
-        startup::version(&host, port).ok().map(|version| (self.0.access.is_own)(&version))
+        answered_within(PATIENCE_S, || startup::version(&host, port))
+            .ok()
+            .map(|version| (self.0.access.is_own)(&version))
     }
 
     fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {

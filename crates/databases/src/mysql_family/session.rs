@@ -15,7 +15,7 @@ use tithe_plugin::{
         wait_ready, wait_ready_for,
     },
     sql::Dialect,
-    wire::{TlsFacts, Wire},
+    wire::{TlsFacts, Wire, kept::Kept},
 };
 
 use super::{
@@ -40,6 +40,8 @@ const COM_STMT_EXECUTE: u8 = 0x17;
 const ASKS_FOR_FILE: u8 = 0xfb;
 /// The file name for rows that are sent as a file.
 const LINES: &str = "tithe-lines";
+/// Most columns of a result: prepared statements count them in two bytes.
+const MOST_COLUMNS: u64 = u16::MAX as u64;
 /// Most bytes of such a file in one packet.
 const FILE_PIECE: usize = 1 << 20;
 
@@ -220,14 +222,16 @@ impl WireSession {
     pub fn run_for(&mut self, sql: &str, timeout_s: u16) -> Result<Vec<Vec<Option<String>>>, Fault> {
         self.text = false;
         self.send(COM_QUERY, sql.as_bytes())?;
-        let mut rows = Vec::new();
+        let (mut rows, mut kept) = (Vec::new(), Kept::default());
         loop {
             match self.event()? {
                 Event::Pending => wait_ready_for(self, timeout_s)?,
                 Event::Done(_) => return Ok(rows),
                 Event::Column(_, body) => self.wire.consume(body.end),
                 Event::Row(body) => {
-                    rows.push(texts(&self.wire.unread()[body.clone()])?);
+                    let row = texts(&self.wire.unread()[body.clone()], self.columns.len())?;
+                    kept.add_row(&row)?;
+                    rows.push(row);
                     self.wire.consume(body.end);
                 }
             }
@@ -271,7 +275,11 @@ impl WireSession {
                 }
                 (Awaited::First, _) => {
                     self.columns.clear();
-                    self.awaited = Awaited::Columns(take_length(&mut Body::new(body))?);
+                    let columns = take_length(&mut Body::new(body))?;
+                    if columns > MOST_COLUMNS {
+                        return Err(Fault::Protocol(format!("the server announces {columns} columns")));
+                    }
+                    self.awaited = Awaited::Columns(columns);
                 }
                 (Awaited::Columns(left), _) => {
                     self.columns.push(column_type(body)?);
@@ -314,17 +322,20 @@ impl WireSession {
 }
 
 /// The fields of a row of the text protocol.
-fn texts(body: &[u8]) -> Result<Vec<Option<String>>, Fault> {
+fn texts(body: &[u8], columns: usize) -> Result<Vec<Option<String>>, Fault> {
     let mut texts = Vec::new();
-    text_row(body, |_, value| texts.push(value.map(|value| String::from_utf8_lossy(value).into_owned())))?;
+    text_row(body, columns, |_, value| texts.push(value.map(|value| String::from_utf8_lossy(value).into_owned())))?;
     Ok(texts)
 }
 
-/// Hands the fields of a row of the text protocol over.
-fn text_row(body: &[u8], mut each: impl FnMut(usize, Option<&[u8]>)) -> Result<(), Fault> {
+/// Hands the fields of a row of the text protocol with at most so many `columns` over.
+fn text_row(body: &[u8], columns: usize, mut each: impl FnMut(usize, Option<&[u8]>)) -> Result<(), Fault> {
     let mut body = Body::new(body);
     let mut column = 0;
     while !body.rest().is_empty() {
+        if column == columns {
+            return Err(Fault::Protocol("a row has more values than columns".to_owned()));
+        }
         each(column, take_text_value(&mut body)?);
         column += 1;
     }
@@ -397,11 +408,14 @@ impl SqlSession for WireSession {
         let mut body = Body::new(&answer[1..]);
         let number = body.le::<4>()? as u32;
         let (columns, parameters) = (body.le::<2>()?, body.le::<2>()?);
-        let mut definitions = Vec::new();
+        let (mut definitions, mut kept) = (Vec::new(), Kept::default());
         while may_lack || (definitions.len() as u64) < parameters + columns {
             match self.packet()? {
                 answered if may_lack && answered.first() == Some(&0) => break,
-                definition => definitions.push(definition),
+                definition => {
+                    kept.add(1, definition.len())?;
+                    definitions.push(definition);
+                }
             }
         }
         // The definitions of the columns come last.
@@ -468,7 +482,7 @@ impl SqlSession for WireSession {
                     rows.row(None);
                     let row = &self.wire.unread()[body.clone()];
                     if self.text {
-                        text_row(row, |column, value| rows.field(column, value))?;
+                        text_row(row, self.columns.len(), |column, value| rows.field(column, value))?;
                     } else {
                         binary_row(row, &self.columns, |column, value| rows.field(column, value))?;
                     }

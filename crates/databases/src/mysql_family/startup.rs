@@ -30,6 +30,8 @@ const WANTED: u32 = capability::FOUND_ROWS
 /// Further data of `caching_sha2_password`: the server has the proof in its cache, or requires the password itself.
 const REMEMBERED: &[u8] = &[3];
 const PASSWORD_ITSELF: &[u8] = &[4];
+/// Most packets of the server in a login: none has more than five.
+const MOST_PACKETS: usize = 16;
 /// What a client sends to request the server's public key, by plugin.
 const PUBLIC_KEY: [(&str, &[u8]); 2] = [(CACHING_SHA2, &[2]), (SHA256_PASSWORD, &[1])];
 
@@ -119,7 +121,7 @@ fn receive(wire: &mut Wire) -> Result<Packet, Fault> {
 /// Answers the server's further requests until it accepts the login. Returns the accepted proof. `salt` comes from the
 /// server's greeting.
 fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: Vec<u8>) -> Result<String, Fault> {
-    loop {
+    for _ in 0..MOST_PACKETS {
         let packet = receive(wire)?;
         let body = &wire.unread()[packet.body.clone()];
         let mut reply = None;
@@ -155,6 +157,7 @@ fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: 
             wire.flush()?;
         }
     }
+    Err(Fault::Protocol(format!("the server's login did not end after {MOST_PACKETS} packets")))
 }
 
 /// The password, followed by a zero byte.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tithe_machine::fault::Fault;
 use tithe_plugin::wire::TlsFacts;
 
-use super::http::{Answer, Http, UNSERVED, error};
+use super::http::{Answer, Http, UNSERVED, error, json};
 use crate::target::{SPEAKS_TLS, Target};
 
 /// A connection after the login; it is blocking.
@@ -164,7 +164,7 @@ fn value(answer: Answer<'_>) -> Result<Value, Fault> {
     if !(200..300).contains(&answer.status) {
         return Err(error(answer));
     }
-    serde_json::from_slice(answer.body).map_err(|error| Fault::Protocol(format!("an answer that is no JSON: {error}")))
+    json(answer.body)
 }
 
 /// Sends `request`: method, target and, after a blank, its body.

@@ -11,12 +11,10 @@ use tithe_machine::{
     fault::{Fault, said},
     secret::Secret,
 };
-use tithe_plugin::wire::{TlsFacts, Wire};
+use tithe_plugin::wire::{LONGEST_MESSAGE, TlsFacts, Wire, kept::Kept};
 
 /// Longest head of an answer that is read.
 const LONGEST_HEAD: usize = 64 << 10;
-/// Longest body of an answer that is read.
-const LONGEST_BODY: usize = 256 << 20;
 /// Digits of a body's length. The length is written before the body is known, so its field has a fixed width.
 const DIGITS: usize = 10;
 
@@ -176,7 +174,10 @@ pub fn head(received: &[u8]) -> Result<Option<Head>, Fault> {
     let mut length = None;
     for (name, value) in fields {
         if name.eq_ignore_ascii_case("content-length") {
-            length = value.trim().parse().ok().filter(|length| *length <= LONGEST_BODY);
+            length = value.trim().parse().ok();
+            if length.is_some_and(|length| length > LONGEST_MESSAGE) {
+                return Err(foreign(&format!("the server announces an answer of {} bytes", value.trim())));
+            }
         } else if name.eq_ignore_ascii_case("transfer-encoding") || name.eq_ignore_ascii_case("content-encoding") {
             return Err(Fault::Protocol(format!("an answer with {name}: {}, which Tithe does not read", value.trim())));
         }
@@ -197,6 +198,17 @@ pub fn put_part(out: &mut Vec<u8>, text: &[u8]) {
     }
 }
 
+/// The JSON of `body`.
+///
+/// # Errors
+/// [`Fault::Protocol`] for anything else, and for more than an answer to a question of Tithe's has.
+pub fn json(body: &[u8]) -> Result<Value, Fault> {
+    // An object takes many times the memory of its two bytes.
+    let of = |marks: &[u8]| body.iter().filter(|byte| marks.contains(byte)).count();
+    Kept::default().add(of(b",[") + 10 * of(b"{"), body.len())?;
+    serde_json::from_slice(body).map_err(|error| Fault::Protocol(format!("an answer that is no JSON: {error}")))
+}
+
 /// What is said of a cluster that answers 503.
 pub const UNSERVED: &str = "no node serves these records (a red index), or nobody leads the cluster";
 /// The error of a node whose heap is full, and what to do.
@@ -205,14 +217,14 @@ const HEAP_FULL: (&str, &str) = ("circuit_breaking_exception", "give its nodes m
 /// The fault for an answer that reports an error: its type and reason if its body has them, or its message, as the
 /// security plugin's own answers have.
 pub fn error(answer: Answer<'_>) -> Fault {
-    let words = serde_json::from_slice::<Value>(answer.body).ok().and_then(|body| {
+    let words = json(answer.body).ok().and_then(|body| {
         let error = &body["error"];
         match (error["type"].as_str(), error["reason"].as_str()) {
             (Some(kind), Some(reason)) => Some(format!("{kind}: {reason}")),
             _ => error.as_str().or_else(|| body["message"].as_str()).map(str::to_owned),
         }
     });
-    let words = words.unwrap_or_else(|| String::from_utf8_lossy(answer.body).trim().to_owned());
+    let words = words.unwrap_or_else(|| said(answer.body).trim().to_owned());
     let mut words = said(words.as_bytes());
     let (full, advice) = HEAP_FULL;
     if words.contains(full) {

@@ -38,7 +38,7 @@ use crate::{
 /// When the server cannot be reached.
 pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
     let target = PRODUCT.target(server, setup)?;
-    let mut session = PostgresSession::open(&target, true, false)?;
+    let mut session = PostgresSession::open(&target, false)?;
     let method = peer::method(&mut session, &target);
     let hba = hba::read(&mut session);
     let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
@@ -94,7 +94,7 @@ fn needing(fault: Fault, right: &str) -> Fault {
 }
 
 fn open(target: &Target) -> Result<String, Fault> {
-    Ok(PostgresSession::open(target, true, false)?.greeting().method.clone())
+    Ok(PostgresSession::open(target, false)?.greeting().method.clone())
 }
 
 /// As [`open`], [`Target::in_plaintext`].
@@ -114,7 +114,7 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
 /// # Errors
 /// When the server refuses.
 pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Recording, Fault> {
-    let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, true, false)?;
+    let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, false)?;
     let log = audit::read(&mut session)?;
     for statement in &setup.session_statements {
         session.run_statement(statement)?;
@@ -127,7 +127,7 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Recording
 /// # Errors
 /// When the server refuses.
 pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<CanaryChecks, Fault> {
-    let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, true, false)?;
+    let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, false)?;
     let mut audit: Vec<Box<dyn Check>> = Vec::new();
     let pgaudit =
         "SELECT concat(nullif(current_setting('pgaudit.log', true), 'none'), current_setting('pgaudit.role', true))";

@@ -162,7 +162,7 @@ impl Database for Postgres {
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
         let target = PRODUCT.target(server, setup)?;
-        let mut session = PostgresSession::open(&target, how.blocking, server.process.is_some())?;
+        let mut session = PostgresSession::open_measured(&target, how.blocking, server.process.is_some())?;
         for statement in &setup.session_statements {
             session.run_statement(statement)?;
         }

@@ -6,11 +6,7 @@
 //! calls, replication.
 
 use tithe_machine::fault::{Fault, said};
-use tithe_plugin::wire::{Cursor, Format};
-
-/// Largest message that is accepted, bytes. PostgreSQL itself sends up to 1 GiB. No record of a benchmark is larger
-/// than this, and a wrong length must not make the client wait or fill its memory.
-pub const LARGEST_MESSAGE: usize = 256 * 1024 * 1024;
+use tithe_plugin::wire::{Cursor, Format, LONGEST_MESSAGE};
 
 /// Protocol version 3.0 in the start-up message.
 const PROTOCOL_VERSION: i32 = 196_608;
@@ -37,7 +33,7 @@ pub fn next_frame(bytes: &[u8]) -> Result<Option<Message>, Fault> {
     let Some((&kind, rest)) = bytes.split_first() else { return Ok(None) };
     let Some(length) = rest.first_chunk::<4>() else { return Ok(None) };
     let length = u32::from_be_bytes(*length) as usize;
-    if !(4..=LARGEST_MESSAGE).contains(&length) {
+    if !(4..=LONGEST_MESSAGE).contains(&length) {
         return Err(Fault::Protocol(format!("a message of type 0x{kind:02x} claims {length} bytes")));
     }
     if rest.len() < length {

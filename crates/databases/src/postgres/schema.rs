@@ -74,7 +74,7 @@ const REPORTED: [&str; 12] = [
 /// # Errors
 /// A refusal of either side, or a broken connection.
 pub fn administrator(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
-    PostgresSession::open(&PRODUCT.target(server, setup)?, true, is_local(server))
+    PostgresSession::open(&PRODUCT.target(server, setup)?, is_local(server))
 }
 
 /// An administrator's session. On a server with other users it waits [`LOCK_TIMEOUT_S`] for their locks.

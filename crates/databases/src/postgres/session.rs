@@ -17,7 +17,7 @@ use tithe_plugin::{
         Connection, Offers, Parameter, PreparedText, Progress, Rows, SqlSession, Statement, answered_within, wait_ready,
     },
     sql::{Column, ColumnType, Dialect, SqlTable},
-    wire::{TlsFacts, Wire},
+    wire::{TlsFacts, Wire, kept::Kept},
 };
 
 use super::{
@@ -83,14 +83,13 @@ struct Prepared {
 }
 
 impl PostgresSession {
-    /// Connects to `target`. `local`: the server runs on this machine, so the process of this connection can be
-    /// watched.
+    /// Connects to `target`, for questions. `local`: the server runs on this machine, so the process of this connection
+    /// can be watched.
     ///
     /// # Errors
     /// A refusal of either side, or a broken connection.
-    pub fn open(target: &Target, blocking: bool, local: bool) -> Result<Self, Fault> {
-        let (mut wire, greeting) = open(target)?;
-        wire.set_blocking(blocking)?;
+    pub fn open(target: &Target, local: bool) -> Result<Self, Fault> {
+        let (wire, greeting) = open(target)?;
         let task = match greeting.process {
             Some(process) if local => ServerTask::Process(process),
             _ => ServerTask::Unknown,
@@ -109,6 +108,16 @@ impl PostgresSession {
             copying: false,
             copies: true,
         })
+    }
+
+    /// The same for the load.
+    ///
+    /// # Errors
+    /// As [`PostgresSession::open`].
+    pub fn open_measured(target: &Target, blocking: bool, local: bool) -> Result<Self, Fault> {
+        let mut session = Self::open(target, local)?;
+        session.wire.set_blocking(blocking)?;
+        Ok(session)
     }
 
     /// Loads rows by `INSERT` from here on: the server refuses `COPY` into a table whose policies apply to the account
@@ -163,11 +172,15 @@ impl PostgresSession {
         let name = format!("s{}", self.statements.len());
         Writer { out: self.wire.output() }.prepare(&name, sql);
         self.send()?;
-        let mut parameters = Vec::new();
+        let (mut parameters, mut kept) = (Vec::new(), Kept::default());
         self.await_answer(|kind, body| {
             match kind {
                 b't' => parameters = parameter_types(body)?,
-                b'T' => each_column(body, &mut column)?,
+                b'T' => {
+                    // Each of its columns takes at least nineteen bytes.
+                    kept.add(1, body.len() * 4)?;
+                    each_column(body, &mut column)?;
+                }
                 b'n' => {}
                 _ => return Err(unexpected(kind)),
             }
@@ -509,10 +522,14 @@ impl SqlSession for PostgresSession {
     fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
         Writer { out: self.wire.output() }.query(sql);
         self.send()?;
-        let mut rows = Vec::new();
+        let (mut rows, mut kept) = (Vec::new(), Kept::default());
         self.await_answer(|kind, body| {
             match kind {
-                b'D' => rows.push(texts(body)?),
+                b'D' => {
+                    let row = texts(body)?;
+                    kept.add_row(&row)?;
+                    rows.push(row);
+                }
                 b'T' => {}
                 _ => return Err(unexpected(kind)),
             }

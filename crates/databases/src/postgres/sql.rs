@@ -25,7 +25,7 @@ impl SqlDatabase for Postgres {
 
     fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
         let target = PRODUCT.target(server, setup)?;
-        let mut session = PostgresSession::open(&target, how.blocking, server.process.is_some())?;
+        let mut session = PostgresSession::open_measured(&target, how.blocking, server.process.is_some())?;
         if setup.table_statements.iter().any(|statement| statement.contains("ROW LEVEL SECURITY")) {
             session.copies_nothing();
         }

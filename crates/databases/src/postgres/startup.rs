@@ -332,7 +332,7 @@ mod tests {
                 stream.shutdown(Shutdown::Write).expect("shut");
                 let _ = stream.read_to_end(&mut Vec::new());
             });
-            let mut session = PostgresSession::open(&target, true, false)?;
+            let mut session = PostgresSession::open(&target, false)?;
             let statement = session.prepare("SELECT ?")?;
             session.submit(statement, &[])?;
             session.advance(&mut Discard).map(drop)

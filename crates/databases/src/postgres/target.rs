@@ -234,7 +234,7 @@ fn takes(target: &Target) -> Result<bool, Fault> {
     if !["any", "read-write", "read-only", "primary", "standby", "prefer-standby"].contains(&wanted) {
         return Err(refused("target_session_attrs is any, read-write, read-only, primary, standby or prefer-standby"));
     }
-    let mut session = PostgresSession::open(target, true, false)?;
+    let mut session = PostgresSession::open(target, false)?;
     let replica = session.value("SELECT pg_is_in_recovery()")? == "t";
     let read_only = replica || session.value("SHOW default_transaction_read_only")? == "on";
     Ok(match wanted {

@@ -5,7 +5,7 @@
 //! should.
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::wire::{TlsFacts, Wire};
+use tithe_plugin::wire::{TlsFacts, Wire, kept::Kept};
 
 use super::protocol::{Head, Reader, complete, error, put_command, put_part, unexpected};
 use crate::target::Target;
@@ -142,6 +142,7 @@ impl RedisConnection {
     }
 
     fn send(&mut self, parts: &[&[u8]]) -> Result<(), Fault> {
+        self.wire.hears_nothing()?;
         let out = self.wire.output();
         put_command(out, parts.len());
         parts.iter().for_each(|part| put_part(out, b"", part));
@@ -151,7 +152,7 @@ impl RedisConnection {
     fn receive(&mut self) -> Result<Reply, Fault> {
         loop {
             if let Some(length) = complete(self.wire.unread())? {
-                let reply = copied(&mut Reader(&self.wire.unread()[..length]), DEEPEST);
+                let reply = copied(&mut Reader(&self.wire.unread()[..length]), DEEPEST, &mut Kept::default());
                 self.wire.consume(length);
                 return reply;
             }
@@ -176,11 +177,14 @@ pub fn named(fault: Fault) -> Fault {
 const DEEPEST: usize = 12;
 
 /// The next reply, copied, with at most so many levels of arrays. It must have arrived completely.
-fn copied(reader: &mut Reader<'_>, levels: usize) -> Result<Reply, Fault> {
+fn copied(reader: &mut Reader<'_>, levels: usize, kept: &mut Kept) -> Result<Reply, Fault> {
+    kept.add(1, 0)?;
     Ok(match reader.next()? {
         Head::Error(text) => return Err(error(text)),
         Head::Array(_) if levels == 0 => return Err(Fault::Protocol("a reply has too many levels".to_owned())),
-        Head::Array(count) => Reply::Array((0..count).map(|_| copied(reader, levels - 1)).collect::<Result<_, _>>()?),
+        Head::Array(count) => {
+            Reply::Array((0..count).map(|_| copied(reader, levels - 1, kept)).collect::<Result<_, _>>()?)
+        }
         head => value(head)?,
     })
 }

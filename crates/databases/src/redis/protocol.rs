@@ -4,14 +4,16 @@
 //! messages, and inline commands.
 
 use tithe_machine::fault::{Fault, said};
-use tithe_plugin::wire::decimal;
+use tithe_plugin::wire::{LONGEST_MESSAGE, decimal};
 
 /// Longest simple line that is believed: errors quote commands, which are short here.
 const LONGEST_LINE: usize = 64 * 1024;
-/// Longest value, as the server's own limit `proto-max-bulk-len`.
-const LONGEST_VALUE: i64 = 512 << 20;
+/// Longest value that is believed; the server's own limit is its setting `proto-max-bulk-len`.
+const LONGEST_VALUE: i64 = LONGEST_MESSAGE as i64;
 /// Most elements of an array: no request of Tithe returns more than a few thousand.
 const LONGEST_ARRAY: i64 = 1 << 20;
+/// Most arrays in a reply: the list of commands has a few thousand.
+const MOST_ARRAYS: usize = 1 << 16;
 
 /// The beginning of a reply, or all of a reply that is not an array.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,12 +57,12 @@ impl<'a> Reader<'a> {
                     let rest = rest.strip_prefix(b"\r\n").ok_or_else(|| malformed("a value without its end"))?;
                     (Head::Bulk(Some(value)), rest)
                 }
-                _ => return Err(malformed("the length of a value")),
+                length => return Err(malformed(&format!("a value of {length} bytes"))),
             },
             b'*' => match number(line)? {
                 -1 => (Head::Bulk(None), rest),
                 count @ 0..=LONGEST_ARRAY => (Head::Array(count as usize), rest),
-                _ => return Err(malformed("the length of an array")),
+                count => return Err(malformed(&format!("an array of {count}"))),
             },
             kind => return Err(malformed(&format!("a reply of type 0x{kind:02x}"))),
         };
@@ -97,12 +99,16 @@ impl<'a> Reader<'a> {
 #[inline]
 pub fn complete(bytes: &[u8]) -> Result<Option<usize>, Fault> {
     let mut reader = Reader(bytes);
-    let mut missing = 1usize;
+    let (mut missing, mut arrays) = (1usize, 0);
     while missing > 0 {
         let Some(head) = reader.head()? else { return Ok(None) };
         missing -= 1;
         if let Head::Array(count) = head {
             missing = missing.saturating_add(count);
+            arrays += 1;
+            if arrays > MOST_ARRAYS {
+                return Err(malformed("arrays in arrays without end"));
+            }
         }
     }
     Ok(Some(bytes.len() - reader.0.len()))

@@ -368,3 +368,47 @@ fn sessions_are_resumed_only_where_asked_for() {
         }
     }
 }
+
+/// Reads all that `handle` sends; returns the number of bytes, and how it ended.
+fn read_all(handle: fn(TcpStream), is_session: bool) -> (usize, String) {
+    let (port, server) = serve(handle);
+    let mut wire = answered_within(1, || Wire::connect("127.0.0.1", port)).expect("connected");
+    if is_session {
+        wire.set_blocking(true).expect("set");
+    }
+    let mut total = 0;
+    let end = loop {
+        match wire.fill() {
+            Ok(_) => {
+                total += wire.unread().len();
+                wire.consume(wire.unread().len());
+            }
+            Err(fault) => break fault.to_string(),
+        }
+    };
+    drop(wire);
+    server.join().expect("the server ends");
+    (total, end)
+}
+
+#[test]
+fn a_session_reads_any_amount_and_a_question_a_little() {
+    const SENT: usize = 100 << 20;
+    let flood = |mut stream: TcpStream| {
+        let _ = (0..SENT >> 20).try_for_each(|_| stream.write_all(&[7; 1 << 20]));
+    };
+    assert_eq!(read_all(flood, true), (SENT, "connection: the server closed the connection".to_owned()));
+    let (total, end) = read_all(flood, false);
+    assert!(total < SENT / 2, "{total}");
+    assert_eq!(end, "protocol: the server sends an answer that takes more than 24 MiB of memory");
+}
+
+#[test]
+fn a_server_that_never_falls_silent_must_end_its_answer() {
+    let drip = |mut stream: TcpStream| {
+        while stream.write_all(&[7]).is_ok() {
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    };
+    assert_eq!(read_all(drip, false).1, "connection: the server's answer did not end for 1 s");
+}

@@ -44,5 +44,5 @@ pub static CLAIMS: Probes = Probes {
 };
 
 fn open(context: &CheckContext<'_>, target: &Target) -> Result<PostgresSession, Fault> {
-    PostgresSession::open(target, true, is_local(context.server))
+    PostgresSession::open(target, is_local(context.server))
 }

@@ -69,7 +69,7 @@ fn named(name: &str) -> tithe_plugin::session::Table {
 
 /// A session as the measured clients have it.
 pub(super) fn client(server: &Server, setup: &Setup) -> Result<PostgresSession, Fault> {
-    let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, true, is_local(server))?;
+    let mut session = PostgresSession::open(&PRODUCT.target(server, setup)?, is_local(server))?;
     setup.session_statements.iter().try_for_each(|statement| session.run_statement(statement))?;
     Ok(session)
 }

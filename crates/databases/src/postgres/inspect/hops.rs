@@ -55,7 +55,7 @@ pub fn clients(
 /// Whether the answering server or pooler has TLS. No password is sent, because its certificate is not checked here.
 fn has_tls(target: &Target) -> Result<bool, Fault> {
     let tls = Some(Tls::of_url(Authority::Anyone, None));
-    match PostgresSession::open(&Target { tls, password: None, must_ask: false, ..target.clone() }, true, false) {
+    match PostgresSession::open(&Target { tls, password: None, must_ask: false, ..target.clone() }, false) {
         Ok(_) => Ok(true),
         Err(Fault::Refused(words)) if words.starts_with("TLS was asked for") => Ok(false),
         // It has shaken hands before it refused.

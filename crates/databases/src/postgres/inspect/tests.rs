@@ -571,7 +571,7 @@ fn a_pooler_is_known_by_its_process() {
     let hops = |told: Told| {
         told.seen(|server| {
             let target = PRODUCT.target(server, &crate::test_setup::plain()).expect("a target");
-            let mut session = PostgresSession::open(&target, true, false).expect("a session");
+            let mut session = PostgresSession::open(&target, false).expect("a session");
             hops_of(&mut session).map(|hops| (hops.is_pooled, hops.between))
         })
     };
