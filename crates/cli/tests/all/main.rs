@@ -13,6 +13,7 @@ mod edited;
 mod faults;
 mod files;
 mod foreign;
+mod hostile;
 mod listed;
 mod matrix;
 mod promised;
