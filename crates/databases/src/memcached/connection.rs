@@ -4,7 +4,11 @@
 //! only has TLS); one that asks for a password that was not given; and one that does not ask for the password that it
 //! should.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    thread::sleep,
+    time::{Duration, Instant},
+};
 
 use percent_encoding::percent_decode_str;
 use tithe_machine::fault::Fault;
@@ -30,6 +34,10 @@ const UNAUTHENTICATED: &str = "CLIENT_ERROR unauthenticated";
 
 /// Most of Tithe's own keys that are listed.
 const MOST_KEYS: usize = 100_000_000;
+
+/// How long a server's crawler may be busy: it also goes through the items by itself, to find expired ones, and serves
+/// one request at a time (`doc/protocol.txt`, "LRU_Crawler").
+const CRAWLER_PATIENCE: Duration = Duration::from_secs(30);
 
 impl MemcachedConnection {
     /// Connects to `target`.
@@ -199,8 +207,10 @@ impl MemcachedConnection {
     /// The keys of all items that begin with `prefix`. The server goes through all its items.
     ///
     /// # Errors
-    /// [`Fault::Server`] if it does not list its keys (`disable-dumping`, `no_lru_crawler`).
+    /// [`Fault::Server`] if it does not list its keys (`disable-dumping`, `no_lru_crawler`), or if its crawler is busy
+    /// for 30 s.
     pub fn keys(&mut self, prefix: &str) -> Result<Vec<String>, Fault> {
+        let begun = Instant::now();
         self.send("lru_crawler metadump all")?;
         let mut keys = Vec::new();
         loop {
@@ -209,8 +219,12 @@ impl MemcachedConnection {
             if line == "END" {
                 return Ok(keys);
             }
+            if line.starts_with("BUSY ") && begun.elapsed() < CRAWLER_PATIENCE {
+                sleep(Duration::from_millis(20));
+                self.send("lru_crawler metadump all")?;
+                continue;
+            }
             let Some(key) = line.strip_prefix("key=").and_then(|rest| rest.split(' ').next()) else {
-                // BUSY: another client is listing them now.
                 return Err(Fault::Server(format!("the server does not list its keys: {line}")));
             };
             if let Ok(key) = percent_decode_str(key).decode_utf8()
@@ -256,5 +270,54 @@ impl MemcachedConnection {
             }
             self.wire.fill()?;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead as _, BufReader, Write as _},
+        net::TcpListener,
+    };
+
+    use expect_test::expect;
+
+    use super::*;
+
+    /// The keys of a server that answers the login and each request for its keys with one of `said`, in order.
+    fn keys_of(said: &'static [&'static str]) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let target = Target { host: "127.0.0.1".to_owned(), port, ..Target::default() };
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                let (stream, _) = listener.accept().expect("a client");
+                let mut requests = BufReader::new(&stream).lines();
+                for answer in said {
+                    if requests.next().is_none() {
+                        return;
+                    }
+                    (&stream).write_all(answer.as_bytes()).expect("sent");
+                }
+            });
+            let keys = MemcachedConnection::open(&target).and_then(|mut connection| connection.keys("tithe:"));
+            keys.map_or_else(|fault| fault.to_string(), |keys| keys.join(" "))
+        })
+    }
+
+    #[test]
+    fn keys_are_listed_as_soon_as_the_crawler_is_free() {
+        let listed = keys_of(&[
+            "VERSION 1.6.18\r\n",
+            "BUSY currently processing crawler request\r\n",
+            "key=tithe:a exp=-1\r\nkey=other exp=-1\r\nkey=tithe:%62 exp=-1\r\nEND\r\n",
+        ]);
+        expect!["tithe:a tithe:b"].assert_eq(&listed);
+    }
+
+    #[test]
+    fn a_server_that_lists_no_keys_is_refused() {
+        let refused = keys_of(&["VERSION 1.6.18\r\n", "ERROR lru crawler disabled\r\n"]);
+        expect!["server: the server does not list its keys: ERROR lru crawler disabled"].assert_eq(&refused);
     }
 }
