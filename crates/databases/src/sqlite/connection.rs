@@ -5,6 +5,7 @@
 
 use std::{
     ffi::{CStr, CString, c_char, c_int, c_uint},
+    io,
     os::unix::ffi::OsStrExt,
     path::Path,
     ptr::{self, NonNull},
@@ -308,14 +309,19 @@ impl Connection {
     #[cold]
     fn fault(&self) -> Fault {
         // SAFETY: the connection is open; the message ends with a zero byte and is copied before the next call.
-        let (code, message) = unsafe {
-            let message = CStr::from_ptr(ffi::sqlite3_errmsg(self.raw.as_ptr()));
-            (ffi::sqlite3_extended_errcode(self.raw.as_ptr()), message.to_string_lossy().into_owned())
+        let (code, system, message) = unsafe {
+            let raw = self.raw.as_ptr();
+            let message = CStr::from_ptr(ffi::sqlite3_errmsg(raw)).to_string_lossy().into_owned();
+            (ffi::sqlite3_extended_errcode(raw), ffi::sqlite3_system_errno(raw), message)
         };
         let text = format!("{message} (SQLite error {code})");
         // The low byte is the primary code: <https://sqlite.org/rescode.html>, section 2.
         match code & 0xff {
             ffi::NOTADB => Fault::Refused(text),
+            // SQLite keeps the machine's error number of these two alone.
+            ffi::CANTOPEN | ffi::IOERR if system != 0 => {
+                Fault::Connection(format!("{text}: {}", io::Error::from_raw_os_error(system)))
+            }
             ffi::CANTOPEN | ffi::IOERR => Fault::Connection(text),
             _ => Fault::Server(text),
         }

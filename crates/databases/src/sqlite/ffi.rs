@@ -59,6 +59,7 @@ unsafe extern "C" {
     ) -> c_int;
     pub fn sqlite3_close_v2(connection: *mut Sqlite3) -> c_int;
     pub fn sqlite3_extended_errcode(connection: *mut Sqlite3) -> c_int;
+    pub fn sqlite3_system_errno(connection: *mut Sqlite3) -> c_int;
     pub fn sqlite3_errmsg(connection: *mut Sqlite3) -> *const c_char;
     pub fn sqlite3_changes64(connection: *mut Sqlite3) -> i64;
     pub fn sqlite3_libversion() -> *const c_char;

@@ -342,7 +342,7 @@ fn what_was_not_asked_for_is_refused() {
         plain, opened with chacha20: refused: file is not a database (SQLite error 26)
         plain, opened with sqlcipher: refused: file is not a database (SQLite error 26)
         plain, opened with aes256cbc: refused: file is not a database (SQLite error 26)
-        no file: connection: FILE: unable to open database file (SQLite error 14)
+        no file: connection: FILE: unable to open database file (SQLite error 14): No such file or directory (os error 2)
         empty file: refused: FILE was not made by Tithe: application_id 0, 0 tables and indexes
         another file: refused: file is not a database (SQLite error 26)
     "#]]
