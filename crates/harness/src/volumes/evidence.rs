@@ -159,6 +159,19 @@ impl Check for Header {
     }
 }
 
+/// Judges what a tool did with a `wrong` key and with the `right` one. It refuses a key with this exit `status`; any
+/// other failure, of the machine for example, proves nothing.
+pub fn keys_tried(status: u8, wrong: Result<(), Fault>, right: Result<(), Fault>) -> Observation {
+    match (wrong, right) {
+        (Ok(()), _) => Observation::Exposed("a wrong key opens it".to_owned()),
+        (Err(fault), _) if !fault.to_string().contains(&format!("(exit status: {status})")) => {
+            Observation::Unknown(format!("a wrong key was not tried: {fault}"))
+        }
+        (Err(_), Err(fault)) => Observation::Unknown(format!("its own key does not open it: {fault}")),
+        (Err(fault), Ok(())) => Observation::Protected(format!("a wrong key: {fault}; its own key opens it")),
+    }
+}
+
 /// Tries a wrong key, and the right one for its control. Id `volume-key`.
 pub struct WrongKey;
 
@@ -204,7 +217,31 @@ impl Check for CipherDriver {
 mod tests {
     use std::os::unix::fs::FileExt;
 
+    use expect_test::expect;
+
     use super::*;
+
+    #[test]
+    fn only_a_refusal_of_the_wrong_key_proves_that_one_is_needed() {
+        let failed = |words: &str| Err(Fault::Machine(words.to_owned()));
+        let judged = |wrong, right| format!("{:?}", keys_tried(12, wrong, right));
+        let all = [
+            judged(failed("it failed (exit status: 12)"), Ok(())),
+            judged(Ok(()), Ok(())),
+            judged(Ok(()), failed("it failed (exit status: 12)")),
+            judged(failed("it failed (exit status: 1)"), Ok(())),
+            judged(failed("Input/output error"), Ok(())),
+            judged(failed("it failed (exit status: 12)"), failed("Input/output error")),
+        ];
+        expect![[r#"
+            Protected("a wrong key: machine: it failed (exit status: 12); its own key opens it")
+            Exposed("a wrong key opens it")
+            Exposed("a wrong key opens it")
+            Unknown("a wrong key was not tried: machine: it failed (exit status: 1)")
+            Unknown("a wrong key was not tried: machine: Input/output error")
+            Unknown("its own key does not open it: machine: Input/output error")"#]]
+        .assert_eq(&all.join("\n"));
+    }
 
     #[test]
     fn holes_are_passed_over_and_data_are_not() {

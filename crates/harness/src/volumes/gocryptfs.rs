@@ -20,7 +20,7 @@ use tithe_plugin::{
     volume::{Volume, VolumeSpec},
 };
 
-use super::{SIZE, machine};
+use super::{SIZE, evidence::keys_tried, machine};
 
 /// The folders of the database encrypted by a program in user space.
 #[derive(Debug)]
@@ -127,16 +127,12 @@ impl Volume for Gocryptfs {
             builder.undo();
             opened
         };
-        let (wrong, right) = (opens(&wrong_key), opens(&layout.key()));
-        Ok(match (wrong, right) {
-            (Ok(()), _) => Observation::Exposed("a wrong key opens it".to_owned()),
-            (Err(Fault::Refused(words)), Ok(())) => {
-                Observation::Protected(format!("a wrong key: {words}; its own key opens it"))
-            }
-            (Err(fault), _) => Observation::Unknown(fault.to_string()),
-        })
+        Ok(keys_tried(WRONG_PASSWORD, opens(&wrong_key), opens(&layout.key())))
     }
 }
+
+/// Exit status if the password is wrong: gocryptfs(1), "EXIT CODES".
+const WRONG_PASSWORD: u8 = 12;
 
 /// The program stays in the foreground and dies with Tithe; `-allow_other` gives the servers' account access. Not
 /// `-quiet`, which would suppress [`READY`].

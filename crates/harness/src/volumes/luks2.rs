@@ -26,6 +26,7 @@ use tithe_plugin::{
 
 use super::{
     SIZE,
+    evidence::keys_tried,
     luks_header::Header,
     machine,
     reencryption::{HOW, Reencryption, VolumeKeyRotated},
@@ -178,20 +179,18 @@ impl Volume for Luks2 {
         let (image, image_key) = (layout.image().display().to_string(), layout.key());
         let test = |key: &Path| {
             let key = key.display().to_string();
-            builder.run("cryptsetup", &["open", "--test-passphrase", "--key-file", &key, &image])
+            builder.run("cryptsetup", &["open", "--test-passphrase", "--key-file", &key, &image]).map(drop)
         };
-        let (wrong, right) = (test(&wrong_key), test(&image_key));
-        Ok(match (wrong, right) {
-            (Ok(_), _) => Observation::Exposed("a wrong key opens it".to_owned()),
-            (Err(fault), Ok(_)) => Observation::Protected(format!("a wrong key: {fault}; its own key opens it")),
-            (Err(_), Err(fault)) => Observation::Unknown(format!("its own key does not open it: {fault}")),
-        })
+        Ok(keys_tried(WRONG_PASSPHRASE, test(&wrong_key), test(&image_key)))
     }
 
     fn rotator(&self, layout: &Layout, sidecar: Sidecar) -> Result<Box<dyn Rotator>, Fault> {
         Ok(Box::new(Reencryption::new(layout.clone(), sidecar)))
     }
 }
+
+/// Exit status if no keyslot opens with the passphrase: cryptsetup(8), "RETURN CODES".
+const WRONG_PASSPHRASE: u8 = 2;
 
 fn format_arguments(spec: &VolumeSpec) -> Vec<String> {
     let (cipher, bits, sector) = (spec.text("cipher"), spec.text("key_bits"), spec.text("sector"));
