@@ -31,9 +31,12 @@ pub fn bounds(index: usize) -> (u64, u64) {
     (low, low.saturating_add(1 << exponent))
 }
 
-/// Counts by bucket. Serialised as `[[bucket, count], …]` with the empty buckets left out.
+/// Counts by bucket, from the lowest to the highest that holds something. Serialised as `[[bucket, count], …]` with the
+/// empty buckets left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
+    /// The bucket of the first of `counts`.
+    first: usize,
     counts: Vec<u64>,
     total: u64,
 }
@@ -41,7 +44,7 @@ pub struct Histogram {
 impl Histogram {
     /// An empty histogram with room for latencies up to about 70 s, so that recording does not allocate.
     pub fn with_capacity() -> Self {
-        Self { counts: vec![0; index(70_000_000_000) + 1], total: 0 }
+        Self { first: 0, counts: vec![0; index(70_000_000_000) + 1], total: 0 }
     }
 
     /// Counts one latency (ns).
@@ -53,11 +56,25 @@ impl Histogram {
     /// Adds `count` to bucket `index`.
     #[inline]
     pub fn add(&mut self, index: usize, count: u64) {
-        if index >= self.counts.len() {
-            self.counts.resize(index + 1, 0);
+        if index.wrapping_sub(self.first) >= self.counts.len() {
+            self.make_room(index, index);
         }
-        self.counts[index] += count;
+        self.counts[index - self.first] += count;
         self.total += count;
+    }
+
+    /// Makes room for the buckets from `low` to `high`, and no more: the records of a long run hold many histograms.
+    #[cold]
+    fn make_room(&mut self, low: usize, high: usize) {
+        if self.counts.is_empty() {
+            self.first = low;
+        }
+        let below = self.first.saturating_sub(low);
+        let length = (self.first + self.counts.len()).max(high + 1) - (self.first - below);
+        self.counts.reserve_exact(length - self.counts.len());
+        self.counts.splice(0..0, std::iter::repeat_n(0, below));
+        self.counts.resize(length, 0);
+        self.first -= below;
     }
 
     /// Number of recorded values.
@@ -67,6 +84,11 @@ impl Histogram {
 
     /// Adds everything that `other` counted.
     pub fn merge(&mut self, other: &Self) {
+        let holds = |count: &u64| *count > 0;
+        let ends = other.counts.iter().position(holds).zip(other.counts.iter().rposition(holds));
+        if let Some((low, high)) = ends {
+            self.make_room(other.first + low, other.first + high);
+        }
         for (index, count) in other.buckets() {
             self.add(index, count);
         }
@@ -80,7 +102,7 @@ impl Histogram {
 
     /// The buckets that hold something, in ascending order, with their counts.
     pub fn buckets(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
-        self.counts.iter().enumerate().filter(|(_, count)| **count > 0).map(|(index, count)| (index, *count))
+        (self.first..).zip(&self.counts).filter(|(_, count)| **count > 0).map(|(index, count)| (index, *count))
     }
 
     /// The value (ns) at rank `quantile`·total, linear inside the bucket; `None` when empty.
@@ -110,7 +132,12 @@ impl<'de> Deserialize<'de> for Histogram {
         // A bucket above 2^64 ns does not exist; an index in a foreign file must not make us allocate for one.
         let highest = index(u64::MAX);
         let mut histogram = Self::default();
-        for (index, count) in Vec::<(usize, u64)>::deserialize(deserializer)? {
+        let buckets = Vec::<(usize, u64)>::deserialize(deserializer)?;
+        let indexes = || buckets.iter().map(|(index, _)| (*index).min(highest));
+        if let (Some(low), Some(high)) = (indexes().min(), indexes().max()) {
+            histogram.make_room(low, high);
+        }
+        for (index, count) in buckets {
             if index > highest {
                 return Err(serde::de::Error::custom(format!("histogram bucket {index} does not exist")));
             }
@@ -173,6 +200,21 @@ mod tests {
         assert!(read(&format!("[[{},1]]", last + 1)).is_err_and(|words| words.contains("does not exist")));
         assert!(read(&format!("[[1,{most}],[2,1]]")).is_err_and(|words| words.contains("more than there can be")));
         assert!(read("[[1,-1]]").is_err() && read("[[1]]").is_err());
+    }
+
+    #[test]
+    fn a_histogram_has_room_for_what_it_holds_alone() {
+        let (low, high) = (index(1_000_000), index(1_100_000));
+        let text = format!("[[{low},3],[{high},1]]");
+        let read: Histogram = serde_json::from_str(&text).unwrap();
+        assert_eq!((read.counts.capacity(), read.first), (high - low + 1, low));
+        let mut merged = Histogram::default();
+        let mut recorded = Histogram::with_capacity();
+        recorded.merge(&read);
+        merged.merge(&recorded);
+        assert_eq!((merged.counts.capacity(), serde_json::to_string(&merged).unwrap()), (high - low + 1, text));
+        merged.record(1);
+        assert_eq!(merged.buckets().collect::<Vec<_>>(), [(1, 1), (low, 3), (high, 1)]);
     }
 
     proptest! {
