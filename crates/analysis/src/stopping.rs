@@ -211,6 +211,8 @@ pub struct Live {
     sides: [Vec<SideFrame>; 2],
     /// For such a server: the current pair of sides.
     pair: u32,
+    /// The last result, and the number of frames it is of.
+    decided: Option<(usize, Decision)>,
 }
 
 impl Live {
@@ -238,6 +240,7 @@ impl Live {
             by_metric: std::array::from_fn(|_| vec![Vec::new(); arms.saturating_sub(1)]),
             sides: [Vec::new(), Vec::new()],
             pair: 0,
+            decided: None,
         }
     }
 
@@ -407,8 +410,24 @@ impl Live {
         }
     }
 
+    /// The result of the frames so far, or of one percent fewer: results after every frame would take time that grows
+    /// with the square of their number. Checks at certain numbers of frames are of all of them.
+    pub fn decide(&mut self) -> Decision {
+        let is_check = precision::may_stop_at(self.frames);
+        if let Some((frames, decision)) = &self.decided
+            && self.frames < frames + self.frames / 100
+            && !is_check
+        {
+            let by_frames = !self.until_decided && self.cell.planned_starts().is_none_or(|planned| planned <= 1);
+            return Decision { enough: decision.enough && !by_frames, ..decision.clone() };
+        }
+        let decision = self.result();
+        self.decided = Some((self.frames, decision.clone()));
+        decision
+    }
+
     /// The result of the frames so far.
-    pub fn decide(&self) -> Decision {
+    fn result(&self) -> Decision {
         let effects = self.effects(false);
         let alpha = alpha(effects.len(), if self.until_decided { EndsBy::Answers } else { EndsBy::Width });
         let arms: Vec<OverStarts> = effects.iter().map(|it| self.infer(it, alpha, self.until_decided)).collect();

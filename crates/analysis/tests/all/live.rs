@@ -104,6 +104,30 @@ fn never_stops_before_fifteen_frames_or_between_looks() {
 }
 
 #[test]
+fn a_long_cell_is_decided_anew_at_every_check_and_with_each_percent_of_frames() {
+    let records = Invented { frames: 400, spread: 0.001, ..Invented::default() }.records();
+    let (mut live, mut untold) = (live(&records), live(&records));
+    let (mut enough, mut checks, mut anew, mut last) = (Vec::new(), Vec::new(), 0, Vec::new());
+    for slots in frames(&records) {
+        live.push(slots[0].frame, slots);
+        untold.push(slots[0].frame, slots);
+        // It has not been asked before, so it knows no other result than that of all frames.
+        let now = untold.clone().decide();
+        let decision = live.decide();
+        enough.extend(decision.enough.then(|| live.frames()));
+        checks.extend(now.enough.then(|| live.frames()));
+        if now.enough || live.frames() < 200 {
+            assert_eq!(decision, now, "{} frames", live.frames());
+        }
+        anew += usize::from(live.frames() > 300 && decision.arms != last);
+        last = decision.arms;
+    }
+    assert_eq!(enough, checks);
+    // Of the last hundred frames every third or fourth, and the checks.
+    assert!((25..40).contains(&anew), "{anew}");
+}
+
+#[test]
 fn where_neighbours_are_not_seen_processor_time_decides() {
     let records = Invented { frames: 1, clients: 8, ..Invented::default() }.records();
     let mut live = live(&records);
