@@ -25,7 +25,7 @@ use tithe_harness::run::{Advice, EventListener};
 use tithe_machine::threads;
 use tithe_model::{
     ending::CellEnding,
-    plan::{Cell, FRAMES_MIN, Plan},
+    plan::{FRAMES_MIN, Plan},
     record::{Event, Frame, Phase, Slot, Verdict},
     records::Records,
 };
@@ -131,9 +131,36 @@ fn lock(screen: &Mutex<Screen>) -> MutexGuard<'_, Screen> {
     screen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Longest duration of a cell and all later ones.
+#[derive(Debug, Clone, Copy, Default)]
+struct Later {
+    /// Of their frames, s.
+    frames_s: f64,
+    /// Of the restarts that their plans allow, s.
+    starting_s: f64,
+}
+
+impl Later {
+    /// From each cell of `plan` on, and after the last.
+    fn of(plan: &Plan) -> Vec<Self> {
+        let mut later = vec![Self::default()];
+        for cell in plan.cells.iter().rev() {
+            let frames_s = f64::from(cell.frames_max) * cell.frame_ns(plan.experiment.arms.len()) as f64 / 1e9;
+            let starts_again = cell.epochs > 1 || cell.starts_per_epoch() > 1;
+            let starting_s = if starts_again { frames_s * cell.after_start.starting_share() } else { 0.0 };
+            let Self { frames_s: frames, starting_s: starting } = later[later.len() - 1];
+            later.push(Self { frames_s: frames + frames_s, starting_s: starting + starting_s });
+        }
+        later.reverse();
+        later
+    }
+}
+
 /// Shows progress and ends cells that are precise enough.
 pub struct Progress<'a> {
     plan: &'a Plan,
+    /// By cell, one more than there are.
+    later: Vec<Later>,
     cell: usize,
     /// The measurements before the run was resumed.
     before: Option<&'a Records>,
@@ -182,6 +209,7 @@ impl<'a> Progress<'a> {
         let screen = (terminal && !quiet).then(|| Arc::new(Mutex::new(screen)));
         Self {
             plan,
+            later: Later::of(plan),
             before,
             load_ns: 0,
             cell: 0,
@@ -248,10 +276,10 @@ impl<'a> Progress<'a> {
     fn take_up(&mut self) {
         let Some(before) = self.before else { return };
         let mut frames = BTreeMap::new();
-        for frame in before.frames.iter().filter(|frame| frame.cell as usize == self.cell && !frame.free) {
+        for frame in before.frames_of(self.cell).iter().filter(|frame| !frame.free) {
             frames.insert(frame.frame, (frame, Vec::new()));
         }
-        for slot in before.slots.iter().filter(|slot| slot.cell as usize == self.cell) {
+        for slot in before.slots_of(self.cell) {
             frames.entry(slot.frame).and_modify(|(_, slots)| slots.push(*slot));
         }
         for (frame, slots) in frames.into_values() {
@@ -274,15 +302,13 @@ impl<'a> Progress<'a> {
         few
     }
 
-    /// Longest duration of `cell`, which has not begun, s: its frames with the connection time of the current cell, and
-    /// the restarts that its plan allows.
-    fn at_most_s(&self, cell: &Cell) -> f64 {
-        let arms = self.plan.experiment.arms.len();
-        let frame_s = |cell: &Cell| cell.frame_ns(arms) as f64 / 1e9;
-        let connecting = (self.frame_took_s / frame_s(&self.plan.cells[self.cell])).max(1.0);
-        let starts_again = cell.epochs > 1 || cell.starts_per_epoch() > 1;
-        let starting = if starts_again { cell.after_start.starting_share() } else { 0.0 };
-        f64::from(cell.frames_max) * frame_s(cell) * (connecting + starting)
+    /// Longest duration of the cells that have not begun, s: their frames with the connection time of the current cell,
+    /// and the restarts that their plans allow.
+    fn later_s(&self) -> f64 {
+        let frame_s = self.plan.cells[self.cell].frame_ns(self.plan.experiment.arms.len()) as f64 / 1e9;
+        let connecting = (self.frame_took_s / frame_s).max(1.0);
+        let Later { frames_s, starting_s } = self.later[self.cell + 1];
+        frames_s * connecting + starting_s
     }
 
     /// Adds the results of `frame` and its `slots`.
@@ -290,8 +316,7 @@ impl<'a> Progress<'a> {
         let here = f64::from(self.status.frames_max.saturating_sub(frame.frame + 1));
         // At least what the precision needs here, at most what the budget allows for all cells. The result may be
         // certain at any time.
-        let later_s: f64 = self.plan.cells[self.cell + 1..].iter().map(|cell| self.at_most_s(cell)).sum();
-        let at_most = here * self.frame_took_s + decision.starting_s + later_s;
+        let at_most = here * self.frame_took_s + decision.starting_s + self.later_s();
         let needed = decision.more_s.filter(|_| !self.plan.experiment.measure.until_decided);
         let at_least = needed.map_or(0.0, |more_s| more_s.min(here * self.frame_took_s));
         self.status.frame = frame.frame + 1;
@@ -339,7 +364,8 @@ impl EventListener for Progress<'_> {
                 self.status.cell = self.cell + 1;
                 (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
                 self.status.id.clone_from(&planned.id);
-                self.status.to_come = self.plan.cells[self.cell + 1..].iter().map(|cell| cell.id.clone()).collect();
+                let later = self.plan.cells[self.cell + 1..].iter();
+                self.status.to_come = later.take(live::NAMED).map(|cell| cell.id.clone()).collect();
                 self.status.plain.pace = None;
                 self.status.arms.iter_mut().for_each(|arm| (arm.cost, arm.pace) = (None, None));
                 self.load_ns = 0;

@@ -16,6 +16,9 @@ use super::{
 };
 use crate::{Interval, Outcome, stopping::lanes};
 
+/// Number of cells to come that are named.
+pub const NAMED: usize = 3;
+
 /// The state during the measurement of a cell.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Status {
@@ -25,7 +28,7 @@ pub struct Status {
     pub cells: usize,
     /// The cell's short name.
     pub id: String,
-    /// Short names of the cells to come.
+    /// Short names of the next cells: [`NAMED`], or as many as there are.
     pub to_come: Vec<String>,
     /// The current work while no frame runs: `aegis: 12,000 of 20,000 records loaded`; empty while frames run.
     pub doing: String,
@@ -140,9 +143,8 @@ pub fn panel(status: &Status, columns: usize, rows: usize) -> Vec<String> {
 
 /// The cells to come: the next ones by name, the others as a number.
 fn to_come(status: &Status) -> Option<String> {
-    const NAMED: usize = 3;
-    let named: Vec<&str> = status.to_come.iter().take(NAMED).map(String::as_str).collect();
-    let others = status.to_come.len() - named.len();
+    let named = &status.to_come;
+    let others = status.cells.saturating_sub(status.cell + named.len());
     let others =
         if others == 0 { String::new() } else { format!(" and {}", words::plural(others as u64, "more cell")) };
     (!named.is_empty()).then(|| format!("  to come: {}{others}", named.join(", ")))
@@ -330,7 +332,7 @@ mod tests {
             cell: 2,
             cells: 6,
             id: "c/in-memory".to_owned(),
-            to_come: ["c.on-disk", "a.in-memory", "a.on-disk", "e"].map(str::to_owned).to_vec(),
+            to_come: ["c.on-disk", "a.in-memory", "a.on-disk"].map(str::to_owned).to_vec(),
             doing: String::new(),
             frame: 12,
             frames_max: 60,

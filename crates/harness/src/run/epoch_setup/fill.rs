@@ -1,8 +1,11 @@
 //! Prepares a server that has started: loads its data, runs the arm's own statements, fills its caches.
 
 use std::{
-    sync::atomic::{AtomicU64, Ordering},
-    time::{Duration, Instant},
+    sync::{
+        atomic::{AtomicU64, Ordering},
+        mpsc::{self, RecvTimeoutError},
+    },
+    time::Duration,
 };
 
 use tithe_machine::{clock::Clock, fault::Fault, launch::Server, threads, watch::process};
@@ -108,21 +111,21 @@ pub(super) fn load(
     let done = AtomicU64::new(0);
     let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
     std::thread::scope(|scope| {
+        let (alive, all_ended) = mpsc::channel::<()>();
         let threads: Vec<_> = (0..parts)
             .map(|part| {
-                let (done, how) = (&done, &how);
+                let (done, how, alive) = (&done, &how, alive.clone());
                 threads::within(scope, move || {
+                    let _alive = alive;
                     let mut session = data::connect(run.product, server, setup, how, workload)?;
                     clients.load(&mut session, part, parts, done)
                 })
             })
             .collect::<Result<_, _>>()?;
-        while threads.iter().any(|thread| !thread.is_finished()) {
+        drop(alive);
+        tell(done.load(Ordering::Relaxed));
+        while all_ended.recv_timeout(Duration::from_millis(200)) == Err(RecvTimeoutError::Timeout) {
             tell(done.load(Ordering::Relaxed));
-            let pause = Instant::now();
-            while pause.elapsed() < Duration::from_millis(200) && threads.iter().any(|thread| !thread.is_finished()) {
-                std::thread::sleep(Duration::from_millis(5));
-            }
         }
         threads
             .into_iter()
