@@ -21,7 +21,7 @@ use tithe_plugin::{simulated::Simulated, wire::foreign::Parser};
 pub const TARGETS: &[Parser] = &[
     ("folder-plan", |bytes| replaced("plan.json", bytes)),
     ("folder-machine", |bytes| replaced("machine.json", bytes)),
-    ("folder-cells", |bytes| replaced("cells.json", bytes)),
+    ("folder-cells", |bytes| replaced("cells/0.json", bytes)),
     ("folder-frames", |bytes| replaced("frames.jsonl", bytes)),
     ("folder-slots", |bytes| replaced("slots.csv", bytes)),
     ("folder-evidence", |bytes| replaced("evidence.jsonl", bytes)),
@@ -51,10 +51,11 @@ static GOOD: LazyLock<Mutex<PathBuf>> = LazyLock::new(|| {
 fn write(path: &Path, plan: &Plan) {
     let mut folder = RunFolder::create(path, EXPERIMENT, plan, &Machine::default()).expect("a run folder");
     folder.event(&Event::CellStarted { cell: 0 }).expect("written");
+    folder.cell(0, |facts| facts.mode = "twin".to_owned()).expect("written");
     folder.finding(&finding()).expect("written");
     for number in 0..FRAMES {
         let (frame, slots) = frame(number);
-        folder.frame(plan, &frame, &slots).expect("written");
+        folder.frame(&frame, &slots).expect("written");
     }
 }
 

@@ -151,11 +151,11 @@ pub const FAULTS: &[Fault] = &[
     },
 ];
 
-/// Files of a run folder that are there from the beginning.
+/// Files of a run folder that are there from the beginning, or from the first cell on.
 const FILES: &[&str] = &[
     "plan.json",
     "machine.json",
-    "cells.json",
+    "cells/0.json",
     "experiment.toml",
     "slots.csv",
     "frames.jsonl",

@@ -67,7 +67,7 @@ pub fn judge(case: &mut Case, fault: &Fault, reference: &Reference, ended: &Ende
 fn reasons(case: &Case) -> String {
     let runs = case.runs();
     let read = |name: &str| runs.iter().filter_map(|run| fs::read_to_string(run.join(name)).ok()).collect::<String>();
-    read("cells.json") + &read("events.jsonl") + &read("frames.jsonl") + &read("evidence.jsonl")
+    read("cells/0.json") + &read("events.jsonl") + &read("frames.jsonl") + &read("evidence.jsonl")
 }
 
 /// (e) and (f).

@@ -1,8 +1,8 @@
 //! The run folder: everything that a run saw, written as it happens, and read back for reports.
 //!
-//! Files only grow, line by line, so that a killed run keeps what it measured. A frame counts once `frames.jsonl` has
-//! its line. Its slots and its intervals in the HdrHistogram logs are written before that line, and removed if the line
-//! was never written. FORMAT.md documents every file.
+//! Files only grow, line by line, so that a killed run keeps what it measured; the file of a cell is replaced as a
+//! whole. A frame counts once `frames.jsonl` has its line. Its slots and its intervals in the HdrHistogram logs are
+//! written before that line, and removed if the line was never written. FORMAT.md documents every file.
 
 mod hdr_log;
 mod json;
@@ -10,7 +10,7 @@ mod parts;
 mod seal;
 
 use std::{
-    collections::{BTreeMap, HashMap, hash_map::Entry},
+    collections::{BTreeMap, HashMap},
     fs::{self, File, OpenOptions},
     io::{ErrorKind, Write},
     os::unix::fs::MetadataExt,
@@ -20,15 +20,15 @@ use std::{
 use serde::Deserialize;
 use tithe_machine::{fault::Fault, sandbox::held::try_lock};
 use tithe_model::{
-    experiment::{Arm, mask_passwords},
-    plan::{Cell, FORMAT, Plan},
+    experiment::mask_passwords,
+    plan::{FORMAT, Plan},
     profile::ProfiledFrame,
     record::{Event, Finding, Frame, Machine, Slot},
     records::{CellFacts, Records},
     slots,
 };
 
-use json::{cells, json, line, lines, records, text, write_cells, write_json};
+use json::{json, line, lines, records, text, write_json};
 
 pub use parts::{CellRecords, Parts};
 
@@ -38,6 +38,9 @@ const PROFILE: &str = "profile.jsonl";
 /// Folder of the HdrHistogram logs in a run folder.
 const HISTOGRAMS: &str = "histograms";
 
+/// Folder with the facts of each cell, by its number.
+const CELLS: &str = "cells";
+
 /// An open run folder. Only one process writes to it at a time.
 pub struct RunFolder {
     path: PathBuf,
@@ -46,7 +49,10 @@ pub struct RunFolder {
     findings: Growing,
     events: Growing,
     cells: Vec<CellFacts>,
-    histograms: HashMap<PathBuf, Growing>,
+    names: FileNames,
+    /// Lengths of the HdrHistogram logs that this process has written. They are closed: there may be more than a
+    /// process may have open.
+    histograms: HashMap<String, u64>,
     _lock: File,
 }
 
@@ -70,15 +76,14 @@ impl RunFolder {
     /// Writes the files that a run folder has from the beginning into the empty folder at `path`.
     fn fill(path: &Path, experiment: &str, plan: &Plan, machine: &Machine) -> Result<Self, Fault> {
         let failed = |error| cannot_make(path, error);
-        for folder in [HISTOGRAMS, "logs"] {
+        for folder in [CELLS, HISTOGRAMS, "logs"] {
             fs::create_dir(path.join(folder)).map_err(failed)?;
         }
         fs::write(path.join("experiment.toml"), mask_passwords(experiment)).map_err(failed)?;
         write_json(&path.join("machine.json"), machine)?;
         let cells = vec![CellFacts::default(); plan.cells.len()];
-        write_cells(path, &cells)?;
         fs::write(path.join("slots.csv"), format!("{}\n", slots::COLUMNS)).map_err(failed)?;
-        let folder = Self::open(path, cells, lock(path)?)?;
+        let folder = Self::open(path, plan, cells, lock(path)?)?;
         // Last: a folder that has a plan has everything else.
         write_json(&path.join("plan.json"), plan)?;
         Ok(folder)
@@ -115,10 +120,10 @@ impl RunFolder {
         replace(&path.join("evidence.jsonl"), &lines(&records.findings)?)?;
         replace(&path.join("events.jsonl"), &lines(&records.events)?)?;
         replace_histograms(&path.join(HISTOGRAMS), &records.plan, &records.frames)?;
-        Ok((Self::open(path, records.cells.clone(), lock)?, records))
+        Ok((Self::open(path, &records.plan, records.cells.clone(), lock)?, records))
     }
 
-    fn open(path: &Path, cells: Vec<CellFacts>, lock: File) -> Result<Self, Fault> {
+    fn open(path: &Path, plan: &Plan, cells: Vec<CellFacts>, lock: File) -> Result<Self, Fault> {
         Ok(Self {
             path: path.to_owned(),
             frames: Growing::open(append(path, "frames.jsonl")?)?,
@@ -126,6 +131,7 @@ impl RunFolder {
             findings: Growing::open(append(path, "evidence.jsonl")?)?,
             events: Growing::open(append(path, "events.jsonl")?)?,
             cells,
+            names: FileNames::of(plan),
             histograms: HashMap::new(),
             _lock: lock,
         })
@@ -148,10 +154,10 @@ impl RunFolder {
     ///
     /// # Errors
     /// When the disk refuses.
-    pub fn frame(&mut self, plan: &Plan, frame: &Frame, slots: &[Slot]) -> Result<(), Fault> {
+    pub fn frame(&mut self, frame: &Frame, slots: &[Slot]) -> Result<(), Fault> {
         let rows: String = slots.iter().map(slots::line).collect();
         self.slots.add(rows.as_bytes(), "the slots of a frame")?;
-        for (name, intervals) in intervals_of(plan, frame)? {
+        for (name, intervals) in intervals_of(&self.names, frame)? {
             self.intervals(&name, frame, &intervals)?;
         }
         self.frames.add(&line(frame, rows.as_bytes())?, "the records of a frame")
@@ -179,7 +185,7 @@ impl RunFolder {
     /// When the disk refuses.
     pub fn cell(&mut self, cell: usize, change: impl FnOnce(&mut CellFacts)) -> Result<(), Fault> {
         change(&mut self.cells[cell]);
-        write_cells(&self.path, &self.cells)
+        write_json(&cell_path(&self.path, cell), &self.cells[cell])
     }
 
     /// Replaces the plan: from now on `plan` is carried out.
@@ -197,17 +203,13 @@ impl RunFolder {
 
     /// Adds the `intervals` of `frame` to the HdrHistogram log `name`.
     fn intervals(&mut self, name: &str, frame: &Frame, intervals: &str) -> Result<(), Fault> {
-        let failed = |error| Fault::machine(format!("cannot write {name}"), error);
-        let file = match self.histograms.entry(self.path.join(HISTOGRAMS).join(name)) {
-            Entry::Occupied(entry) => entry.into_mut(),
-            Entry::Vacant(entry) => {
-                let file = OpenOptions::new().create(true).append(true).open(entry.key());
-                entry.insert(Growing::open(file.map_err(failed)?)?)
-            }
-        };
+        let mut file = Growing::open(append(&self.path.join(HISTOGRAMS), name)?)?;
+        file.length = self.histograms.get(name).copied().unwrap_or(file.length);
         // Only the top of the file has the header.
         let header = if file.length == 0 { hdr_log::header(frame) } else { String::new() };
-        file.add((header + intervals).as_bytes(), name)
+        let added = file.add((header + intervals).as_bytes(), name);
+        self.histograms.insert(name.to_owned(), file.length);
+        added
     }
 }
 
@@ -230,16 +232,33 @@ fn append(path: &Path, name: &str) -> Result<File, Fault> {
     file.map_err(|error| Fault::machine(format!("cannot write {name} in {}", path.display()), error))
 }
 
-/// Name of the HdrHistogram log of an arm in a cell, by their numbers.
-fn log_name(plan: &Plan, cell: usize, arm: usize) -> String {
-    format!("{}--{}.hlog", cell_file(&plan.cells, cell), arm_file(&plan.experiment.arms, arm))
+/// The facts of cell `cell` in the run folder `path`.
+fn cell_path(path: &Path, cell: usize) -> PathBuf {
+    path.join(CELLS).join(format!("{cell}.json"))
+}
+
+/// The facts of the cells of `plan` in the run folder `path`. A cell that has not begun has no file, and no frame in
+/// `parts`.
+fn cells(path: &Path, plan: &Plan, parts: &Parts) -> Result<Vec<CellFacts>, Fault> {
+    let of = |cell: usize| {
+        let name = format!("{CELLS}/{cell}.json");
+        match cell_path(path, cell).exists() {
+            true => json(&text(&path.join(&name))?, &name),
+            false if parts.has_frames(cell) => {
+                refuse("its files do not belong together", path, &[format!("{name} is missing")])?;
+                Ok(CellFacts::default())
+            }
+            false => Ok(CellFacts::default()),
+        }
+    };
+    (0..plan.cells.len()).map(of).collect()
 }
 
 /// The lines that `frame` adds to the HdrHistogram logs, by their names.
-fn intervals_of(plan: &Plan, frame: &Frame) -> Result<Vec<(String, String)>, Fault> {
+fn intervals_of(names: &FileNames, frame: &Frame) -> Result<Vec<(String, String)>, Fault> {
     let mut all = Vec::new();
-    for (arm, seen) in frame.arms.iter().enumerate().take(plan.experiment.arms.len()) {
-        let name = log_name(plan, frame.cell as usize, arm);
+    for (arm, seen) in frame.arms.iter().enumerate().take(names.arms.len()) {
+        let name = names.log(frame.cell as usize, arm);
         let latency = seen.latency.iter().map(|(operation, histogram)| (operation.clone(), histogram));
         let intended = seen.intended.iter().map(|(operation, histogram)| (format!("Intended-{operation}"), histogram));
         let mut intervals = String::new();
@@ -259,12 +278,13 @@ fn intervals_of(plan: &Plan, frame: &Frame) -> Result<Vec<(String, String)>, Fau
 /// number.
 fn replace_histograms(folder: &Path, plan: &Plan, frames: &[Frame]) -> Result<(), Fault> {
     fs::create_dir_all(folder).map_err(|error| Fault::machine(folder.display(), error))?;
+    let names = FileNames::of(plan);
     let mut logs: BTreeMap<String, String> = BTreeMap::new();
-    for cell in 0..plan.cells.len() {
-        logs.extend((0..plan.experiment.arms.len()).map(|arm| (log_name(plan, cell, arm), String::new())));
+    for cell in 0..names.cells.len() {
+        logs.extend((0..names.arms.len()).map(|arm| (names.log(cell, arm), String::new())));
     }
     for frame in frames {
-        for (name, intervals) in intervals_of(plan, frame)? {
+        for (name, intervals) in intervals_of(&names, frame)? {
             let log = logs.entry(name).or_default();
             if log.is_empty() {
                 *log = hdr_log::header(frame);
@@ -332,7 +352,7 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
     let records = Records {
         run: run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         machine: json(&text(&path.join("machine.json"))?, "machine.json")?,
-        cells: cells(&text(&path.join("cells.json"))?)?,
+        cells: cells(path, &plan, &parts)?,
         findings: records(path, "evidence.jsonl")?,
         events: records(path, "events.jsonl")?,
         profile: profile(path, &plan)?,
@@ -377,12 +397,9 @@ fn mismatches(records: &Records) -> Vec<String> {
     let Records { plan, cells, findings, .. } = records;
     let arms = plan.experiment.arms.len();
     let mut mismatches = Vec::new();
-    if cells.len() != plan.cells.len() {
-        mismatches.push(format!("cells.json has {} cells, plan.json {}", cells.len(), plan.cells.len()));
-    }
     let of_others = |(_, facts): &(usize, &CellFacts)| !facts.arms.is_empty() && facts.arms.len() != arms;
     for (cell, facts) in cells.iter().enumerate().filter(of_others) {
-        mismatches.push(format!("cell {cell} of cells.json has {} arms, plan.json {arms}", facts.arms.len()));
+        mismatches.push(format!("{CELLS}/{cell}.json has {} arms, plan.json {arms}", facts.arms.len()));
     }
     let unknown = |finding: &Finding| finding.cell as usize >= plan.cells.len() || finding.arm as usize >= arms;
     if let Some(line) = findings.iter().position(unknown) {
@@ -446,14 +463,27 @@ fn remove(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// The name of arm `number` in the names of files.
-pub fn arm_file(arms: &[Arm], number: usize) -> String {
-    file_name(arms.iter().map(|arm| arm.name.as_str()), number)
+/// The names of cells and arms in the names of files.
+pub struct FileNames {
+    /// By number.
+    pub cells: Vec<String>,
+    /// By number.
+    pub arms: Vec<String>,
 }
 
-/// The name of cell `number` in the names of files.
-pub fn cell_file(cells: &[Cell], number: usize) -> String {
-    file_name(cells.iter().map(|cell| cell.id.as_str()), number)
+impl FileNames {
+    /// Those of `plan`.
+    pub fn of(plan: &Plan) -> Self {
+        Self {
+            cells: file_names(plan.cells.iter().map(|cell| cell.id.as_str())),
+            arms: file_names(plan.experiment.arms.iter().map(|arm| arm.name.as_str())),
+        }
+    }
+
+    /// Name of the HdrHistogram log of an arm in a cell, by their numbers.
+    fn log(&self, cell: usize, arm: usize) -> String {
+        format!("{}--{}.hlog", self.cells[cell], self.arms[arm])
+    }
 }
 
 /// `name` with everything but letters, digits, `-` and `_` replaced.
@@ -462,13 +492,15 @@ pub fn plain_name(name: &str) -> String {
     name.chars().map(plain).collect()
 }
 
-/// The plain form of name `number` of `names`. Its number and a full stop are added if another name has the same plain
-/// form.
-fn file_name<'a>(names: impl Iterator<Item = &'a str>, number: usize) -> String {
+/// The plain forms of `names`. A full stop and the number are added where another name has the same plain form.
+fn file_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let names: Vec<String> = names.map(plain_name).collect();
-    let own = &names[number];
-    let alike = names.iter().filter(|name| *name == own).count();
-    if alike > 1 { format!("{own}.{number}") } else { own.clone() }
+    let mut alike: HashMap<&str, usize> = HashMap::new();
+    names.iter().for_each(|name| *alike.entry(name).or_default() += 1);
+    let of = |(number, name): (usize, &String)| {
+        if alike[name.as_str()] > 1 { format!("{name}.{number}") } else { name.clone() }
+    };
+    names.iter().enumerate().map(of).collect()
 }
 
 #[cfg(test)]
@@ -478,6 +510,7 @@ mod tests {
     use proptest::prelude::*;
     use tithe_model::{
         histogram::Histogram,
+        plan::Cell,
         record::{ArmFrame, Host, Phase, Role, Stalls, Verdict},
     };
     use tithe_plugin::simulated::Simulated;
@@ -550,8 +583,7 @@ mod tests {
     #[test]
     fn names_that_differ_in_signs_alone_have_files_of_their_own() {
         let names = ["tls 1.2", "plain", "tls-1.2", "ключ", "ключи"];
-        let files: Vec<String> = (0..names.len()).map(|number| file_name(names.into_iter(), number)).collect();
-        assert_eq!(files, ["tls-1-2.0", "plain", "tls-1-2.2", "----", "-----"]);
+        assert_eq!(file_names(names.into_iter()), ["tls-1-2.0", "plain", "tls-1-2.2", "----", "-----"]);
     }
 
     #[test]
@@ -559,26 +591,28 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, plan) = (folder.path().join("run"), plan());
         let logs = || -> Vec<Option<String>> {
-            let names = (0..plan.experiment.arms.len()).map(|arm| log_name(&plan, 0, arm));
-            names.map(|name| fs::read_to_string(path.join(HISTOGRAMS).join(name)).ok()).collect()
+            let names = FileNames::of(&plan);
+            let logs = (0..names.arms.len()).map(|arm| names.log(0, arm));
+            logs.map(|name| fs::read_to_string(path.join(HISTOGRAMS).join(name)).ok()).collect()
         };
         let mut run = RunFolder::create(&path, EXPERIMENT, &plan, &Machine::default()).expect("a run folder");
-        run.frame(&plan, &frame(0), &[]).expect("written");
-        run.frame(&plan, &frame(1), &[]).expect("written");
+        run.cell(0, |facts| facts.mode = "twin".to_owned()).expect("written");
+        run.frame(&frame(0), &[]).expect("written");
+        run.frame(&frame(1), &[]).expect("written");
         let whole = logs();
         assert!(whole.iter().flatten().all(|log| log.matches("StartTime").count() == 1), "{whole:?}");
         assert_eq!(whole.iter().flatten().map(|log| log.matches("Tag=READ,").count()).sum::<usize>(), 4);
 
         // Killed in its third frame: one log has the frame, the other a part of it, and `frames.jsonl` has no line of
         // it.
-        let next = intervals_of(&plan, &frame(2)).expect("intervals");
+        let next = intervals_of(&FileNames::of(&plan), &frame(2)).expect("intervals");
         run.intervals(&next[0].0, &frame(2), &next[0].1).expect("written");
         run.intervals(&next[1].0, &frame(2), &next[1].1[..20]).expect("written");
         assert_ne!(logs(), whole);
         drop(run);
         let (mut run, records) = RunFolder::resume(&path).expect("resumed");
         assert_eq!((records.frames.len(), logs()), (2, whole.clone()));
-        run.frame(&plan, &frame(2), &[]).expect("written");
+        run.frame(&frame(2), &[]).expect("written");
         let longer = whole.iter().zip(&next).map(|(log, (_, interval))| Some(log.clone()? + interval));
         assert_eq!(logs(), longer.collect::<Vec<_>>());
         drop(run);
@@ -587,8 +621,8 @@ mod tests {
         fs::write(path.join("frames.jsonl"), "").expect("written");
         let (mut run, _) = RunFolder::resume(&path).expect("resumed");
         assert!(logs().iter().all(Option::is_none), "{:?}", logs());
-        run.frame(&plan, &frame(0), &[]).expect("written");
-        run.frame(&plan, &frame(1), &[]).expect("written");
+        run.frame(&frame(0), &[]).expect("written");
+        run.frame(&frame(1), &[]).expect("written");
         assert_eq!(logs(), whole);
     }
 
@@ -597,12 +631,41 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (path, plan) = (folder.path().join("run"), plan());
         let mut run = RunFolder::create(&path, EXPERIMENT, &plan, &Machine::default()).expect("a run folder");
-        run.frame(&plan, &frame(0), &[]).expect("written");
+        run.cell(0, |facts| facts.mode = "twin".to_owned()).expect("written");
+        run.frame(&frame(0), &[]).expect("written");
         fs::write(path.join("frames.jsonl"), "").expect("emptied");
-        let refused = run.frame(&plan, &frame(1), &[]).expect_err("frame 0 is lost").to_string();
+        let refused = run.frame(&frame(1), &[]).expect_err("frame 0 is lost").to_string();
         assert!(refused.contains("another program has removed or changed its file"), "{refused}");
         fs::remove_file(path.join("events.jsonl")).expect("removed");
         assert!(run.event(&Event::CellStarted { cell: 0 }).is_err(), "nobody would read it");
+    }
+
+    #[test]
+    fn what_a_cell_costs_does_not_grow_with_their_number() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, mut plan) = (folder.path().join("run"), plan());
+        let cell = |number: u32| Cell { id: format!("c.{number}"), ..plan.cells[0].clone() };
+        plan.cells = (0..100).map(cell).collect();
+        let mut run = RunFolder::create(&path, EXPERIMENT, &plan, &Machine::default()).expect("a run folder");
+        let files = |of: &str| fs::read_dir(of).expect("a folder").count();
+        for number in 0..3 {
+            run.cell(number, |facts| facts.mode = format!("mode {number}")).expect("written");
+            let open = files("/proc/self/fd");
+            run.frame(&Frame { cell: number as u32, ..frame(0) }, &[]).expect("written");
+            assert_eq!(files("/proc/self/fd"), open, "logs of earlier cells stay open");
+            assert_eq!(
+                files(&path.join(CELLS).display().to_string()),
+                number + 1,
+                "cells that have not begun are written"
+            );
+        }
+        drop(run);
+        let records = read(&path).expect("readable");
+        let modes: Vec<&str> = records.cells.iter().map(|cell| cell.mode.as_str()).collect();
+        assert_eq!((&modes[..4], modes.len()), (&["mode 0", "mode 1", "mode 2", ""][..], 100));
+        fs::remove_file(cell_path(&path, 1)).expect("removed");
+        let refused = read(&path).expect_err("it has frames").to_string();
+        assert!(refused.contains("cells/1.json is missing"), "{refused}");
     }
 
     proptest! {
@@ -613,8 +676,9 @@ mod tests {
                 let plan = plan();
                 let run = RunFolder::create(&folder.path().join("run"), EXPERIMENT, &plan, &Machine::default());
                 let mut run = run.expect("a run folder");
+                run.cell(0, |facts| facts.mode = "twin".to_owned()).expect("written");
                 for number in 0..2 {
-                    run.frame(&plan, &counted(number), &slots_of(number)).expect("written");
+                    run.frame(&counted(number), &slots_of(number)).expect("written");
                 }
                 run.event(&Event::CellStarted { cell: 0 }).expect("written");
                 run.finding(&finding()).expect("written");
@@ -622,7 +686,7 @@ mod tests {
             });
             let path = RUN.path().join("run");
             let whole = read(&path).expect("readable");
-            let name = ["plan.json", "machine.json", "cells.json", "frames.jsonl", "slots.csv", "evidence.jsonl"][file];
+            let name = ["plan.json", "machine.json", "cells/0.json", "frames.jsonl", "slots.csv", "evidence.jsonl"][file];
             let bytes = fs::read(path.join(name)).expect("bytes");
             let mut changed = bytes.clone();
             changed[place.index(bytes.len())] = byte;

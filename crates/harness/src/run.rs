@@ -26,6 +26,7 @@ mod switched_server;
 mod together;
 
 use std::{
+    collections::BTreeMap,
     slice,
     sync::{
         Arc,
@@ -61,7 +62,7 @@ use tithe_plugin::{
 use crate::{
     agents::coordinator::{ServerObserver, Team},
     arms::{self, Resolved},
-    folder::{RunFolder, cell_file},
+    folder::{FileNames, RunFolder},
     limits,
     load::{
         frame::{CellRunner, StartedArm, machines::LoadMachines},
@@ -108,6 +109,7 @@ pub struct Run<'a> {
     /// The installation that each arm is started from, by resources and arm.
     installs: Vec<Vec<Install>>,
     plan: &'a Plan,
+    names: FileNames,
     workloads: &'a [Box<dyn Workload>],
     cancelled: &'a AtomicBool,
     /// The experiment's arms.
@@ -155,7 +157,20 @@ impl<'a> Run<'a> {
         let installs = installs.iter().map(of_arms).collect::<Result<Vec<_>, _>>();
         let installs = installs.map_err(|missing| Fault::Machine(format!("{} was not found", missing.what)))?;
         let (child_process, borrowed_threads, team) = (None, None, None);
-        Ok(Self { product, installs, plan, workloads, cancelled, arms, rotates, child_process, borrowed_threads, team })
+        let names = FileNames::of(plan);
+        Ok(Self {
+            product,
+            installs,
+            plan,
+            names,
+            workloads,
+            cancelled,
+            arms,
+            rotates,
+            child_process,
+            borrowed_threads,
+            team,
+        })
     }
 
     /// The installation that arm `arm` is started from in `cell`.
@@ -300,8 +315,7 @@ impl<'a> Run<'a> {
         if self.plan.experiment.measure.profile && cell.design.is_switched() {
             event_log.warn(format!("cell {} is not profiled: the provider switches its server", cell.id))?;
         }
-        let done =
-            before.map_or(&[][..], |records| &records.frames[..]).iter().filter(|frame| frame.cell as usize == number);
+        let done = before.map_or(&[][..], |records| records.frames_of(number)).iter();
         let (frames_done, epochs_done, starts_done) = done.fold((0, 0, 0), |(frames, epochs, starts), frame| {
             (frames.max(frame.frame + 1), epochs.max(frame.epoch + 1), starts.max(frame.start + 1))
         });
@@ -363,8 +377,7 @@ impl<'a> Run<'a> {
         });
         switched.as_mut().map_or(Ok(()), |switched| switched.leave(event_log))?;
         told?;
-        epoch_setup
-            .keep_logs(event_log.folder, &format!("{}--epoch{}", cell_file(&self.plan.cells, part.number), part.epoch));
+        epoch_setup.keep_logs(event_log.folder, &format!("{}--epoch{}", self.names.cells[part.number], part.epoch));
         // A server that has died explains a broken connection better than the connection's own error.
         let result = result.map_err(|fault| {
             let is_broken = matches!(fault, Fault::Connection(_));
@@ -461,7 +474,7 @@ impl<'a> Run<'a> {
             let frame = first + measured + free;
             let place = (&mut runner, &mut child_process);
             let Some((frame, slots)) = self.frame(place, frame, number_of, is_free)? else { break };
-            event_log.folder.frame(self.plan, &frame, &slots)?;
+            event_log.folder.frame(&frame, &slots)?;
             let invalid = frame.invalid.clone();
             event_log.add(Event::FrameDone { cell: number as u32, frame: frame.frame, invalid })?;
             if is_free {
@@ -704,12 +717,10 @@ struct Epoch {
 /// Load of the frames of cell `number` in `before`, ns.
 fn load_before(cell: &Cell, number: usize, arms: usize, before: Option<&Records>) -> u64 {
     let Some(before) = before else { return 0 };
-    let of_frame = |frame: &&Frame| frame.cell as usize == number && !frame.free;
-    let load_ns = |frame: &Frame| {
-        let slots = before.slots.iter().filter(|slot| (slot.cell, slot.frame) == (frame.cell, frame.frame));
-        cell.load_ns(frame, &slots.copied().collect::<Vec<_>>(), arms)
-    };
-    before.frames.iter().filter(of_frame).map(load_ns).sum()
+    let by_frame = before.slots_of(number).chunk_by(|one, next| one.frame == next.frame);
+    let by_frame: BTreeMap<u32, &[Slot]> = by_frame.map(|slots| (slots[0].frame, slots)).collect();
+    let load_ns = |frame: &Frame| cell.load_ns(frame, by_frame.get(&frame.frame).copied().unwrap_or_default(), arms);
+    before.frames_of(number).iter().filter(|frame| !frame.free).map(load_ns).sum()
 }
 
 /// Records and reports all events.

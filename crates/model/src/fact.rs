@@ -42,7 +42,7 @@ pub enum Fact {
 }
 
 impl Fact {
-    /// Its name in `cells.json` and in reports.
+    /// Its name in `cells/*.json` and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::StandIn => "stand-in",
@@ -86,7 +86,7 @@ pub enum Note {
 }
 
 impl Note {
-    /// Its name in `cells.json` and in reports.
+    /// Its name in `cells/*.json` and in reports.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Rate => "rate",

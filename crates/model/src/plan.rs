@@ -28,7 +28,7 @@ use crate::{
 };
 
 /// Version of the run folder's format; a reader refuses other versions.
-pub const FORMAT: u32 = 3;
+pub const FORMAT: u32 = 4;
 
 /// Fewest frames of a cell: with fewer, an interval at 95 % is too wide, and stopping at a width undercovers.
 pub const FRAMES_MIN: u32 = 15;

@@ -73,6 +73,16 @@ impl Records {
         told.chain(&self.damage).cloned().collect()
     }
 
+    /// The frames of cell `cell`.
+    pub fn frames_of(&self, cell: usize) -> &[Frame] {
+        of_cell(&self.frames, cell, |frame| frame.cell)
+    }
+
+    /// The slots of cell `cell`.
+    pub fn slots_of(&self, cell: usize) -> &[Slot] {
+        of_cell(&self.slots, cell, |slot| slot.cell)
+    }
+
     /// Version of the program that measured last; empty if none did.
     pub fn tithe(&self) -> &str {
         let version = self.events.iter().rev().find_map(|event| match event {
@@ -81,4 +91,11 @@ impl Records {
         });
         version.unwrap_or_default()
     }
+}
+
+/// Those of cell `cell`, of records that come cell by cell.
+fn of_cell<T>(all: &[T], cell: usize, cell_of: impl Fn(&T) -> u32) -> &[T] {
+    let begin = all.partition_point(|each| (cell_of(each) as usize) < cell);
+    let length = all[begin..].partition_point(|each| cell_of(each) as usize == cell);
+    &all[begin..begin + length]
 }

@@ -149,9 +149,9 @@ fn a_process_that_is_killed_ends_its_cell_with_words_and_leaves_nothing() {
     signal(process, Signal::KILL).expect("it measures frame after frame");
     let output = tithe.output();
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
-    let cells = bench.kept_json("cells.json");
+    let cell = bench.kept_json("cells/0.json");
     let expected = "failed: the process that SQLite is measured in ended (signal: 9 (SIGKILL)); it printed nothing";
-    assert_eq!(cells[0]["ending"], expected);
+    assert_eq!(cell["ending"], expected);
     assert!(!frames(&bench).is_empty(), "what was measured is kept");
     assert!(!is_there(process));
     let left = fs::read_dir(bench.run_folder()).expect("the run folder").flatten();

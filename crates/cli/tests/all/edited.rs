@@ -53,7 +53,7 @@ fn copy(from: &Path, to: &Path) {
     for entry in fs::read_dir(from).expect("a run folder").flatten() {
         let path = to.join(entry.file_name());
         match entry.path().is_dir() {
-            true => fs::create_dir_all(path).expect("a folder"),
+            true => copy(&entry.path(), &path),
             false => drop(fs::copy(entry.path(), path).expect("a copy")),
         }
     }
@@ -99,10 +99,10 @@ fn whatever_is_missing(file: &str, part: (usize, usize)) {
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
     let run = bench.run_folder();
     // As if it had been interrupted, so that there is something to resume: arms are set up and proven again.
-    let cells = fs::read_to_string(run.join("cells.json")).expect("the cells");
-    let mut cells: Value = serde_json::from_str(&cells).expect("JSON");
-    cells[0]["ending"] = Value::from("");
-    fs::write(run.join("cells.json"), cells.to_string()).expect("written");
+    let cell = fs::read_to_string(run.join("cells/0.json")).expect("the cell");
+    let mut cell: Value = serde_json::from_str(&cell).expect("JSON");
+    cell["ending"] = Value::from("");
+    fs::write(run.join("cells/0.json"), cell.to_string()).expect("written");
     let (read, all) = each_in_turn(&bench, &run, file, part);
     // Options of protections that an older build may not have had are filled in; what a report needs is not.
     assert!(read > 0 || file == "machine.json", "{file}: nothing could be left out");
@@ -122,7 +122,7 @@ fn whatever_else_is_missing_from_a_plan_it_is_read_or_refused_with_words() {
 
 #[test]
 fn whatever_is_missing_from_cells_or_machine_they_are_read_or_refused_with_words() {
-    whatever_is_missing("cells.json", (0, 1));
+    whatever_is_missing("cells/0.json", (0, 1));
     whatever_is_missing("machine.json", (0, 1));
 }
 
@@ -160,12 +160,12 @@ fn whatever_number_stands_in_a_frame_it_is_read_or_refused_with_words() {
 fn an_ending_that_is_none_is_refused_with_its_file() {
     let (bench, _) = measured("bored", &experiment());
     let run = bench.run_folder();
-    let cells = fs::read_to_string(run.join("cells.json")).expect("the cells");
-    let mut cells: Value = serde_json::from_str(&cells).expect("JSON");
-    cells[0]["ending"] = Value::from("bored");
-    fs::write(run.join("cells.json"), cells.to_string()).expect("written");
+    let cell = fs::read_to_string(run.join("cells/0.json")).expect("the cell");
+    let mut cell: Value = serde_json::from_str(&cell).expect("JSON");
+    cell["ending"] = Value::from("bored");
+    fs::write(run.join("cells/0.json"), cell.to_string()).expect("written");
     let refused = bench.tithe(&["report", &run.display().to_string()]);
     assert_eq!(status(&refused), 2, "{}", out(&refused));
     let told = err(&refused);
-    assert!(told.contains("cells.json") && told.contains("`bored` is no ending of a cell"), "{told}");
+    assert!(told.contains("cells/0.json") && told.contains("`bored` is no ending of a cell"), "{told}");
 }

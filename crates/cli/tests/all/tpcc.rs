@@ -91,8 +91,8 @@ fn a_hundred_terminals_run_on_data_that_were_loaded_once() {
     let report: serde_json::Value = serde_json::from_str(&out(&output)).expect("the report is JSON");
     let cell = &report["tithe_report"]["cells"][0];
     assert_eq!(cell["clients"], 100);
-    let cells = bench.kept_json("cells.json");
-    let by = |arm: usize| cells[0]["arms"][arm]["facts"]["data set"].as_str().expect("an origin").to_owned();
+    let cell = bench.kept_json("cells/0.json");
+    let by = |arm: usize| cell["arms"][arm]["facts"]["data set"].as_str().expect("an origin").to_owned();
     for (number, loader) in ["plain", "plain", "use = 'columns'"].iter().enumerate() {
         assert!(by(number).starts_with(&format!("loaded by {loader}, copied (")), "{}", by(number));
     }

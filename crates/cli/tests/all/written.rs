@@ -149,8 +149,8 @@ fn a_run_writes_what_format_md_names() {
     let (_bench, folder) = run();
     every_file_is_named(&folder);
     assert!(words(section("## The run folder")).contains("crc32"), "FORMAT.md does not name the checksums");
-    for file in ["machine.json", "cells.json", "frames.jsonl", "evidence.jsonl"] {
-        every_key_is_named(&folder.join(file), file);
+    for file in ["machine.json", "cells/*.json", "frames.jsonl", "evidence.jsonl"] {
+        every_key_is_named(&folder.join(file.replace('*', "0")), file);
     }
     every_key_of_the_plan_is_named(&folder);
     every_event_has_its_row(&folder);
@@ -183,7 +183,7 @@ fn every_key_is_named(path: &Path, file: &str) {
         let missing = names.iter().find(|name| !found.contains(**name));
         // Not every run watches idle servers, or warms up.
         let of_idle = ["duration_ns", "cpu_ns", "written_bytes", "memory_bytes"].iter().any(|key| names.contains(key));
-        let of_warm_up = file == "cells.json"
+        let of_warm_up = file == "cells/*.json"
             && ["start", "windows", "ended", "quantity", "arm", "change"].iter().any(|key| names.contains(key));
         let optional = of_idle || of_warm_up || row.contains("absent") || row.contains("left out");
         assert!(missing.is_none() || optional, "FORMAT.md names {names:?} of {file}, which is not written: {found:?}");

@@ -5,9 +5,7 @@ use std::{fs, path::Path};
 
 use crc32fast::Hasher;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::value::RawValue;
 use tithe_machine::fault::Fault;
-use tithe_model::records::CellFacts;
 
 use super::{replace, seal};
 
@@ -19,12 +17,6 @@ pub(super) fn text(path: &Path) -> Result<String, Fault> {
 pub(super) fn json<T: DeserializeOwned>(text: &str, name: &str) -> Result<T, Fault> {
     let value = serde_json::from_str(text).map_err(|error| Fault::machine(format!("{name} cannot be read"), error))?;
     if seal::is_whole(text, Hasher::new()) { Ok(value) } else { Err(changed(name)) }
-}
-
-/// The cells in the `text` of `cells.json`.
-pub(super) fn cells(text: &str) -> Result<Vec<CellFacts>, Fault> {
-    let each: Vec<Box<RawValue>> = json(text, "cells.json")?;
-    each.iter().enumerate().map(|(cell, facts)| json(facts.get(), &format!("cell {cell} of cells.json"))).collect()
 }
 
 /// The error if `what` was changed after Tithe wrote it.
@@ -74,11 +66,6 @@ pub(super) fn write_json<T: Serialize>(path: &Path, value: &T) -> Result<(), Fau
     let mut bytes = pretty(value)?;
     bytes.push(b'\n');
     replace(path, &bytes)
-}
-
-pub(super) fn write_cells(folder: &Path, cells: &[CellFacts]) -> Result<(), Fault> {
-    let each = cells.iter().map(pretty).collect::<Result<Vec<_>, _>>()?;
-    replace(&folder.join("cells.json"), &[b"[\n", &each.join(&b",\n"[..])[..], b"\n]\n"].concat())
 }
 
 /// `value` with its checksum, one member per line.

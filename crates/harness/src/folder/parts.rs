@@ -150,6 +150,11 @@ impl Parts {
         }
     }
 
+    /// True if there is a frame of cell `cell`.
+    pub(super) fn has_frames(&self, cell: usize) -> bool {
+        !self.frames.stretches[cell].is_empty()
+    }
+
     fn foreign(&self) -> Fault {
         Fault::Machine(format!("{FRAMES} in {} does not belong to its plan.json", self.path.display()))
     }

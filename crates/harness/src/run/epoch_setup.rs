@@ -55,7 +55,7 @@ use super::{
 };
 use crate::{
     arms::Resolved,
-    folder::{RunFolder, arm_file},
+    folder::RunFolder,
     limits,
     load::frame::StartedArm,
     serve,
@@ -295,8 +295,7 @@ impl<'a> EpochSetup<'a> {
     ) -> Result<StartingArm<'s>, Fault> {
         let (cell, experiment) = (part.cell, &run.plan.experiment);
         let arm = &experiment.arms[number];
-        let name = arm_file(&experiment.arms, number);
-        let place = self.sandbox.place(&name)?;
+        let place = self.sandbox.place(&run.names.arms[number])?;
         let setup = setup.placed(&place.folder);
         let mut limits = limits::of_cell(experiment, cell.workload, cell.resources);
         // A process that served a connection and has ended is counted by its group alone.
@@ -324,7 +323,7 @@ impl<'a> EpochSetup<'a> {
             }
             notes.extend(setup.volume.iter().flat_map(|asked| volumes::facts(asked, &place.folder)));
             self.volumes.extend(mounted);
-            self.logs.push((name, place.folder.join(serve::LOG)));
+            self.logs.push((run.names.arms[number].clone(), place.folder.join(serve::LOG)));
             let mut launch = run.product.launch(run.install(cell, number), &setup, &place);
             launch.steps.extend(put_files(&setup, &place));
             let configuration = configuration(&launch, &setup, &place);
@@ -587,7 +586,7 @@ impl<'a> EpochSetup<'a> {
         server: &Server,
         setup: &Setup,
     ) -> Result<(), Fault> {
-        let arm = arm_file(&run.plan.experiment.arms, number);
+        let arm = &run.names.arms[number];
         let workspace = Workspace::new(program, run.product, server, setup, "program")?;
         self.logs.push((format!("{arm}--program"), workspace.log()));
         if workload.restore().is_none() {

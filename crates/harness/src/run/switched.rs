@@ -119,7 +119,7 @@ impl Run<'_> {
             let Some((frame, slots)) = runner.frame(measured.frames, number_of, false, self.cancelled)? else {
                 return Ok(None);
             };
-            event_log.folder.frame(self.plan, &frame, &slots)?;
+            event_log.folder.frame(&frame, &slots)?;
             let invalid = frame.invalid.clone();
             event_log.add(Event::FrameDone { cell: part.number as u32, frame: frame.frame, invalid })?;
             // A pair counts as a whole or not at all, so nothing ends a cell between its sides.

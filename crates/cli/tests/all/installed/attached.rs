@@ -79,8 +79,8 @@ fn proofs(bench: &Bench) -> Vec<String> {
 
 /// The report on the processes of each arm's server.
 fn server_processes(bench: &Bench) -> Vec<String> {
-    let cells = bench.kept_json("cells.json");
-    let arms = cells[0]["arms"].as_array().expect("arms").iter();
+    let cell = bench.kept_json("cells/0.json");
+    let arms = cell["arms"].as_array().expect("arms").iter();
     arms.map(|arm| arm["facts"]["server processes"].as_str().unwrap_or_default().to_owned()).collect()
 }
 

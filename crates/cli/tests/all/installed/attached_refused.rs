@@ -241,7 +241,7 @@ fn a_network_that_is_cut_ends_the_run_and_keeps_its_frames() {
     assert!(told.contains("connection") && told.contains("was not removed"), "{told}");
     assert!(bench.frames_so_far() >= 2, "{told}");
     // The relay of its connections is not the server.
-    let cells = bench.kept("cells.json");
+    let cells = bench.kept("cells/0.json");
     assert!(cells.contains("not seen: its connections end in ") && cells.contains("which passes them on"), "{cells}");
     // The next run removes what this one could not remove.
     accepted("postgres", &server.url_of("tithe", false));

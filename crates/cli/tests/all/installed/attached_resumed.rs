@@ -42,6 +42,6 @@ fn an_interrupted_run_goes_on_with_the_password_from_the_environment() {
     let number = |line: &str| serde_json::from_str::<Value>(line).expect("a frame")["frame"].as_u64();
     let numbers: Vec<_> = after.lines().map(number).collect();
     assert_eq!(numbers, (0..numbers.len() as u64).map(Some).collect::<Vec<_>>(), "no frame twice, none left out");
-    assert_eq!(bench.kept_json("cells.json")[0]["ending"], "budget");
+    assert_eq!(bench.kept_json("cells/0.json")["ending"], "budget");
     assert_eq!(schemas(&server), "0");
 }

@@ -30,8 +30,8 @@ fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
     bench.file("e.toml", &text);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
-    let cells = bench.kept_json("cells.json");
-    let recorded = cells[0]["arms"].as_array().expect("arms").iter().zip([""].iter().chain(arms));
+    let cell = bench.kept_json("cells/0.json");
+    let recorded = cell["arms"].as_array().expect("arms").iter().zip([""].iter().chain(arms));
     let lines = recorded.map(|(arm, name)| {
         let origin = arm["facts"]["data set"].as_str().expect("an origin");
         // Which of the two this file system uses is not part of the test.

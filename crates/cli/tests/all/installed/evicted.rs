@@ -40,7 +40,7 @@ fn frames_at_whose_end_records_were_removed_are_invalid() {
     let bench = Bench::new("evicted");
     bench.file("e.toml", INSERTS);
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
-    let cells = bench.kept("cells.json");
+    let cells = bench.kept("cells/0.json");
     assert_eq!(status(&output), 4, "{cells}{}{}", out(&output), err(&output));
     let why = "failed: 3 frames in a row were invalid for the same reason: arm 0: items removed to make room for others \
                (memory-limit): ";

@@ -40,8 +40,8 @@ pub fn experiment(database: &str, url: &str, observed: &str) -> String {
 }
 
 fn facts(bench: &Bench, name: &str) -> Vec<String> {
-    let cells = bench.kept_json("cells.json");
-    let arms = cells[0]["arms"].as_array().expect("arms").iter();
+    let cell = bench.kept_json("cells/0.json");
+    let arms = cell["arms"].as_array().expect("arms").iter();
     arms.map(|arm| arm["facts"][name].as_str().unwrap_or_default().to_owned()).collect()
 }
 

@@ -111,7 +111,7 @@ fn pause_and_cancel(load: (&str, &str)) {
     let output = run.output();
     assert_eq!(status(&output), 130, "{}{}", out(&output), err(&output));
     await_end(&seen);
-    let cells = bench.kept("cells.json");
+    let cells = bench.kept("cells/0.json");
     assert!(cells.contains("twin, slices, the other servers stopped"), "{cells}");
     let frames = fs::read_to_string(bench.run_folder().join("frames.jsonl")).unwrap_or_default();
     assert!(!frames.contains("could not be paused"), "{frames}");

@@ -221,7 +221,7 @@ fn a_command_that_fails_ends_its_cell_with_its_own_words() {
     let output = bench.tithe(&["run", "e.toml", "--quiet"]);
     fs::remove_file(&path).expect("the script goes");
     assert_eq!(status(&output), 4, "{}{}", out(&output), err(&output));
-    let cells = bench.kept("cells.json");
+    let cells = bench.kept("cells/0.json");
     assert!(cells.contains("failed (exit status: 1)") && cells.contains("broken down"), "{cells}");
 }
 

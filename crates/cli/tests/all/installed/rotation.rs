@@ -54,15 +54,15 @@ fn keys_are_changed_while_measuring_and_it_is_proven() {
     let experiment = experiment.replace("24 s", "45 s");
     let mut bench = measured(&experiment);
     // On a busy machine the shortest measurement may end before any rotation does.
-    if bench.kept("cells.json").contains("none came to its end while measuring") {
+    if bench.kept("cells/0.json").contains("none came to its end while measuring") {
         bench = measured(&experiment.replace("45 s", "90 s").replace("50%", "0.01%"));
     }
-    let cells = bench.kept_json("cells.json");
-    let rotations = |arm: usize| cells[0]["arms"][arm]["facts"]["key rotations"].as_str();
+    let cell = bench.kept_json("cells/0.json");
+    let rotations = |arm: usize| cell["arms"][arm]["facts"]["key rotations"].as_str();
     assert_eq!((rotations(0), rotations(1)), (None, None));
     let count = rotations(2).and_then(|told| told.split_once(" while measuring; ")?.0.parse::<u32>().ok());
     assert!(count.is_some_and(|count| count > 0), "{:?}", rotations(2));
-    let notes = cells[0]["notes"].to_string();
+    let notes = cell["notes"].to_string();
     assert!(notes.contains("each runs in its arm's slots only"), "{notes}");
     let findings = bench.kept_lines("evidence.jsonl");
     let of_keys = findings.iter().filter(|finding| finding["check"] == "key-rotated");

@@ -65,7 +65,7 @@ fn check(database: &dyn Product, measure: &str, protections: &str) {
     let most = starts.values().flatten().max().expect("frames");
     // Only warm-up comes before the first frame of a start: earlier operations are forgotten.
     assert!(first_frames.iter().all(|before| before < most), "{starts:?}");
-    let cells = bench.kept("cells.json");
+    let cells = bench.kept("cells/0.json");
     assert!(cells.contains("put back to what was loaded"), "{cells}");
     let protected = |finding: &&Value| finding["role"] == "claim" && finding["phase"] == "after";
     let findings = bench.kept_lines("evidence.jsonl");
@@ -124,6 +124,6 @@ fn a_server_that_does_not_come_back_is_named() {
     bench.file("e.toml", &experiment(&Redis, IN_SLICES, ""));
     let output = bench.tithe(&["run", "e.toml", "--quiet", "--pg-bin", &folder.path().display().to_string()]);
     assert_ne!(status(&output), 0, "{}", out(&output));
-    let cells = bench.kept("cells.json");
+    let cells = bench.kept("cells/0.json");
     assert!(cells.contains("arm plain: the server did not come back") && cells.contains("no third time"), "{cells}");
 }

@@ -50,9 +50,9 @@ fn faults_invalidate_frames_or_end_the_cell_and_never_give_a_number() {
     }
 }
 
-/// The value in the only run folder's `cells.json` that describes how the first cell ended.
+/// The value in the only run folder's `cells/0.json` that describes how the first cell ended.
 fn ending(bench: &Bench) -> String {
-    bench.kept_json("cells.json")[0]["ending"].as_str().expect("an ending").to_owned()
+    bench.kept_json("cells/0.json")["ending"].as_str().expect("an ending").to_owned()
 }
 
 #[test]

@@ -164,15 +164,14 @@ fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
     assert_eq!(status(&output), 0, "{}", err(&output));
     let folder = bench.run_folder();
     let plan_text = std::fs::read_to_string(folder.join("plan.json")).expect("the plan");
-    let cells = std::fs::read_to_string(folder.join("cells.json")).expect("the cells");
     // As if it had been interrupted: there is something to resume.
-    let cells: Value = serde_json::from_str(&cells).expect("JSON");
-    let open = serde_json::to_string(&cells).expect("JSON").replace(cells[0]["ending"].as_str().expect("text"), "");
+    let cell = bench.kept_json("cells/0.json");
+    let open = serde_json::to_string(&cell).expect("JSON").replace(cell["ending"].as_str().expect("text"), "");
     let resumed = |change: &dyn Fn(&mut Value)| {
         let mut plan: Value = serde_json::from_str(&plan_text).expect("JSON");
         change(&mut plan);
         std::fs::write(folder.join("plan.json"), plan.to_string()).expect("written");
-        std::fs::write(folder.join("cells.json"), &open).expect("written");
+        std::fs::write(folder.join("cells/0.json"), &open).expect("written");
         bench.tithe(&["run", "--resume", &folder.display().to_string(), "--quiet"])
     };
     let protections = |plan: &mut Value, arm: usize| plan["experiment"]["arms"][arm]["protections"][0].take();
@@ -220,10 +219,10 @@ fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
         assert_eq!(std::fs::read(folder.join("slots.csv")).expect("slots"), slots, "nothing was changed");
     }
     std::fs::write(folder.join("plan.json"), &plan_text).expect("written");
-    std::fs::write(folder.join("cells.json"), "[]").expect("written");
+    std::fs::remove_file(folder.join("cells/0.json")).expect("removed");
     let refused = bench.tithe(&["report", &folder.display().to_string()]);
     assert_eq!(status(&refused), 2);
-    assert!(err(&refused).contains("cells.json has 0 cells, plan.json 1"), "{}", err(&refused));
+    assert!(err(&refused).contains("cells/0.json is missing"), "{}", err(&refused));
 }
 
 #[test]
@@ -263,9 +262,9 @@ fn damaged_slots_are_told_by_file_and_line_and_their_frames_are_left_out() {
         assert!(out(&report).contains("slots.csv"), "{words}: {}", out(&report));
     }
     // A user who resumes such a run is warned, and finds the original records next to the new ones.
-    let cells = bench.kept_json("cells.json");
-    let open = serde_json::to_string(&cells).expect("JSON").replace(cells[0]["ending"].as_str().expect("text"), "");
-    std::fs::write(folder.join("cells.json"), open).expect("written");
+    let cell = bench.kept_json("cells/0.json");
+    let open = serde_json::to_string(&cell).expect("JSON").replace(cell["ending"].as_str().expect("text"), "");
+    std::fs::write(folder.join("cells/0.json"), open).expect("written");
     let text = with(21, "0,0,1\n");
     std::fs::write(folder.join("slots.csv"), &text).expect("written");
     let resumed = bench.tithe(&["run", "--resume", &run, "--quiet"]);
@@ -307,7 +306,7 @@ fn the_run_folder_is_complete_and_other_tools_read_its_histograms() {
         "experiment.toml",
         "plan.json",
         "machine.json",
-        "cells.json",
+        "cells/0.json",
         "events.jsonl",
         "frames.jsonl",
         "slots.csv",

@@ -16,10 +16,7 @@ use tithe_plugin::{
 };
 
 use super::{EpochSetup, StartingArm};
-use crate::{
-    folder::arm_file,
-    run::{EpochPlan, Run, sharing},
-};
+use crate::run::{EpochPlan, Run, sharing};
 
 /// Limit for the size of copies if the free disk space is unknown and the user sets no limit, bytes.
 const UNSEEN_BYTES: u64 = 1_000_000_000;
@@ -102,7 +99,7 @@ impl EpochSetup<'_> {
             return data.through(sql_of(run.product)?.connect(server, setup, &how)?.as_mut());
         }
         let workspace = Workspace::for_restore(data, run.product, server, setup)?;
-        let arm = arm_file(&run.plan.experiment.arms, number);
+        let arm = &run.names.arms[number];
         let restored = workspace.restore(data, run.cancelled);
         self.logs.push((format!("{arm}--restore"), workspace.log()));
         workspace.clear_data();
