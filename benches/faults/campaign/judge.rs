@@ -152,7 +152,7 @@ fn untouched(
     let mut broken = Vec::new();
     let frames: Vec<Value> = lines.iter().filter_map(|line| serde_json::from_str(line).ok()).collect();
     if frames.len() != lines.len() {
-        broken.push("(c) a line of frames.jsonl is no JSON".to_owned());
+        broken.push("(c) a line of frames.jsonl is not JSON".to_owned());
     }
     if case.product.kind() == Kind::Simulated {
         let differs = (0..before.min(reference.frames))

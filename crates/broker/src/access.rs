@@ -74,7 +74,7 @@ impl Access {
     pub fn read(name: &str, files: &AccessFiles) -> Result<Self, Fault> {
         let is_name = |delivery: char| delivery.is_ascii_alphanumeric() || matches!(delivery, '-' | '_');
         if name.is_empty() || name.len() > NAME_LENGTH_MAX || !name.chars().all(is_name) {
-            let words = "is no name: write up to 64 letters, digits, `-` and `_`";
+            let words = "is not a name: write up to 64 letters, digits, `-` and `_`";
             return Err(Fault::Machine(format!("`{}` {words}", name.escape_debug())));
         }
         if let Some((_, key)) = &files.identity {
@@ -245,7 +245,7 @@ mod tests {
         for wrong in ["", ">", "a.b", "a b", "\u{e4}", &"x".repeat(65)] {
             assert!(matches!(named(wrong), Err(Fault::Machine(_))), "{wrong}");
         }
-        expect!["`a\\n>` is no name: write up to 64 letters, digits, `-` and `_`"]
+        expect!["`a\\n>` is not a name: write up to 64 letters, digits, `-` and `_`"]
             .assert_eq(&named("a\n>").unwrap_err().to_string());
     }
 

@@ -77,7 +77,7 @@ impl FromStr for BrokerUrl {
             );
         }
         let wrong =
-            || format!("`{text}` is no address of a broker: write tls://host:{PORT}, or nats://localhost:{PORT}");
+            || format!("`{text}` is not an address of a broker: write tls://host:{PORT}, or nats://localhost:{PORT}");
         let (scheme, place) = text.split_once("://").ok_or_else(wrong)?;
         let has_tls = match scheme {
             "tls" => true,
@@ -158,14 +158,14 @@ mod tests {
             nats://127.0.0.1:4222
             tls://[2001:db8::1]:4222
             tls://[::1]:5
-            `broker:4222` is no address of a broker: write tls://host:4222, or nats://localhost:4222
-            `http://broker` is no address of a broker: write tls://host:4222, or nats://localhost:4222
-            `tls://` is no address of a broker: write tls://host:4222, or nats://localhost:4222
-            `tls://broker:0` is no address of a broker: write tls://host:4222, or nats://localhost:4222
-            `tls://broker:99999` is no address of a broker: write tls://host:4222, or nats://localhost:4222
-            `tls://broker:4222/path` is no address of a broker: write tls://host:4222, or nats://localhost:4222
-            `tls://[broker]` is no address of a broker: write tls://host:4222, or nats://localhost:4222
-            `tls://::1` is no address of a broker: write tls://host:4222, or nats://localhost:4222
+            `broker:4222` is not an address of a broker: write tls://host:4222, or nats://localhost:4222
+            `http://broker` is not an address of a broker: write tls://host:4222, or nats://localhost:4222
+            `tls://` is not an address of a broker: write tls://host:4222, or nats://localhost:4222
+            `tls://broker:0` is not an address of a broker: write tls://host:4222, or nats://localhost:4222
+            `tls://broker:99999` is not an address of a broker: write tls://host:4222, or nats://localhost:4222
+            `tls://broker:4222/path` is not an address of a broker: write tls://host:4222, or nats://localhost:4222
+            `tls://[broker]` is not an address of a broker: write tls://host:4222, or nats://localhost:4222
+            `tls://::1` is not an address of a broker: write tls://host:4222, or nats://localhost:4222
             credentials do not belong into a broker's address, where others can read them: name a file that holds them"#]]
         .assert_eq(&told.map(read).join("\n"));
     }

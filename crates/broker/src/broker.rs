@@ -243,7 +243,7 @@ fn well_formed(subject: &str, is_part: impl Fn(&str) -> bool) -> Result<(), Faul
     if subject.len() <= SUBJECT_LENGTH_MAX && subject.split('.').all(is_well) {
         return Ok(());
     }
-    Err(Fault::Protocol(format!("`{}` is no subject for that", words::quoted(subject))))
+    Err(Fault::Protocol(format!("`{}` is not a subject for that", words::quoted(subject))))
 }
 
 #[cfg(test)]

@@ -277,7 +277,7 @@ impl Reassembler {
     /// [`Fault::Protocol`] if it is not valid, came before, contradicts another part, or exceeds a limit.
     pub fn take(&mut self, part: &[u8], now_ns: u64) -> Result<Option<Vec<u8>>, Fault> {
         let (header, body) =
-            Header::read(part).ok_or_else(|| protocol("what came is no part of a message of Tithe's"))?;
+            Header::read(part).ok_or_else(|| protocol("what came is not part of a message of Tithe's"))?;
         if !self.senders.contains_key(&header.sender) && self.senders.len() >= SENDERS_MAX {
             self.forget_one();
         }

@@ -75,7 +75,7 @@ fn delivery(reassembler: &mut Reassembler, message: &Message, now_ns: u64) -> Re
     let reply_to = message.reply.as_ref().map(ToString::to_string);
     // Otherwise any account that may ask could make this account, which has more rights, publish to any subject.
     if let Some(elsewhere) = reply_to.as_deref().filter(|subject| !subject.starts_with(INBOXES)) {
-        let words = format!("a message wants its answer at {}, which is no inbox", words::quoted(elsewhere));
+        let words = format!("a message wants its answer at {}, which is not an inbox", words::quoted(elsewhere));
         return Err(Fault::Protocol(words));
     }
     Ok(reassembler.take(&message.payload, now_ns)?.map(|body| Delivery { body, reply_to }))

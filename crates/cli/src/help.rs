@@ -40,7 +40,7 @@ const TASKS: [(&str, &[Entry]); 5] = [
     (
         "Use many machines",
         &[
-            ("matrix", "tithe matrix gather matrix.toml results --to gathered.json"),
+            ("matrix", "tithe matrix run matrix.toml"),
             ("atlas", "tithe atlas add tithe-runs/RUN --commit 1234abcd"),
             ("agent", "tithe agent --join tls://broker.example:4222 --target db.example"),
             ("observe", "tithe observe --join tls://broker.example:4222 --port 5432"),
@@ -57,6 +57,21 @@ const TASKS: [(&str, &[Entry]); 5] = [
     ),
 ];
 
+/// Commands below a command, each with an example.
+const BELOW: [(&str, &[Entry]); 2] = [
+    (
+        "matrix",
+        &[
+            ("plan", "tithe matrix plan matrix.toml"),
+            ("run", "tithe matrix run matrix.toml --task 3"),
+            ("script", "tithe matrix script matrix.toml --for slurm > job.sh"),
+            ("status", "tithe matrix status matrix.toml tithe-matrix"),
+            ("gather", "tithe matrix gather matrix.toml tithe-matrix --to gathered.json"),
+        ],
+    ),
+    ("atlas", &[("add", "tithe atlas add tithe-runs/RUN --commit 1234abcd"), ("page", "tithe atlas page docs/atlas")]),
+];
+
 /// All commands, with their help.
 pub fn command() -> Command {
     let mut command = Cli::command();
@@ -69,6 +84,13 @@ pub fn command() -> Command {
             *found = found.clone().after_help(format!("Example:\n  {example}"));
         }
         list.push('\n');
+    }
+    for (above, entries) in BELOW {
+        for (name, example) in entries {
+            let above = command.find_subcommand_mut(above);
+            let Some(found) = above.and_then(|above| above.find_subcommand_mut(name)) else { continue };
+            *found = found.clone().after_help(format!("Example:\n  {example}"));
+        }
     }
     let template = format!("{{about}}\n\n{{usage-heading}} {{usage}}\n\n{list}Options:\n{{options}}{{after-help}}");
     command.disable_help_subcommand(false).help_template(template)
@@ -90,9 +112,13 @@ mod tests {
         sorted.0.sort_unstable();
         sorted.1.sort_unstable();
         assert_eq!(sorted.0, sorted.1);
-        for (name, example) in
-            TASKS.iter().flat_map(|(_, entries)| entries.iter()).filter(|(name, _)| listed.contains(name))
-        {
+        let below = BELOW.iter().flat_map(|(above, entries)| entries.iter().map(move |(_, example)| (above, example)));
+        for (above, entries) in BELOW {
+            let count = all.find_subcommand(above).map_or(0, |above| above.get_subcommands().count());
+            assert_eq!(count, entries.len(), "{above}");
+        }
+        let top = TASKS.iter().flat_map(|(_, entries)| entries.iter().map(|(name, example)| (name, example)));
+        for (name, example) in top.filter(|(name, _)| listed.contains(name)).chain(below) {
             let words = example.split(" > ").next().unwrap_or_default().replace('\'', "");
             let parsed = command().try_get_matches_from(words.split_whitespace());
             assert!(parsed.is_ok_and(|matches| matches.subcommand_name() == Some(name)), "{example}");

@@ -120,7 +120,7 @@ pub struct ExperimentArgs {
     /// Multiply the records of the file: 0.01 is a hundredth of them
     #[arg(long, value_name = "FACTOR", conflicts_with = "warehouses")]
     scale: Option<f64>,
-    /// Records of every arm; overrides the file [default without a file: 20,000]
+    /// Records of every arm; overrides the file [default without a file: 20,000; calibrate: 50,000]
     #[arg(long, value_name = "N", conflicts_with_all = ["scale", "warehouses"], value_parser = clap::value_parser!(u64).range(1..=RECORDS_MAX))]
     records: Option<u64>,
     /// Number of clients, or several separated by commas; overrides the file

@@ -296,7 +296,7 @@ fn scale(experiment: &mut Experiment, arguments: &ExperimentArgs) -> Result<(), 
         }
         let records = experiment.data.records as f64 * factor;
         if !(1.0..=RECORDS_MAX as f64).contains(&records) {
-            return Err(format!("--scale: {factor} times {} records is no data set", experiment.data.records));
+            return Err(format!("--scale: {factor} times {} records is not a data set", experiment.data.records));
         }
         experiment.data.records = records.round() as u64;
     }

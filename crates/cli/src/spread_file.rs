@@ -24,7 +24,10 @@ pub fn check(path: &Path) -> Result<(), Stop> {
     let nothing = |flaw: String| refused(format!("{flaw}; name another file"));
     let (path, text) = found(path).map_err(nothing)?;
     start_spread::replaced(&text, "", &[]).map_err(|flaw| {
-        nothing(format!("{}: {flaw}; it is no file of start spreads, and nothing is written over it", path.display()))
+        nothing(format!(
+            "{}: {flaw}; it is not a file of start spreads, and nothing is written over it",
+            path.display()
+        ))
     })?;
     let beside = beside(&path);
     fs::write(&beside, "").and_then(|()| fs::remove_file(&beside)).map_err(|error| nothing(unwritable(&path, &error)))

@@ -40,7 +40,7 @@ findings! {
         "The first line that matches decides. Move the strict line up or delete the lax one, and reload.";
     PG_AUTHN_REPEATS_PASSWORDS = "PG-AUTHN-REPEATS-PASSWORDS",
         "The server keeps the passwords that ALTER ROLE sets in the clear.",
-        "The statement log, the log of durations and pg_stat_statements keep the statement as it came. Set passwords by \
+        "The statement log, the log of durations and pg_stat_statements keep each statement unchanged. Set passwords by \
          \\password of psql, which sends a hash, and pg_stat_statements.track_utility = off.";
     PG_AUTHZ_REACHABLE_SUPERUSER = "PG-AUTHZ-REACHABLE-SUPERUSER",
         "An account without the superuser attribute can become a superuser.",
@@ -50,7 +50,7 @@ findings! {
         "Several accounts that may log in are superusers.",
         "Keep one for administration. Take the attribute from the others: ALTER ROLE … NOSUPERUSER.";
     PG_AUTHZ_READS_PASSWORDS = "PG-AUTHZ-READS-PASSWORDS",
-        "An account that is no superuser may read the hashes of all passwords.",
+        "An account that is not a superuser may read the hashes of all passwords.",
         "Members of pg_read_all_data read the table of passwords as well. REVOKE the privilege or the membership, or give \
          SELECT on the tables that are needed.";
     PG_AUDIT_OFF = "PG-AUDIT-OFF",
@@ -85,10 +85,10 @@ findings! {
         "Take the setting out and start the server again.";
     MY_AUTHN_REPEATS_PASSWORDS = "MY-AUTHN-REPEATS-PASSWORDS",
         "The server keeps the passwords that statements set in the clear.",
-        "MariaDB's general log, slow log and binary log keep CREATE USER … IDENTIFIED BY as it came; MySQL's general log \
-         does with log_raw. Set passwords as hashes, switch the log off, or protect it as the passwords.";
+        "MariaDB's general log, slow log and binary log keep CREATE USER … IDENTIFIED BY unchanged; MySQL's general log \
+         does with log_raw. Set passwords as hashes, switch the log off, or protect it like the passwords.";
     MY_AUTHZ_REACHABLE_ADMINISTRATOR = "MY-AUTHZ-REACHABLE-ADMINISTRATOR",
-        "An account that is no administrator can do everything or make itself able to.",
+        "An account that is not an administrator can do everything or make itself able to.",
         "Lists of accounts show such an account as ordinary. The row names the way: REVOKE the role or right on it, and \
          set secure_file_priv where it is FILE.";
     MY_AUTHZ_ADMINISTRATORS = "MY-AUTHZ-ADMINISTRATORS",
@@ -186,7 +186,7 @@ findings! {
         "Make a superuser of your own, log in as it, and run ALTER ROLE cassandra WITH SUPERUSER = false AND LOGIN = \
          false.";
     CASSANDRA_AUTHZ_REACHABLE_SUPERUSER = "CASSANDRA-AUTHZ-REACHABLE-SUPERUSER",
-        "A role that is no superuser can become one.",
+        "A role that is not a superuser can become one.",
         "The row names the way: REVOKE the role, or ALTER and AUTHORIZE on it.";
     CASSANDRA_AUDIT_PARTIAL = "CASSANDRA-AUDIT-PARTIAL",
         "The audit log leaves something out.",

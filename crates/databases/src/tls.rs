@@ -68,13 +68,13 @@ pub const fn options_of_any(version: &'static str, mutual: &'static str) -> [Opt
             name: "key",
             kind: OptionKind::Choice(&[ANY, "ecdsa-p256", "rsa-2048", "rsa-4096", "ed25519"]),
             default: Some(DefaultValue::Text(ANY)),
-            help: "The server's key. `any`: ECDSA P-256 on a server that Tithe starts, whatever another has.",
+            help: "The server's key. `any`: ECDSA P-256, or what a running server has.",
         },
         OptionEntry {
             name: "chain",
             kind: OptionKind::Choice(&[ANY, "1", "2", "3"]),
             default: Some(DefaultValue::Text(ANY)),
-            help: "Certificates that the server shows. `any`: one, or whatever another has.",
+            help: "Certificates that the server sends. `any`: one, or what a running server has.",
         },
     ]
 }

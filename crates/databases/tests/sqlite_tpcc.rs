@@ -192,7 +192,7 @@ fn what_cannot_be_encrypted_is_refused() {
         });
         told
     };
-    expect_test::expect!["refused: share = 0.3 is no set of columns of SQL tables: write 0, 0.2 (identifiers), 0.5 (prices, dates and quantities too) or 1 (all), or name the columns"]
+    expect_test::expect!["refused: share = 0.3 is not a set of columns of SQL tables: write 0, 0.2 (identifiers), 0.5 (prices, dates and quantities too) or 1 (all), or name the columns"]
         .assert_eq(&refusal(&[], 0.3));
     expect_test::expect!["refused: no column is called `w_yt`: there are w_id, w_name, w_street_1, w_street_2, w_city, w_state, w_zip, w_tax, w_ytd"]
         .assert_eq(&refusal(&["c_data", "w_yt"], 1.0));

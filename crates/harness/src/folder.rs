@@ -264,7 +264,8 @@ fn intervals_of(names: &FileNames, frame: &Frame) -> Result<Vec<(String, String)
         let mut intervals = String::new();
         for (tag, histogram) in latency.chain(intended) {
             let interval = hdr_log::interval(&tag, frame, histogram);
-            intervals += &interval.ok_or_else(|| Fault::Machine(format!("cannot write {name}: {tag:?} is no tag")))?;
+            intervals +=
+                &interval.ok_or_else(|| Fault::Machine(format!("cannot write {name}: {tag:?} is not a tag")))?;
         }
         if !intervals.is_empty() {
             all.push((name, intervals));

@@ -259,7 +259,7 @@ fn head(words: &Words<'_>, database: &OfferedDatabase, typed: &Typed<'_>, genera
         several => format!("{several:?}"),
     };
     writer.from(&clients, typed.clients.clone());
-    writer.explain("busy at the same time; several with `[1, 4, 16]`, as far as it scales with \"sweep\"");
+    writer.explain("busy at the same time; `[1, 4, 16]` measures several numbers, \"sweep\" 1 to 64");
 }
 
 /// The next steps.
@@ -639,7 +639,7 @@ impl Part<'_> {
         options
             .map(|(_, option)| {
                 let problem = match option.name {
-                    "use" => "`use` is no option".to_owned(),
+                    "use" => "`use` is not an option".to_owned(),
                     name => format!("`{}` is given twice", name.escape_debug()),
                 };
                 Diagnostic::at(

@@ -40,7 +40,7 @@ pub struct UnknownEnding(String);
 
 impl fmt::Display for UnknownEnding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no ending of a cell that this version of Tithe knows", self.0)
+        write!(f, "`{}` is not an ending of a cell that this version of Tithe knows", self.0)
     }
 }
 
@@ -131,6 +131,9 @@ mod tests {
         assert_eq!(serde_json::from_str::<Cell>("\"\"").unwrap(), Cell(None));
         assert!("".parse::<CellEnding>().is_err(), "what has ended says why");
         let refused = serde_json::from_str::<Cell>("\"bored\"").expect_err("no ending").to_string();
-        assert!(refused.starts_with("`bored` is no ending of a cell that this version of Tithe knows"), "{refused}");
+        assert!(
+            refused.starts_with("`bored` is not an ending of a cell that this version of Tithe knows"),
+            "{refused}"
+        );
     }
 }

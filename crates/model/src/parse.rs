@@ -286,7 +286,7 @@ fn version(item: &Item<'_>, problems: &mut Problems) -> Option<Text> {
     let name = item.name(problems)?;
     let is_number = |part: &str| !part.is_empty() && part.chars().all(|sign| sign.is_ascii_digit());
     if !name.get_ref().split('.').all(is_number) {
-        let problem = format!("{} is no version", wording::quote(name.get_ref()));
+        let problem = format!("{} is not a version", wording::quote(name.get_ref()));
         problems.at(name.span(), problem, "write its first numbers, for example \"15\" or \"18.6\"");
     }
     Some(name)

@@ -46,7 +46,7 @@ pub fn columns_of(header: &str) -> Option<usize> {
 /// # Errors
 /// The problem with the row.
 pub fn read(line: &str, columns: usize) -> Result<Slot, String> {
-    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is no number of this file"));
+    let number = |text: &str| text.parse::<u64>().map_err(|_| format!("{text:?} is not a number of this file"));
     let texts: Vec<&str> = line.split(',').collect();
     if texts.len() != columns {
         return Err(format!("it has {} of {columns} fields", texts.len()));
@@ -72,7 +72,7 @@ pub fn read(line: &str, columns: usize) -> Result<Slot, String> {
     else {
         return Err(format!("it has {} fields", fields.len()));
     };
-    let small = |value: u64| u32::try_from(value).map_err(|_| format!("{value} is no number of anything here"));
+    let small = |value: u64| u32::try_from(value).map_err(|_| format!("{value} is not a number of anything here"));
     Ok(Slot {
         cell: small(cell)?,
         frame: small(frame)?,
@@ -121,8 +121,8 @@ mod tests {
         assert_eq!(read("1,2,3,4,5,6,7,8,9,10,11,12", earlier), Ok(untold));
         let refused = |line: &str| read(line, columns).expect_err("no row");
         assert_eq!(refused("1,2,3"), format!("it has 3 of {columns} fields"));
-        assert_eq!(refused("1,2,3,4,5,6,7,8,9,10,11,x,"), "\"x\" is no number of this file");
-        assert_eq!(refused("1,2,3,4,5,6,7,-8,9,10,11,12,13"), "\"-8\" is no number of this file");
+        assert_eq!(refused("1,2,3,4,5,6,7,8,9,10,11,x,"), "\"x\" is not a number of this file");
+        assert_eq!(refused("1,2,3,4,5,6,7,-8,9,10,11,12,13"), "\"-8\" is not a number of this file");
         assert_eq!(columns_of("cell,frame"), None);
         assert_eq!(columns_of(&COLUMNS.replace("wall_ns", "wall_us")), None);
     }

@@ -171,10 +171,10 @@ fn parse_line(line: &str) -> Result<(String, StartSpread), String> {
         return Err(format!("{} fields, not {HEAD:?}", fields.len()));
     };
     let metric = serde_json::from_value(serde_json::Value::String(metric.to_owned()))
-        .map_err(|_| format!("{metric:?} is no metric: write net, time, cpu, client-cpu or server-cpu"))?;
+        .map_err(|_| format!("{metric:?} is not a metric: write net, time, cpu, client-cpu or server-cpu"))?;
     let number = |text: &str, least: f64, most: f64| {
         let number = text.parse::<f64>().ok().filter(|number| (least..=most).contains(number));
-        number.ok_or_else(|| format!("{text:?} is no number from {least} to {most}"))
+        number.ok_or_else(|| format!("{text:?} is not a number from {least} to {most}"))
     };
     let source = source.trim_matches('"').to_owned();
     if source.is_empty() {
@@ -250,9 +250,9 @@ mod tests {
     fn a_line_that_cannot_be_read_is_named() {
         let flaw = |line: &str| parse(&format!("# of my machine\n{HEAD}\n{line}\n")).expect_err("flawed");
         assert_eq!(flaw("postgres,cpu,0.01,7"), format!("line 3: 4 fields, not {HEAD:?}"));
-        assert_eq!(flaw("postgres,cpu,much,7,here"), "line 3: \"much\" is no number from 0 to 1");
-        assert_eq!(flaw("postgres,cpu,0.01,0,here"), "line 3: \"0\" is no number from 1 to 1000000");
-        assert!(flaw("postgres,speed,0.01,7,here").starts_with("line 3: \"speed\" is no metric"));
+        assert_eq!(flaw("postgres,cpu,much,7,here"), "line 3: \"much\" is not a number from 0 to 1");
+        assert_eq!(flaw("postgres,cpu,0.01,0,here"), "line 3: \"0\" is not a number from 1 to 1000000");
+        assert!(flaw("postgres,speed,0.01,7,here").starts_with("line 3: \"speed\" is not a metric"));
         assert!(flaw("postgres,cpu,0.01,7,\"\"").starts_with("line 3: the source is missing"));
         let twice = "postgres,cpu,0.01,7,here\npostgres,cpu,0.02,7,there";
         assert_eq!(flaw(twice), "line 4: it is the second of this metric of postgres");

@@ -42,7 +42,7 @@ fn first_column(text: &str) -> Vec<&str> {
 fn fields(value: &impl serde::Serialize) -> Vec<String> {
     match serde_json::to_value(value).expect("a record is JSON") {
         Value::Object(fields) => fields.into_iter().map(|(name, _)| name).collect(),
-        other => panic!("{other} is no object"),
+        other => panic!("{other} is not an object"),
     }
 }
 

@@ -99,8 +99,8 @@ impl Protection for ColumnsProtection {
                     name: "key_file",
                     kind: OptionKind::Text,
                     default: Some(DefaultValue::Text("")),
-                    help: "File with the key, 32 bytes or 64 hexadecimal digits, named from the root on and for its \
-                           owner's eyes alone; without it or `key_variable` each run makes a key.",
+                    help: "Absolute path of a file with the key, 32 bytes or 64 hexadecimal digits, that only its owner \
+                           can read; without it or `key_variable` each run makes a key.",
                 },
                 OptionEntry {
                     name: "key_variable",

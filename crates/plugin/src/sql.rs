@@ -207,7 +207,7 @@ pub fn describe(template: &str, tables: &'static [SqlTable], dialect: &Dialect) 
     for part in parts {
         let end = part.find(|sign: char| !sign.is_ascii_alphanumeric() && sign != '_').unwrap_or(part.len());
         let name = &part[..end];
-        parameters.push(find(name).unwrap_or_else(|| panic!("`{name}` in `{template}` is no column")));
+        parameters.push(find(name).unwrap_or_else(|| panic!("`{name}` in `{template}` is not a column")));
         sql.push('?');
         sql.push_str(&part[end..]);
     }

@@ -154,7 +154,7 @@ pub fn connect_socket(path: &Path) -> std::io::Result<TcpStream> {
     // The kernel reports for any file that nothing listens there.
     let is_socket = || fs::metadata(path).is_ok_and(|found| found.file_type().is_socket());
     connected.map_err(|error| match error.kind() {
-        ErrorKind::ConnectionRefused if !is_socket() => std::io::Error::other("it is no socket"),
+        ErrorKind::ConnectionRefused if !is_socket() => std::io::Error::other("it is not a socket"),
         ErrorKind::ConnectionRefused => std::io::Error::other("no server listens there"),
         _ => error,
     })

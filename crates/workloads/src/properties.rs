@@ -21,7 +21,7 @@ impl<'a> Reader<'a> {
         let unknown = properties.keys().filter(|name| known.iter().all(|(known, ..)| known != name));
         let problem = |name: &String| {
             let known: Vec<&str> = known.iter().map(|(known, ..)| *known).collect();
-            (name.clone(), format!("is no property of {title}"), format!("known are {}", known.join(", ")))
+            (name.clone(), format!("is not a property of {title}"), format!("known are {}", known.join(", ")))
         };
         Self { known, properties, problems: unknown.map(problem).collect() }
     }

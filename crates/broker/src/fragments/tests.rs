@@ -65,13 +65,13 @@ fn what_is_torn_mixed_or_doubled_is_refused_by_name() {
     ];
     expect![[r#"
         waits
-        protocol: what came is no part of a message of Tithe's
+        protocol: what came is not part of a message of Tithe's
         protocol: a part belongs to another message than its number says
         protocol: a part of a message came a second time
         waits
         3000 bytes
         protocol: a message came a second time
-        protocol: what came is no part of a message of Tithe's"#]]
+        protocol: what came is not part of a message of Tithe's"#]]
     .assert_eq(&said(&mut reassembler(), &told).join("\n"));
 }
 

@@ -362,10 +362,10 @@ fn what_was_torn_doubled_or_changed_is_told_and_not_handed_over() {
           protocol: a message came a second time
           NoResponders
         Cut: told, told
-          protocol: what came is no part of a message of Tithe's
-          protocol: what came is no part of a message of Tithe's
-          protocol: what came is no part of a message of Tithe's
-          protocol: what came is no part of a message of Tithe's
+          protocol: what came is not part of a message of Tithe's
+          protocol: what came is not part of a message of Tithe's
+          protocol: what came is not part of a message of Tithe's
+          protocol: what came is not part of a message of Tithe's
           NoResponders
         Change: told, told
           protocol: a message is not what its sender sent: its SHA-256 differs
@@ -379,10 +379,10 @@ fn what_was_torn_doubled_or_changed_is_told_and_not_handed_over() {
           3000000 bytes
           NoResponders
         Elsewhere: told, told
-          protocol: a message wants its answer at tithe.go, which is no inbox
-          protocol: a message wants its answer at tithe.go, which is no inbox
-          protocol: a message wants its answer at tithe.go, which is no inbox
-          protocol: a message wants its answer at tithe.go, which is no inbox
+          protocol: a message wants its answer at tithe.go, which is not an inbox
+          protocol: a message wants its answer at tithe.go, which is not an inbox
+          protocol: a message wants its answer at tithe.go, which is not an inbox
+          protocol: a message wants its answer at tithe.go, which is not an inbox
           NoResponders"#]]
     .assert_eq(&said.join("\n"));
 }

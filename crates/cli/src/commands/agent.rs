@@ -41,7 +41,7 @@ pub fn agent(arguments: &AgentArgs) -> Result<i32, Stop> {
 pub fn own_name(given: Option<&str>) -> Result<String, Stop> {
     let name = given.map_or_else(host_name, str::to_owned);
     if RESERVED.contains(&name.as_str()) {
-        let words = format!("--name {name}: that is what others are called at the broker; nothing was started");
+        let words = format!("--name {name} is reserved at the broker: choose another name; nothing was started");
         return Err(Stop::new(exit::USAGE, words));
     }
     Ok(name)

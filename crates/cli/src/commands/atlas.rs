@@ -29,9 +29,9 @@ pub struct AtlasArgs {
 
 #[derive(Subcommand)]
 enum AtlasCommand {
-    /// Keep the costs of a run, or refuse it with every reason: version, evidence, load, steal time, checksums
+    /// Keep the costs of a run, or refuse it with all reasons: version, evidence, load, steal time, checksums
     Add(AddArgs),
-    /// Write atlas.md and atlas.html from all runs that are kept
+    /// Write atlas.md and atlas.html from all kept runs
     Page(PageArgs),
 }
 
@@ -40,7 +40,7 @@ struct AddArgs {
     /// Run folders of experiments of the atlas
     #[arg(required = true, value_name = "RUN")]
     runs: Vec<PathBuf>,
-    /// Commit of the program that measured
+    /// Commit of the program that measured the runs
     #[arg(long, value_name = "HASH")]
     commit: String,
     /// Folder of the kept runs
@@ -90,7 +90,7 @@ fn kept(
     experiments: &[(String, String)],
 ) -> Result<Result<PathBuf, Vec<String>>, Stop> {
     if !path.is_dir() {
-        return Ok(Err(vec!["It is no run folder: only a folder has checksums.".to_owned()]));
+        return Ok(Err(vec!["It is not a run folder: only a folder has checksums.".to_owned()]));
     }
     let assessed = records::read(path)?;
     let text = fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();

@@ -210,6 +210,6 @@ fn share(text: &str) -> Result<f64, Stop> {
     let number = text.trim().trim_end_matches('%').trim().parse::<f64>().ok();
     match number.filter(|number| number.is_finite() && *number >= 0.0) {
         Some(number) => Ok(number / 100.0),
-        None => Err(Stop::new(exit::USAGE, format!("--threshold {text:?} is no percentage; write one as 5%"))),
+        None => Err(Stop::new(exit::USAGE, format!("--threshold {text:?} is not a percentage; write one as 5%"))),
     }
 }

@@ -15,7 +15,9 @@ pub fn explain(arguments: &ExplainArgs) -> Result<i32, Stop> {
     let (title, text) = match finding(&arguments.name)? {
         Some(finding) => (finding.id, format!("{} {}", finding.is, finding.advice)),
         None => {
-            let flag = flag_of(&arguments.name).map_err(|problem| Stop::new(exit::USAGE, problem))?;
+            let flag = flag_of(&arguments.name).map_err(|problem| {
+                Stop::new(exit::USAGE, format!("{problem}; findings begin with their product: PG-AUTHZ-SUPERUSERS"))
+            })?;
             (flag_code(flag), flag_advice(flag).to_owned())
         }
     };

@@ -68,7 +68,8 @@ fn runs_of(text: &str) -> Result<Vec<Named>, Stop> {
     found.retain(|path| is_run(path) || is_document(path));
     found.sort();
     if found.is_empty() {
-        let message = format!("{} is no run, and has neither run folders nor documents (*.json) in it", path.display());
+        let message =
+            format!("{} is not a run, and has neither run folders nor documents (*.json) in it", path.display());
         return Err(Stop::new(exit::USAGE, message));
     }
     let label = |path: &Path| {

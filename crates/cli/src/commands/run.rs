@@ -207,9 +207,9 @@ fn nothing_measured(path: &Path, analysis: &Analysis, experiment: &Experiment) -
     }
     let again = match can_go_on(experiment) {
         true => format!("then tithe run --resume {}", path.display()),
-        false => "and give the command again".to_owned(),
+        false => "and run the command again".to_owned(),
     };
-    message += &format!("next: mend that, {again}\n");
+    message += &format!("next: fix that, {again}\n");
     if experiment.is_attached() {
         message += "      `tithe doctor URL` prints everything that a server lacks as statements to paste\n";
     }

@@ -70,7 +70,7 @@ fn what_is_no_document_is_refused_with_its_place() {
     std::fs::write(bench.path("d.json"), [0xff, 0xfe]).expect("written");
     let output = bench.tithe(&["report", "d.json"]);
     assert_eq!((status(&output), out(&output)), (2, String::new()));
-    assert!(err(&output).contains("d.json: it is no text"), "{}", err(&output));
+    assert!(err(&output).contains("d.json: it is not text"), "{}", err(&output));
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_history_is_made_of_folders_and_documents_with_labels() {
         (vec!["kept", "old/c3"], "was written in format 1"),
         (vec!["old"], "was written in format 1"),
         (vec![run.as_str(), run.as_str()], "is named twice: a run counts once"),
-        (vec!["empty"], "empty is no run, and has neither run folders nor documents (*.json) in it"),
+        (vec!["empty"], "empty is not a run, and has neither run folders nor documents (*.json) in it"),
         (vec!["nowhere"], "nowhere"),
     ] {
         let refused = bench.tithe(&[&["history"], &runs[..]].concat());

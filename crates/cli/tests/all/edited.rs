@@ -167,5 +167,5 @@ fn an_ending_that_is_none_is_refused_with_its_file() {
     let refused = bench.tithe(&["report", &run.display().to_string()]);
     assert_eq!(status(&refused), 2, "{}", out(&refused));
     let told = err(&refused);
-    assert!(told.contains("cells/0.json") && told.contains("`bored` is no ending of a cell"), "{told}");
+    assert!(told.contains("cells/0.json") && told.contains("`bored` is not an ending of a cell"), "{told}");
 }

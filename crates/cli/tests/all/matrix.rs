@@ -354,7 +354,7 @@ fn what_is_wrong_is_told_before_anything_starts() {
     for (arguments, words) in [
         (&["matrix", "run", "n.toml"][..], "which kind of machine is this host? add --machine NAME, one of: a, b"),
         (&["matrix", "run", "n.toml", "--machine", "c"], "the matrix has no machine \"c\""),
-        (&["matrix", "gather", "m.toml", "nowhere"], "nowhere is no folder"),
+        (&["matrix", "gather", "m.toml", "nowhere"], "nowhere is not a folder"),
         (&["matrix", "plan", "nothing.toml"], "cannot read the matrix nothing.toml"),
     ] {
         let output = bench.tithe(arguments);

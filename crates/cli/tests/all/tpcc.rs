@@ -62,7 +62,7 @@ fn every_arm_is_proven_and_every_condition_holds() {
 #[test]
 fn what_cannot_be_encrypted_is_told_before_anything_starts() {
     for (compute, protection, expected) in [
-        ("client-side", "use = 'columns', share = 0.3", "share = 0.3 is no set of columns"),
+        ("client-side", "use = 'columns', share = 0.3", "share = 0.3 is not a set of columns"),
         ("client-side", "use = 'columns', share = 1.5", "write for example `share = 1`"),
         ("client-side", "use = 'columns', names = 'c_lasst'", "no column is called `c_lasst`"),
         ("client-side", "use = 'columns', names = 'i_id'", "must be encrypted together: add ol_i_id, s_i_id"),
@@ -140,7 +140,7 @@ fn the_size_of_an_experiment_is_changed_on_the_command_line_or_refused() {
     for factor in ["0.00001", "NaN", "-1"] {
         let argument = format!("--scale={factor}");
         let output = plan(&[&argument]);
-        assert!(err(&output).contains("times 10000 records is no data set"), "{}", err(&output));
+        assert!(err(&output).contains("times 10000 records is not a data set"), "{}", err(&output));
         assert_eq!(status(&output), 2);
     }
 }

@@ -202,7 +202,7 @@ fn an_experiment_file_is_written_with_comments() {
         records = 20_000    # of 1 KB; where they do not fit in the server's memory, reads come from the disk
 
         [load]
-        clients = 1    # busy at the same time; several with `[1, 4, 16]`, as far as it scales with "sweep"
+        clients = 1    # busy at the same time; `[1, 4, 16]` measures several numbers, "sweep" 1 to 64
 
         [measure]
         budget = "2 min"    # of measured load for all cells; starting and loading servers comes on top
@@ -548,7 +548,7 @@ fn a_property_file_is_measured_without_an_experiment() {
     }
     let output = bench.tithe(&[&["plan"], &words[..], &["--records", "500", "--clients", "3"]].concat());
     let told = out(&output);
-    for line in ["recordcount = 400  gives way to `records` of", "threadcount = 2    gives way to `clients` of"] {
+    for line in ["recordcount = 400  overridden by `records` of", "threadcount = 2    overridden by `clients` of"] {
         assert!(told.contains(line), "{line} is not in: {told}{}", err(&output));
     }
     let output = bench.tithe(&[&["run"], &words[..], &["--quiet"]].concat());

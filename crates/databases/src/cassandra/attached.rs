@@ -30,7 +30,7 @@ const READ: [(&str, &str, Without); 2] = [
     (
         "system_views.settings",
         "the settings say whether other clients may connect without TLS, and the account may not read them",
-        Without::Figures("statement about other clients in the proof of tls, nor the node's settings"),
+        Without::Figures("information on other clients in the proof of tls, nor on the node's settings"),
     ),
 ];
 

@@ -366,7 +366,7 @@ fn header(path: &Path) -> Result<Header, Fault> {
         }
         Ok(()) => {}
     }
-    Err(Fault::Refused(format!("{} is no file of DuckDB", path.display())))
+    Err(Fault::Refused(format!("{} is not a file of DuckDB", path.display())))
 }
 
 /// The write-ahead log of the file at `path`.

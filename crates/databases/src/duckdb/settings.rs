@@ -53,7 +53,7 @@ pub fn resolve(given: &BTreeMap<String, String>) -> Result<Vec<(&'static str, St
     for (name, help, default) in SETTINGS {
         let value = given.get(name).map_or(default, String::as_str);
         if !is_size(value) {
-            return Err(Fault::Refused(format!("`{value}` is no value of {name}: {help}")));
+            return Err(Fault::Refused(format!("`{value}` is not a value of {name}: {help}")));
         }
         all.push((name, value.to_owned()));
     }
@@ -103,13 +103,13 @@ mod tests {
         check(
             &[("memory_limit", "1GB'; DROP TABLE usertable")],
             expect![
-                "refused: `1GB'; DROP TABLE usertable` is no value of memory_limit: most memory of an arm's engine, cached blocks included, with a unit; DuckDB's own default is 80 % of the machine's, which several arms cannot share"
+                "refused: `1GB'; DROP TABLE usertable` is not a value of memory_limit: most memory of an arm's engine, cached blocks included, with a unit; DuckDB's own default is 80 % of the machine's, which several arms cannot share"
             ],
         );
         check(
             &[("checkpoint_threshold", "16")],
             expect![
-                "refused: `16` is no value of checkpoint_threshold: size of the write-ahead log, with a unit, from which a commit moves it into the file"
+                "refused: `16` is not a value of checkpoint_threshold: size of the write-ahead log, with a unit, from which a commit moves it into the file"
             ],
         );
     }

@@ -39,7 +39,7 @@ fn a_header_is_plain_or_names_its_cipher() {
         header(&path).map_err(|fault| fault.to_string().replace(&path.display().to_string(), FILE))
     };
     let mut bytes = [0; HEADER_BYTES];
-    let other = Err(format!("refused: {FILE} is no file of DuckDB"));
+    let other = Err(format!("refused: {FILE} is not a file of DuckDB"));
     assert_eq!(told(&bytes), other);
     assert_eq!(told(b"DUCK"), other);
     bytes[8..12].copy_from_slice(b"DUCK");

@@ -170,7 +170,7 @@ impl<'a> Iterator for Fields<'a> {
         if field.is_none() {
             self.0 = &[];
         }
-        Some(field.ok_or_else(|| Fault::Protocol("the server's answer is no message of etcd's".to_owned())))
+        Some(field.ok_or_else(|| Fault::Protocol("the server's answer is not a message of etcd's".to_owned())))
     }
 }
 

@@ -490,7 +490,7 @@ mod tests {
         assert!(matches!(plain(&[]), Observation::Exposed(_)));
         // Logins are decided by another filter.
         assert!(matches!(plain(&[("CONNECT", 4)]), Observation::Exposed(_)));
-        let Observation::Unknown(words) = plain(&[("INSERT", 3)]) else { panic!("it is no control") };
+        let Observation::Unknown(words) = plain(&[("INSERT", 3)]) else { panic!("it is not a control") };
         assert_eq!(
             words,
             "the server logs without the protection, too: sent: INSERT 3, SELECT 3; in the log: INSERT 3"

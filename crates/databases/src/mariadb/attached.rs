@@ -15,7 +15,7 @@ use crate::mysql_family::{
 /// The server's error.
 pub fn own_lacks(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fault> {
     let why = "a table says how other clients are connected";
-    let figures = "row of other clients in `tithe witness` and `tithe inspect`";
+    let figures = "information on other clients in `tithe witness` and `tithe inspect`";
     let mut all: Vec<Lack> = threads(session, account, why, figures)?.into_iter().collect();
     all.extend(audit_log(session)?.map(|(why, remedy)| Lack {
         why: format!("records of the audit log are counted, and {why}"),

@@ -173,11 +173,11 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
             without: Without::Measurement,
         });
     }
-    let silent_s = settings.get("idle_timeout").and_then(|value| value.parse::<u64>().ok());
-    if let Some(silent_s) = silent_s.filter(|silent_s| (1..IDLE_AT_LEAST_S).contains(silent_s)) {
+    let idle_s = settings.get("idle_timeout").and_then(|value| value.parse::<u64>().ok());
+    if let Some(idle_s) = idle_s.filter(|idle_s| (1..IDLE_AT_LEAST_S).contains(idle_s)) {
         all.push(Lack {
             why: format!(
-                "it closes connections that are silent for {silent_s} s, and those of an arm are silent while others are \
+                "it closes connections that are idle for {idle_s} s, and an arm's connections are idle while others are \
                  measured"
             ),
             remedy: Remedy::Words("start it without idle_timeout".to_owned()),

@@ -70,10 +70,10 @@ pub fn is_answered(received: &[u8]) -> Result<bool, Fault> {
     }
     let Some(message) = received.get(..length) else { return Ok(false) };
     if message[HEADER - 4..HEADER] != MESSAGE.to_le_bytes() {
-        return Err(protocol("is no message"));
+        return Err(protocol("is not a message"));
     }
     let document = RawDocument::from_bytes(&message[HEADER + BEFORE_DOCUMENT..]);
-    let document = document.map_err(|_| protocol("is no document"))?;
+    let document = document.map_err(|_| protocol("is not a document"))?;
     let ok = document.get("ok").ok().flatten();
     match ok.and_then(|ok| ok.as_f64().or_else(|| ok.as_i32().map(f64::from))) {
         Some(1.0) => Ok(true),

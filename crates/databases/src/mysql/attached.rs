@@ -14,7 +14,7 @@ use crate::mysql_family::{attached::threads, session::WireSession};
 /// The server's error.
 pub fn own_lacks(session: &mut WireSession, account: &str) -> Result<Vec<Lack>, Fault> {
     let why = "a table says which thread serves a connection, and how other clients are connected";
-    let figures = "net time, and no row of other clients in `tithe witness` and `tithe inspect`";
+    let figures = "net time, and no information on other clients in `tithe witness` and `tithe inspect`";
     let mut all: Vec<Lack> = threads(session, account, why, figures)?.into_iter().collect();
     let grants = session.run("SHOW GRANTS")?;
     let leaves_out = |grant: &String| {

@@ -48,11 +48,11 @@ fn obstacles(session: &mut WireSession, setup: &Setup) -> Result<Vec<Lack>, Faul
             without: Without::Measurement,
         });
     }
-    let silent_s: u64 = session.value("SELECT @@SESSION.wait_timeout")?.parse().unwrap_or(IDLE_AT_LEAST_S);
-    if silent_s < IDLE_AT_LEAST_S {
+    let idle_s: u64 = session.value("SELECT @@SESSION.wait_timeout")?.parse().unwrap_or(IDLE_AT_LEAST_S);
+    if idle_s < IDLE_AT_LEAST_S {
         all.push(Lack {
             why: format!(
-                "it closes connections that are silent for {silent_s} s, and those of an arm are silent while others are \
+                "it closes connections that are idle for {idle_s} s, and an arm's connections are idle while others are \
                  measured"
             ),
             remedy: Remedy::Statement("SET GLOBAL wait_timeout = 28800".to_owned()),

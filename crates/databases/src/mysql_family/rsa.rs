@@ -40,7 +40,7 @@ impl PublicKey {
     /// [`Fault::Protocol`] for anything else; [`Fault::Refused`] for a key that is too short to be safe, or far too
     /// long.
     pub fn of_pem(pem: &[u8]) -> Result<Self, Fault> {
-        let foreign = || Fault::Protocol("the server's public key is no RSA key in PEM".to_owned());
+        let foreign = || Fault::Protocol("the server's public key is not an RSA key in PEM".to_owned());
         let der = SubjectPublicKeyInfoDer::from_pem_slice(pem).map_err(|_| foreign())?;
         let (modulus, exponent) = parts(&der).ok_or_else(foreign)?;
         if !MODULUS.contains(&modulus.len()) || exponent.len() > LONGEST_EXPONENT {

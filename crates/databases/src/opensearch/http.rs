@@ -167,7 +167,7 @@ pub fn head(received: &[u8]) -> Result<Option<Head>, Fault> {
         };
     };
     let text =
-        std::str::from_utf8(&received[BEGIN.len()..end]).map_err(|_| foreign("the head of an answer is no text"))?;
+        std::str::from_utf8(&received[BEGIN.len()..end]).map_err(|_| foreign("the head of an answer is not text"))?;
     let mut lines = text.split("\r\n");
     let status = lines.next().and_then(|line| line.get(..3)?.parse().ok()).ok_or_else(|| foreign("no status"))?;
     let fields = lines.filter_map(|line| line.split_once(':'));

@@ -66,14 +66,14 @@ fn obstacles(session: &mut PostgresSession, setup: &Setup) -> Result<Vec<Lack>, 
         let why = format!("Tithe works in a schema of its own, `{}`", setup.space);
         lack(&why, Remedy::Statement(right?), needed(in_place));
     }
-    // Versions before 14 close no silent sessions.
-    let silent_ms = "SELECT coalesce(max(setting), '0') FROM pg_settings WHERE name = 'idle_session_timeout'";
-    let silent_ms: u64 = session.value(silent_ms)?.parse().unwrap_or(0);
-    if (1..IDLE_AT_LEAST_S * 1000).contains(&silent_ms) {
+    // Versions before 14 close no idle sessions.
+    let idle_ms = "SELECT coalesce(max(setting), '0') FROM pg_settings WHERE name = 'idle_session_timeout'";
+    let idle_ms: u64 = session.value(idle_ms)?.parse().unwrap_or(0);
+    if (1..IDLE_AT_LEAST_S * 1000).contains(&idle_ms) {
         lack(
             &format!(
-                "it closes connections that are silent for {} s, and those of an arm are silent while others are measured",
-                silent_ms as f64 / 1e3
+                "it closes connections that are idle for {} s, and an arm's connections are idle while others are measured",
+                idle_ms as f64 / 1e3
             ),
             Remedy::Statement(format!("ALTER ROLE {account} SET idle_session_timeout = 0")),
             Without::Measurement,
@@ -156,7 +156,7 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
         let why =
             "`tithe witness` and `tithe inspect` check how other clients are connected; the account may not see that";
         let grant = Remedy::Statement(format!("GRANT pg_read_all_stats TO {account}"));
-        lack(why, grant, Without::Figures("row of other clients in them"));
+        lack(why, grant, Without::Figures("information on other clients there"));
     }
     Ok(all)
 }

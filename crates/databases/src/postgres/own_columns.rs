@@ -14,7 +14,7 @@ use super::own_tables::literal;
 const OBSTACLES: &str = "\
 WITH it AS (SELECT c.oid AS rel, c.relkind, a.* FROM pg_class c LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attname = lower({column}) \
 AND a.attnum > 0 AND NOT a.attisdropped WHERE c.oid = {table}::regclass) \
-SELECT 'it is no ordinary table' FROM it WHERE relkind <> 'r' \
+SELECT 'it is not an ordinary table' FROM it WHERE relkind <> 'r' \
 UNION ALL SELECT 'there is no such column' FROM it WHERE attnum IS NULL \
 UNION ALL SELECT 'its type is ' || format_type(atttypid, atttypmod) || ', and only texts and whole numbers are encrypted' \
 FROM it WHERE atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype) \

@@ -54,7 +54,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
             why: "`tithe witness` and `tithe inspect` check how other clients are connected; the account may not see that"
                 .to_owned(),
             remedy: rule(account, &["+client|list".to_owned()]),
-            without: Without::Figures("row of other clients in them"),
+            without: Without::Figures("information on other clients there"),
         });
     }
     all.extend(unseen_process(std::os::fd::AsFd::as_fd(&connection.into_wire()), ENTRY.server_programs, None));
@@ -119,11 +119,11 @@ fn obstacles(connection: &mut RedisConnection) -> Result<Vec<Lack>, Fault> {
         });
     }
     // A server may hide its settings; then the timeout shows when it closes a connection.
-    let silent_s = connection.setting("timeout").ok().flatten().and_then(|text| text.parse::<u64>().ok());
-    if let Some(silent_s) = silent_s.filter(|silent_s| (1..IDLE_AT_LEAST_S).contains(silent_s)) {
+    let idle_s = connection.setting("timeout").ok().flatten().and_then(|text| text.parse::<u64>().ok());
+    if let Some(idle_s) = idle_s.filter(|idle_s| (1..IDLE_AT_LEAST_S).contains(idle_s)) {
         all.push(Lack {
             why: format!(
-                "it closes connections that are silent for {silent_s} s, and those of an arm are silent while others are \
+                "it closes connections that are idle for {idle_s} s, and an arm's connections are idle while others are \
                  measured"
             ),
             remedy: Remedy::Statement("CONFIG SET timeout 0".to_owned()),
@@ -140,7 +140,7 @@ fn settings(connection: &mut RedisConnection, account: &str, tls: bool) -> Resul
             why: "the settings say whether the server accepts clients without TLS, and the account may not read them"
                 .to_owned(),
             remedy: rule(account, &["+config|get".to_owned()]),
-            without: Without::Figures("statement about other clients in the proof of tls"),
+            without: Without::Figures("information on other clients in the proof of tls"),
         }));
     }
     let off = !tls && connection.setting("tls-port").ok().flatten().is_some_and(|port| port == "0");

@@ -19,7 +19,7 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
         return Err(Fault::Refused("there is no such table".to_owned()));
     };
     if kind != "table" {
-        refused.push("it is no table".to_owned());
+        refused.push("it is not a table".to_owned());
     }
     let definition = sql.to_uppercase();
     // Which column these use is not checked: any of them may read it.

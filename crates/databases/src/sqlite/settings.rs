@@ -154,7 +154,7 @@ impl Setting {
                 words.iter().find(|(word, _)| word.eq_ignore_ascii_case(value)).map(|(word, _)| (*word).to_owned())
             }
         };
-        spelling.ok_or_else(|| Fault::Refused(format!("`{value}` is no value of {}: {}", self.name, self.help)))
+        spelling.ok_or_else(|| Fault::Refused(format!("`{value}` is not a value of {}: {}", self.name, self.help)))
     }
 
     /// SQLite's answer if it holds `spelling`.
@@ -211,13 +211,13 @@ mod tests {
         check(
             &[("journal_mode", "OFF")],
             expect![
-                "refused: `OFF` is no value of journal_mode: WAL (so that readers and a writer do not exclude each other), DELETE, TRUNCATE or PERSIST"
+                "refused: `OFF` is not a value of journal_mode: WAL (so that readers and a writer do not exclude each other), DELETE, TRUNCATE or PERSIST"
             ],
         );
         check(
             &[("cache_size", "1; DROP TABLE usertable")],
             expect![
-                "refused: `1; DROP TABLE usertable` is no value of cache_size: page cache of each connection, pages, or KiB when negative; cached pages are not decrypted again"
+                "refused: `1; DROP TABLE usertable` is not a value of cache_size: page cache of each connection, pages, or KiB when negative; cached pages are not decrypted again"
             ],
         );
     }

@@ -189,7 +189,7 @@ impl UrlParts {
         if let Some(ports) = ports {
             let ports: Vec<_> = ports.split(',').map(port).collect::<Result<_, _>>()?;
             if ports.len() != 1 && ports.len() != self.hosts.len() {
-                return Err(refused("it has another number of ports than of hosts"));
+                return Err(refused("it has more hosts than ports, or more ports than hosts"));
             }
             for (number, host) in self.hosts.iter_mut().enumerate() {
                 host.port = ports[if ports.len() == 1 { 0 } else { number }];

@@ -75,7 +75,7 @@ impl Settings {
         }
         let refused = |name: &str, value: &str| {
             let help = HELP.iter().find(|(known, _)| *known == name).map_or("", |(_, help)| help);
-            Fault::Refused(format!("`{value}` is no value of {name}: {help}"))
+            Fault::Refused(format!("`{value}` is not a value of {name}: {help}"))
         };
         let number = |name: &str, default: u64, range: std::ops::RangeInclusive<u64>| match given.get(name) {
             None => Ok(default),
@@ -215,12 +215,12 @@ mod tests {
         check(
             &[("cache_size_mb", "1GB,encryption=(name=none)")],
             expect![
-                "refused: `1GB,encryption=(name=none)` is no value of cache_size_mb: the engine's cache, MB; default 256, the least that MongoDB takes"
+                "refused: `1GB,encryption=(name=none)` is not a value of cache_size_mb: the engine's cache, MB; default 256, the least that MongoDB takes"
             ],
         );
         check(
             &[("compressor", "zlib")],
-            expect!["refused: `zlib` is no value of compressor: of tables: snappy, as MongoDB has it, or none"],
+            expect!["refused: `zlib` is not a value of compressor: of tables: snappy, as MongoDB has it, or none"],
         );
     }
 }

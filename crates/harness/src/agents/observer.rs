@@ -153,7 +153,7 @@ impl ObserverConfig {
         }
         let ports: Vec<String> = self.ports.iter().map(u16::to_string).collect();
         Err(format!(
-            "process {process} is no server that it may read: it was started for those that listen on these ports, \
+            "process {process} is not a server that it may read: it was started for those that listen on these ports, \
              as far as its account may see them: {}",
             ports.join(", ")
         ))
@@ -335,7 +335,7 @@ mod tests {
         let me = std::process::id() as i32;
         assert!(config(&[port], &[]).usage(me, &Paths::default()).is_ok_and(|usage| usage.tree.cpu_ns > 0));
         let refused = told(config(&[1], &[]).usage(me, &Paths::default()), &folder);
-        expect!["process HERE is no server that it may read: it was started for those that listen on these ports, as far as its account may see them: 1"].assert_eq(&refused);
+        expect!["process HERE is not a server that it may read: it was started for those that listen on these ports, as far as its account may see them: 1"].assert_eq(&refused);
         assert!(config(&[port], &[]).usage(1, &Paths::default()).is_err(), "another process");
         let _ = std::fs::remove_dir_all(&folder);
     }

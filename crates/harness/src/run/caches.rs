@@ -1,6 +1,6 @@
 //! Cache use of servers during the measurement.
 
-use tithe_model::fact::Fact;
+use tithe_model::{fact::Fact, quantity::count};
 use tithe_plugin::database::CacheUse;
 
 /// Cache use of each arm's server during the measurement, over all its starts: whether data fit in memory is measured
@@ -30,6 +30,6 @@ impl Caches {
     pub fn hits(&self, arm: usize) -> Option<(Fact, String)> {
         let CacheUse { asked, missed } = self.used[arm];
         let share = 100.0 * (1.0 - missed as f64 / asked as f64);
-        (asked > 0).then(|| (Fact::CacheHits, format!("{share:.1} % of {asked} pages, while measuring")))
+        (asked > 0).then(|| (Fact::CacheHits, format!("{share:.1} % of {} pages, while measuring", count(asked))))
     }
 }

@@ -110,7 +110,7 @@ impl<'r> SwitchedServer<'r> {
             && !reached.is(known, self.run.product.entry().identity_of_process)
         {
             return Err(Fault::Refused(format!(
-                "arm {} is another server than the first arm: a provider switches one server, which is both",
+                "arm {} has another server than the first arm: with `switch`, both arms are one server",
                 described.name
             )));
         }
@@ -148,7 +148,7 @@ impl<'r> SwitchedServer<'r> {
         let Err(fault) = self.turn_back(found, event_log) else { return Ok(()) };
         let name = NAMES[found];
         event_log.warn(format!(
-            "the server was found {name}, and is not known to be so now: {fault}; switch it by hand: {}",
+            "the server was {name} before the run, and may not be so now: {fault}; switch it by hand: {}",
             self.command(found).join(" ")
         ))
     }

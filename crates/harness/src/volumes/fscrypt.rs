@@ -47,8 +47,8 @@ impl Protection for Fscrypt {
             title: "Encrypted folder, fscrypt",
             protects_against: "attackers who read the disk, or the folder without its key: a stolen disk, an image of it, an \
                              administrator before the key was given.",
-            leaves_open: "sizes, times, owners and number of files, which are not encrypted; everyone who is let in to \
-                          the files while the key is given; undetected changes of the ciphertext.",
+            leaves_open: "sizes, times, owners and number of files, which are not encrypted; everyone who can read the \
+                          files while the key is given; undetected changes of the ciphertext.",
             options: &[SIZE],
             at_rest: true,
             elsewhere: true,

@@ -40,7 +40,7 @@ impl Protection for Gocryptfs {
             protects_against: "attackers who read the disk or the folder of encrypted files: a stolen disk, an image of it, a \
                              copy in foreign storage; changed ciphertext within a file is noticed.",
             leaves_open: "sizes, times and number of files, which are not encrypted; a file in the place of an older \
-                          copy of itself; everyone who is let in to the files while it is mounted.",
+                          copy of itself; everyone who can read the files while it is mounted.",
             options: &[
                 OptionEntry {
                     name: "cipher",

@@ -43,7 +43,7 @@ impl Protection for Luks2 {
             title: "Encrypted volume, LUKS2",
             protects_against: "attackers who read the disk while the volume is closed: a stolen or discarded disk, an image \
                              of it, a copy made by the storage.",
-            leaves_open: "everyone who is let in to the files while the volume is open, administrators and backups \
+            leaves_open: "everyone who can read the files while the volume is open, administrators and backups \
                           included; undetected changes of the ciphertext; which blocks are written and when.",
             options: &[
                 OptionEntry {

@@ -114,7 +114,7 @@ pub fn dm_crypt() -> Result<(), (String, String)> {
     let loaded = |name: &str| Path::new("/sys/module").join(name).exists();
     let reason = dm_crypt_lack(&misc, &modules_text, loaded("dm_mod"), loaded("dm_crypt"));
     reason.map_or(Ok(()), |reason| {
-        let seen = format!("Linux {release}: {reason} ({} was looked through)", modules.display());
+        let seen = format!("Linux {release}: {reason} (searched {})", modules.display());
         Err((seen, "use a kernel with CONFIG_DM_CRYPT: Debian's own has it as a module".to_owned()))
     })
 }

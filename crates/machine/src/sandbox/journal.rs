@@ -325,7 +325,7 @@ mod tests {
         ] {
             assert!(!inside(sandbox, Path::new(path)), "{path}");
         }
-        assert!(!inside(Path::new("/home"), Path::new("/home/x")), "a folder that is no sandbox");
+        assert!(!inside(Path::new("/home"), Path::new("/home/x")), "a folder that is not a sandbox");
     }
 
     proptest! {

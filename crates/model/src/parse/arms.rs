@@ -284,7 +284,7 @@ fn address(
         let problem = format!("{} cannot be attached to: it has no address", database.id);
         problems.at(range, problem, "leave out `url`, and Tithe creates the database itself");
     } else if url.scheme().is_empty() {
-        problems.at(range, "`url` is no address: it has no `://`", example(&database));
+        problems.at(range, "`url` is not an address: it has no `://`", example(&database));
     } else if !owner.is_some_and(|owner| owner.speaks_as(&database)) {
         let whose = owner.map_or("no database that this build of Tithe knows", |owner| owner.id);
         let quoted = wording::quote(url.scheme());

@@ -212,7 +212,7 @@ fn options(table: &Table<'_>, problems: &mut Problems) -> &'static [OptionEntry]
             let taken = keys::PROTECTION.keys.iter().any(|key| key.name == name) || PLACEHOLDERS.contains(&&**name);
             if taken {
                 let help = "give the option another name";
-                problems.at(key.span(), format!("{} is no name of an option", wording::quote(name)), help);
+                problems.at(key.span(), format!("{} is not a name of an option", wording::quote(name)), help);
             }
             option(kept(name), &Item::of(key, value), problems)
         })

@@ -22,7 +22,7 @@ fn name(item: &Item<'_>, problems: &mut Problems) -> Option<String> {
     let text = item.text(problems)?;
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     if text.is_empty() || !text.chars().all(fits) {
-        item.refuse("is no name of an observer, which has letters, digits, dashes and underscores", problems);
+        item.refuse("is not a name of an observer, which has letters, digits, dashes and underscores", problems);
         return None;
     }
     Some(text.to_owned())

@@ -17,6 +17,9 @@ use toml::{
 use super::keys::{RENAMED, TableFormat};
 use crate::{diagnostic::Diagnostic, wording};
 
+/// Syntax errors that are shown one by one. A file with more is probably no experiment.
+const SYNTAX_ERRORS: usize = 5;
+
 /// The diagnostics so far.
 pub(super) struct Problems {
     list: Vec<Diagnostic>,
@@ -39,6 +42,13 @@ impl Problems {
                 problems.list.push(Diagnostic::at(range, problem, syntax_help(error.message())));
                 problems.broken.push(line);
             }
+        }
+        let further = problems.list.split_off(problems.list.len().min(SYNTAX_ERRORS));
+        if let Some(Diagnostic { range: Some(first), .. }) = further.first() {
+            let lines =
+                if further.len() == 1 { "one more line".to_owned() } else { format!("{} more lines", further.len()) };
+            let problem = format!("not TOML: {lines} with errors");
+            problems.list.push(Diagnostic::at(first.clone(), problem, "check that this is an experiment file"));
         }
         problems
     }
@@ -243,7 +253,7 @@ impl<'a> Item<'a> {
         } else if name.chars().any(char::is_control) {
             self.refuse("must be one line without control characters", problems);
         } else if self.key == "name" && name.starts_with(['=', '+', '-', '@']) {
-            self.refuse("begins as a formula does, which report.csv would be taken for in a spreadsheet", problems);
+            self.refuse("begins like a formula, and a spreadsheet that opens report.csv would run it", problems);
         } else if name.chars().count() > MAX {
             self.refuse(format!("is longer than {MAX} characters"), problems);
         } else {

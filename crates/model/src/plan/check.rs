@@ -126,7 +126,7 @@ impl Cell {
     fn amounts(&self, said: &mut impl FnMut(bool, &str)) {
         said((1..=CLIENTS_MAX).contains(&self.clients), "clients: no such number of clients can be busy");
         said((1..=LONGEST_NS).contains(&self.slot_ns), "slot_ns: no slot is that long");
-        said(self.settling_ns < self.slot_ns, "settling_ns: it is no part of the slot");
+        said(self.settling_ns < self.slot_ns, "settling_ns: it is not part of the slot");
         said(self.warmup_ns <= LONGEST_NS, "warmup_ns: no warm-up is that long");
         said((1..=BLOCKS_MAX).contains(&self.blocks), "blocks: no frame has so many");
         said(self.epochs >= 1, "epochs: there is none");

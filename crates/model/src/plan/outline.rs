@@ -129,7 +129,7 @@ fn write_asked(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fm
             let words = if counts == Some(value) && !swept {
                 format!("is `{}` of the experiment", of.key())
             } else {
-                format!("gives way to `{}` of the experiment", of.key())
+                format!("overridden by `{}` of the experiment", of.key())
             };
             rows.push(vec![workload.name.clone(), format!("{property} = {value}"), words]);
         }

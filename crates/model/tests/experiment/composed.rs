@@ -228,7 +228,7 @@ fn who_goes_on_writing_finds_comments() {
             records = 20_000    # of 1 KB; where they do not fit in the server's memory, reads come from the disk
 
             [load]
-            clients = 1    # busy at the same time; several with `[1, 4, 16]`, as far as it scales with "sweep"
+            clients = 1    # busy at the same time; `[1, 4, 16]` measures several numbers, "sweep" 1 to 64
 
             [measure]
             budget = "2 min"    # of measured load for all cells; starting and loading servers comes on top
@@ -408,7 +408,7 @@ fn mistakes_are_told_of_the_words() {
         expect![[r#"
             tithe run postgres --protect columns:share=2 --protect columns:share=much --protect pgaudit:log=a,log=b --protect tls:use=x
                                                                                                               ^^^^^ `log` is given twice (write `NAME:option=value,option=value`, each option once)
-                                                                                                                                  ^^^^^ `use` is no option (write `NAME:option=value,option=value`, each option once)
+                                                                                                                                  ^^^^^ `use` is not an option (write `NAME:option=value,option=value`, each option once)
         "#]],
     );
     check(

@@ -91,7 +91,7 @@ fn names_that_a_spreadsheet_takes_for_formulas() {
     check(
         &SHORT.replace("name = \"tls\"", "name = \"=1+1\""),
         expect![[r#"
-        11:8 `name` begins as a formula does, which report.csv would be taken for in a spreadsheet (write for example `name = "tls"`)
+        11:8 `name` begins like a formula, and a spreadsheet that opens report.csv would run it (write for example `name = "tls"`)
     "#]],
     );
 }

@@ -24,7 +24,7 @@ fn deep_nesting_is_complained_about() {
     let dotted = format!("settings.{}a = 1", many("a."));
     let header = format!("[settings.{}a]\nb = 1", many("a."));
     for text in [many("a = ["), many("a = {b = "), many("[a."), dotted, header] {
-        assert!(diagnostics_are_placed(&text, &read_experiment(&text).expect_err("this is no experiment")));
+        assert!(diagnostics_are_placed(&text, &read_experiment(&text).expect_err("this is not an experiment")));
     }
 }
 
@@ -94,7 +94,7 @@ proptest! {
         for wrong in ["database = ", "[[arm]]\nurl = ", "[[arm]]\nurl = \"\n# url = ", "[load]\narrivals = "] {
             let text = format!("{wrong}{quoted}\n");
             prop_assert!(!mask_passwords(&text).contains('§'), "{}", mask_passwords(&text));
-            let diagnostics = read_experiment(&text).expect_err("this is no experiment");
+            let diagnostics = read_experiment(&text).expect_err("this is not an experiment");
             prop_assert!(!format!("{diagnostics:?}").contains('§'), "{diagnostics:?}");
         }
     }

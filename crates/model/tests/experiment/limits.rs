@@ -109,7 +109,7 @@ fn every_amount_of_a_plan_has_its_limits() {
         cells[0].epochs: there is none
         cells[0].reconnect_every: a connection lasts for one operation at least
         cells[0].resources: there are no such resources
-        cells[0].settling_ns: it is no part of the slot
+        cells[0].settling_ns: it is not part of the slot
         cells[0].slot_ns: no slot is that long
         cells[0].starts: there is none
         cells[0].warmup_ns: no warm-up is that long

@@ -116,7 +116,7 @@ fn indexes_out_of_range_and_amounts_that_cannot_be_are_named() {
         cells[0].workload: there is no such workload
         cells[0].resources: there are no such resources
         cells[0].clients: no such number of clients can be busy
-        cells[0].settling_ns: it is no part of the slot
+        cells[0].settling_ns: it is not part of the slot
         cells[0].blocks: no frame has so many"#]]
     .assert_eq(&both);
     assert_eq!(flaws(|plan| plan["cells"] = json!([])), "cells: there is none");

@@ -85,7 +85,7 @@ impl Chosen {
                 1.0 => Some(Sensitivity::Remark),
                 other => {
                     return Err(Fault::Refused(format!(
-                        "share = {other} is no set of columns of SQL tables: write 0, 0.2 (identifiers), 0.5 \
+                        "share = {other} is not a set of columns of SQL tables: write 0, 0.2 (identifiers), 0.5 \
                          (prices, dates and quantities too) or 1 (all), or name the columns"
                     )));
                 }

@@ -222,7 +222,7 @@ mod tests {
         check(
             &[("way", "file"), ("rows", "7"), ("batch", "1"), ("table", "heap"), ("keep", "some")],
             expect![[r#"
-            rows: is no property of a bulk load (known are way, batch, fields, length, keep, table)
+            rows: is not a property of a bulk load (known are way, batch, fields, length, keep, table)
             way: `file` is not possible (copy, load, multi, single, append or pipeline)
             batch: `1` is not possible (rows of a request, 2 to 100000)
             keep: `some` is not possible (rows after which the table is emptied before a slot, a batch to 10000000)

@@ -61,8 +61,9 @@ pub fn entry() -> WorkloadEntry {
         read,
         asks: |_| Vec::new(),
         check: |properties| {
-            let unknown =
-                |name: &String| (name.clone(), "is no property of this workload".to_owned(), "it has none".to_owned());
+            let unknown = |name: &String| {
+                (name.clone(), "is not a property of this workload".to_owned(), "it has none".to_owned())
+            };
             properties.keys().filter(|name| *name != COPY_LIMIT).map(unknown).collect()
         },
         shape: |_| WorkloadShape { writes: true, record_bytes: 0, program: false, slot_ns: None },

@@ -125,7 +125,10 @@ pub fn make(
     if described.prepare.is_none() && (data.records == 0 || !data.records.is_multiple_of(ROWS_PER_SCALE)) {
         problems.push((
             "records".to_owned(),
-            format!("pgbench loads {ROWS_PER_SCALE} rows for each unit of scale, and {} is no multiple", data.records),
+            format!(
+                "pgbench loads {ROWS_PER_SCALE} rows for each unit of scale, and {} is not a multiple",
+                data.records
+            ),
             format!("write for example `records = {}`", data.records.next_multiple_of(ROWS_PER_SCALE).max(1)),
         ));
     }

@@ -139,7 +139,7 @@ impl Options {
             } else if own {
                 options.passed.push((name.clone(), value.clone()));
             } else {
-                problem(name, "is no option of sysbench's scripts".to_owned(), help(name));
+                problem(name, "is not an option of sysbench's scripts".to_owned(), help(name));
             }
         }
         options
@@ -221,7 +221,7 @@ mod tests {
             skip_trx "maybe" is not known (write on or off or true or false)
             point_selects "few" is not a number (write it in digits)
             threads "x" is not a whole number (write it in digits)
-            tabels is no option of sysbench's scripts (did you mean tables?)
+            tabels is not an option of sysbench's scripts (did you mean tables?)
         "#]]
         .assert_eq(&all.map(|(name, value)| told(name, value)).concat());
     }

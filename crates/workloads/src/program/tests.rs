@@ -223,7 +223,7 @@ fn what_cannot_be_asked_for_is_told() {
         150_000,
         &[("protocol", "fast"), ("job", "2"), ("jobs", "0")],
         expect![[
-            r#"job: is not known (there are: script, builtin, protocol, jobs, connect, define); protocol: "fast" is not known (write simple or extended or prepared); jobs: "0" is not a whole number from 1 on (write 1); records: pgbench loads 100000 rows for each unit of scale, and 150000 is no multiple (write for example `records = 200000`)"#
+            r#"job: is not known (there are: script, builtin, protocol, jobs, connect, define); protocol: "fast" is not known (write simple or extended or prepared); jobs: "0" is not a whole number from 1 on (write 1); records: pgbench loads 100000 rows for each unit of scale, and 150000 is not a multiple (write for example `records = 200000`)"#
         ]],
     );
     problem(

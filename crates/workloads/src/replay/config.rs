@@ -94,7 +94,7 @@ impl Config {
             let known: Vec<&str> = KNOWN.iter().map(|(known, ..)| *known).collect();
             problems.push((
                 name.clone(),
-                "is no property of a replay".to_owned(),
+                "is not a property of a replay".to_owned(),
                 format!("known are {}", known.join(", ")),
             ));
         }
@@ -109,7 +109,7 @@ impl Config {
         let form = given("form").and_then(|name| {
             let form = FORMS.iter().find(|form| form.name == name);
             if form.is_none() {
-                refuse("form", format!("`{name}` is no form of log"));
+                refuse("form", format!("`{name}` is not a form of log"));
             }
             form
         });
@@ -124,7 +124,7 @@ impl Config {
         let pace = given("pace").filter(|pace| *pace != "closed").and_then(|text| {
             let pace = text.parse().ok().filter(|pace: &f64| pace.is_finite() && *pace > 0.0);
             if pace.is_none() {
-                refuse("pace", format!("`{text}` is no pace"));
+                refuse("pace", format!("`{text}` is not a pace"));
             }
             pace
         });
@@ -138,7 +138,7 @@ impl Config {
         };
         let memory = given("memory").unwrap_or("512").parse().ok().filter(|mb| (1..=1_000_000).contains(mb));
         let memory = memory.unwrap_or_else(|| {
-            refuse("memory", "is no number of MB from 1 on".to_owned());
+            refuse("memory", "is not a number of MB from 1 on".to_owned());
             1
         });
         // A prefix may end with a blank, and often does.

@@ -35,7 +35,7 @@ impl Encoding {
                     let byte = bytes.get(error.valid_up_to()).copied().unwrap_or_default();
                     Err(Problem::new(
                         line,
-                        format!("the byte 0x{byte:02x} is no UTF-8"),
+                        format!("the byte 0x{byte:02x} is not UTF-8"),
                         "write `encoding = \"latin1\"` if the server's database is in LATIN1",
                     ))
                 }
@@ -184,7 +184,7 @@ mod tests {
         let log = b"one\ncaf\xe9\n";
         let mut lines = Lines::new(&log[..], Encoding::Utf8);
         lines.next().unwrap();
-        assert_eq!(lines.next().unwrap_err().to_string(), "line 2: the byte 0xe9 is no UTF-8");
+        assert_eq!(lines.next().unwrap_err().to_string(), "line 2: the byte 0xe9 is not UTF-8");
         let mut lines = Lines::new(&log[..], Encoding::Latin1);
         lines.next().unwrap();
         assert_eq!(lines.next().unwrap().unwrap().text, "café");

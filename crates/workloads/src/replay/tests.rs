@@ -498,9 +498,9 @@ fn a_log_with_a_hole_is_refused_by_line() {
         format!("{}{}", &log[..from], &log[to..])
     };
     expect![[r#"
-        line 25: is no record of a csvlog, which has 23, 24 or 26 columns: this one has 34
+        line 25: is not a record of a csvlog, which has 23, 24 or 26 columns: this one has 34
         the log is damaged here: take the part before this line, or the part behind the damage
-        line 25: is no record of a jsonlog: expected `,` or `}` at line 1 column 394
+        line 25: is not a record of a jsonlog: expected `,` or `}` at line 1 column 394
         the log is damaged here: take the part before this line, or the part behind the damage"#]]
     .assert_eq(&[CSVLOG, JSONLOG].map(|log| refused(hole(log), &[])).join("\n"));
 }
@@ -572,7 +572,7 @@ fn a_foreign_prefix_is_refused_and_the_right_one_is_read() {
 fn latin1_is_refused_by_line_unless_it_is_asked_for() {
     let log: Vec<u8> = CSVLOG.chars().map(|character| u32::from(character) as u8).collect();
     expect![[r#"
-        line 61: the byte 0xe9 is no UTF-8
+        line 61: the byte 0xe9 is not UTF-8
         write `encoding = "latin1"` if the server's database is in LATIN1"#]]
     .assert_eq(&refused(&log, &[]));
     assert_eq!(told(&read(&log, &[("encoding", "latin1")]).unwrap()), told(&read(CSVLOG, &[]).unwrap()));

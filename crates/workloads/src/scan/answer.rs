@@ -89,7 +89,7 @@ impl Answer {
         if is == must_be {
             Ok(())
         } else {
-            Err(Fault::Wrong(format!("the scan `{}` answers {is}, and the rows make {must_be}", query.name())))
+            Err(Fault::Wrong(format!("the scan `{}` returned {is}, but the rows give {must_be}", query.name())))
         }
     }
 

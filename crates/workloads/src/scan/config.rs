@@ -139,6 +139,6 @@ mod tests {
             ("groups", "7"),
             ("range", "2"),
         ]));
-        expect![[r#"Err([("rows", "is no property of scans", "known are query, groups, range, length"), ("query", "`join` is not possible", "aggregate, group, range or sort"), ("length", "`15` is not possible", "bytes of a row's text, 16 to 4000")])"#]].assert_eq(&told(&[("query", "join"), ("length", "15"), ("rows", "7")]));
+        expect![[r#"Err([("rows", "is not a property of scans", "known are query, groups, range, length"), ("query", "`join` is not possible", "aggregate, group, range or sort"), ("length", "`15` is not possible", "bytes of a row's text, 16 to 4000")])"#]].assert_eq(&told(&[("query", "join"), ("length", "15"), ("rows", "7")]));
     }
 }

@@ -106,7 +106,7 @@ impl Config {
         let of_define = defined.iter().find(|(name, _)| name == "scale").map_or("1", |(_, value)| value);
         let scale = of_define.parse().ok().filter(|scale| (1..=20_000).contains(scale)).unwrap_or_else(|| {
             let help = "write for example `define = \"scale=10\"`".to_owned();
-            problems.push(("define".to_owned(), "scale is no whole number from 1 to 20000".to_owned(), help));
+            problems.push(("define".to_owned(), "scale is not a whole number from 1 to 20000".to_owned(), help));
             1
         });
         let count = properties.keys().filter(|name| *name == SCRIPT || name.starts_with("script_")).count();
@@ -134,7 +134,7 @@ impl Config {
         let commit = properties.get("commit").is_some_and(|commit| commit == "true");
         if commit && in_place.is_empty() {
             let help = "name the tables by `write_in_place`, or leave `commit` out".to_owned();
-            problems.push(("commit".to_owned(), "is about tables that are changed in place".to_owned(), help));
+            problems.push(("commit".to_owned(), "applies only to tables that are changed in place".to_owned(), help));
         }
         let copy_limit = properties.get(COPY_LIMIT).and_then(|bytes| bytes.parse().ok());
         let transactions = Transactions { max_tries, in_place, commit, copy_limit };

@@ -327,7 +327,7 @@ impl<'t> Reader<'t, '_> {
             _ => match number.1.parse() {
                 Ok(number) => Amount::Constant(number),
                 Err(_) => {
-                    let problem = format!("\"{}\" is no whole number in command \"sleep\"", number.1);
+                    let problem = format!("\"{}\" is not a whole number in command \"sleep\"", number.1);
                     return self.refuse(from + number.0, &problem, help);
                 }
             },

@@ -199,7 +199,7 @@ mod tests {
         check(
             "warehouses=0\nitems=7\nmix=0,0,0,0,0\nthink=on\nisolation=none\npauses=some",
             expect![[r#"
-                think: is no property of TPC-C (known are warehouses, customers, items, mix, isolation, compute, pauses)
+                think: is not a property of TPC-C (known are warehouses, customers, items, mix, isolation, compute, pauses)
                 warehouses: `0` is not possible (a number from 1 on)
                 items: `7` is not possible (the specification asks for 100000, and the smallest is 30)
                 mix: `0,0,0,0,0` is not possible (weights of New-Order, Payment, Order-Status, Delivery, Stock-Level)

@@ -144,7 +144,7 @@ impl Answer {
 /// [`Fault::Wrong`] if it is not a number.
 pub fn number(text: &[u8]) -> Result<i64, Fault> {
     let parsed = std::str::from_utf8(text).ok().and_then(|text| text.parse().ok());
-    parsed.ok_or_else(|| Fault::Wrong(format!("`{}` is no whole number", text.escape_ascii())))
+    parsed.ok_or_else(|| Fault::Wrong(format!("`{}` is not a whole number", text.escape_ascii())))
 }
 
 impl Rows for Answer {

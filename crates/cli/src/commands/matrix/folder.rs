@@ -117,7 +117,7 @@ impl<'a> Folder<'a> {
         }
         if outcome.plan != self.plan {
             return Err(format!(
-                "it is of another plan ({}, by tithe {}): the matrix, an experiment or tithe has changed since",
+                "it belongs to another plan ({}, by tithe {}): the matrix, an experiment or tithe has changed since",
                 outcome.plan, outcome.tithe
             ));
         }

@@ -28,15 +28,15 @@ pub struct MatrixArgs {
 
 #[derive(Subcommand)]
 enum MatrixCommand {
-    /// Show the tasks of a matrix file with their numbers; starts nothing
+    /// Show the tasks of a matrix file with their numbers, without starting anything
     Plan(FileArgs),
-    /// Carry out the task with a number, or all tasks on this host; what is done already ends at once
+    /// Run one task by its number, or all tasks on this host; finished tasks are skipped
     Run(RunArgs),
-    /// Print a job file for a batch engine, to be read, changed and handed in
+    /// Print a job file for a batch engine; read it and adapt it before you submit it
     Script(ScriptArgs),
-    /// Say what became of the tasks: status 4 unless every one of them is whole
+    /// Show the state of each task; the exit status is 4 unless all are whole
     Status(FolderArgs),
-    /// Gather what the tasks have shown into one document, for `tithe report`
+    /// Gather the results of the tasks into one document, for `tithe report`
     Gather(GatherArgs),
 }
 
@@ -61,7 +61,7 @@ struct FolderArgs {
 struct AllowedFileArgs {
     #[command(flatten)]
     matrix: FileArgs,
-    /// Allow what its experiments have run, loaded or opened, as `tithe plan` lists it
+    /// Allow what its experiments run, load or open (`tithe plan` lists it)
     #[arg(long)]
     allow_commands: bool,
 }
@@ -70,18 +70,17 @@ struct AllowedFileArgs {
 struct RunArgs {
     #[command(flatten)]
     of: AllowedFileArgs,
-    /// Number of the task; without one all tasks for machines of one kind are carried out on this host, one after the
-    /// other
+    /// Number of the task [default: all tasks for this kind of machine, one after the other]
     #[arg(long, value_name = "INDEX")]
     task: Option<usize>,
-    /// Kind of machine that this host is, where all tasks are carried out and the matrix has several
+    /// Kind of this host; needed for all tasks of a matrix with several kinds of machines
     #[arg(long, value_name = "NAME", conflicts_with = "task")]
     machine: Option<String>,
-    /// Folder for what is measured; the same for all tasks and hosts
+    /// Folder for results, the same for all tasks and hosts
     #[arg(long, value_name = "FOLDER", default_value = "tithe-matrix")]
     into: PathBuf,
-    /// Folder on a disk of this host, for the servers' data and for the run until it is whole; without it FOLDER, whose
-    /// file system is measured then
+    /// Folder on a disk of this host, for the servers' data and for the run until it is whole [default: the folder of
+    /// --into, whose file system is then measured]
     #[arg(long, value_name = "DIR")]
     local: Option<PathBuf>,
     /// Print no progress
@@ -98,7 +97,7 @@ struct ScriptArgs {
     /// The batch engine
     #[arg(long = "for", value_name = "ENGINE", value_parser = ["shell", "slurm", "kubernetes"])]
     engine: String,
-    /// Folder for what is measured, as the tasks see it
+    /// Folder for results, by its path on the hosts of the tasks
     #[arg(long, value_name = "FOLDER", default_value = "tithe-matrix")]
     into: String,
 }
@@ -107,7 +106,7 @@ struct ScriptArgs {
 struct GatherArgs {
     #[command(flatten)]
     from: FolderArgs,
-    /// File to write; without one standard output
+    /// File to write [default: standard output]
     #[arg(long, value_name = "FILE")]
     to: Option<PathBuf>,
 }
@@ -168,7 +167,7 @@ fn gather(arguments: &GatherArgs) -> Result<i32, Stop> {
 fn gathered(arguments: &FolderArgs) -> Result<Gathered, Stop> {
     let planned = Planned::read(&arguments.matrix.file)?;
     if !arguments.folder.is_dir() {
-        let message = format!("{} is no folder: name the one that the tasks wrote into", arguments.folder.display());
+        let message = format!("{} is not a folder: name the one that the tasks wrote into", arguments.folder.display());
         return Err(Stop::new(exit::USAGE, message));
     }
     let folder = Folder::new(&arguments.folder, &planned.identity);

@@ -207,7 +207,7 @@ fn what_cannot_be_is_refused_before_anything_starts() {
         2 tithe: SQLite runs inside its clients, so its load cannot come from other machines; nothing was started
         1 tithe: refused: nats://192.0.2.1:4222 leads to 192.0.2.1, off this machine, and everybody between could read it: give the broker a certificate and call it tls://192.0.2.1:4222; nothing was started
         1 tithe: connection: broker nats://127.0.0.1:PORT: nothing listens there: is nats-server running, and is this its port?; nothing was started
-        2 error: invalid value 'tls://db' for '--target <HOST[:PORT]>': "tls://db" is no target: a host, or host:port; an IPv6 address in brackets
+        2 error: invalid value 'tls://db' for '--target <HOST[:PORT]>': "tls://db" is not a target: a host, or host:port; an IPv6 address in brackets
 
         For more information, try '--help'."#]].assert_eq(&all.join("\n"));
 }

@@ -317,7 +317,7 @@ pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
     refused(
         &of("postgres", "pgbench = \"select-only\"").replace("100000", "150000"),
         expect![[r#"
-        tithe: workload select-only: records: pgbench loads 100000 rows for each unit of scale, and 150000 is no multiple (write for example `records = 200000`)
+        tithe: workload select-only: records: pgbench loads 100000 rows for each unit of scale, and 150000 is not a multiple (write for example `records = 200000`)
     "#]],
     );
     refused(

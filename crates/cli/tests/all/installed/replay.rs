@@ -75,7 +75,7 @@ fn the_plan_counts_what_is_replayed_and_refuses_logs_by_line() {
         &(first(20) + &lines[20][..40] + "\n" + lines[21]),
         &[],
         expect![[r#"
-        2: tithe: workload log: log: log.csv: line 21: is no record of a csvlog, which has 23, 24 or 26 columns: this one has 27 (the log is damaged here: take the part before this line, or the part behind the damage)
+        2: tithe: workload log: log: log.csv: line 21: is not a record of a csvlog, which has 23, 24 or 26 columns: this one has 27 (the log is damaged here: take the part before this line, or the part behind the damage)
     "#]],
     );
     check(

@@ -83,7 +83,7 @@ fn a_run_that_measured_nothing_ends_with_one_message() {
     assert_eq!(told.matches("  ! not measured").count(), 2, "{told}");
     let last: Vec<&str> = told.lines().rev().take(4).collect();
     assert_eq!(last[3], "tithe: nothing was measured");
-    assert!(last[1].starts_with("next: mend that, then tithe run --resume tithe-runs"), "{told}");
+    assert!(last[1].starts_with("next: fix that, then tithe run --resume tithe-runs"), "{told}");
     assert!(last[0].starts_with("records: tithe-runs"), "{told}");
     assert!(bench.report()["cells"][0]["ending"].as_str().is_some_and(|why| why.contains("told to refuse")));
     assert!(!bench.run_folder().join("report.html").exists());

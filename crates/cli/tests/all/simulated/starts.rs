@@ -133,8 +133,8 @@ fn a_file_that_says_nothing_of_the_database_is_refused_before_anything_starts() 
     bench.file("e.toml", &lucky(1, ""));
     let advice = "`tithe calibrate lucky --starts` writes such lines";
     for (line, flaw) in [
-        ("lucky,cpu,much,11,here", "spread.csv: line 3: \"much\" is no number from 0 to 1"),
-        ("lucky,speed,0.01,11,here", "spread.csv: line 3: \"speed\" is no metric"),
+        ("lucky,cpu,much,11,here", "spread.csv: line 3: \"much\" is not a number from 0 to 1"),
+        ("lucky,speed,0.01,11,here", "spread.csv: line 3: \"speed\" is not a metric"),
         ("lucky,cpu,0.01,11", "spread.csv: line 3: 4 fields"),
         ("redis,cpu,0.01,11,here", "spread.csv: no line is of lucky; its lines are of redis"),
     ] {
@@ -165,7 +165,7 @@ fn starts_that_cannot_be_told_or_written_are_refused_before_anything_starts() {
         ),
         (
             &["e.toml", "--starts", "8", "--to", "e.toml"],
-            "it is no file of start spreads, and nothing is written over it",
+            "it is not a file of start spreads, and nothing is written over it",
         ),
         (&["e.toml", "--starts", "8", "--to", "no/where.csv"], "cannot write no/where.csv"),
         (&["e.toml", "--starts", "3"], "3 is not in 4..=100"),

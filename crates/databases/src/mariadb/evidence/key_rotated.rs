@@ -36,7 +36,8 @@ impl KeyRotated {
         let keys = KeyRotator::new(context.server, context.setup)?.keys()?;
         let mut session = ACCESS.administrator(context.server, context.setup)?;
         let page_bytes = session.value("SELECT @@innodb_page_size")?;
-        let page_bytes = page_bytes.parse().map_err(|_| Fault::Wrong("the size of a page is no number".to_owned()))?;
+        let page_bytes =
+            page_bytes.parse().map_err(|_| Fault::Wrong("the size of a page is not a number".to_owned()))?;
         let folder = session.value("SELECT @@datadir")?;
         let mut tables = Vec::with_capacity(keys.len());
         for (name, number) in keys {

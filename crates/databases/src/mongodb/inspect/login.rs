@@ -105,7 +105,7 @@ fn localhost_exception(target: &Target) -> Result<bool, Fault> {
 }
 
 /// The remedy for most of the bypasses.
-const REMEDY: &str = "mend the option, and start the server again";
+const REMEDY: &str = "correct the option, and restart the server";
 
 /// What options and accounts show about all clients.
 ///
@@ -218,9 +218,9 @@ mod tests {
         expect![[r#"
             getCmdLineOpts: security.authorization = enabled; methods: ["SCRAM-SHA-256"]: no exception
             getCmdLineOpts: security.authorization = not set, and members authenticate each other, which asks clients as well; methods: ["SCRAM-SHA-256"]: no exception
-            getCmdLineOpts: security.authorization = disabled; methods: ["SCRAM-SHA-256"]: 1 exception: security.authorization is disabled: mend the option, and start the server again
+            getCmdLineOpts: security.authorization = disabled; methods: ["SCRAM-SHA-256"]: 1 exception: security.authorization is disabled: correct the option, and restart the server
             getCmdLineOpts: security.authorization = not set; methods: ["SCRAM-SHA-256"]: no exception; not judged: its replacement
-            getCmdLineOpts: security.authorization = not set, and members authenticate each other, which asks clients as well; methods: ["SCRAM-SHA-256"]: 1 exception: security.transitionToAuth gives clients without a login all rights: mend the option, and start the server again
+            getCmdLineOpts: security.authorization = not set, and members authenticate each other, which asks clients as well; methods: ["SCRAM-SHA-256"]: 1 exception: security.transitionToAuth gives clients without a login all rights: correct the option, and restart the server
             getCmdLineOpts: security.authorization = enabled; methods: ["SCRAM-SHA-256", "PLAIN"]: 2 exceptions: PLAIN sends the password itself, and TLS is not required; the localhost exception is open: any user of this machine can make the first account: make an administrator's account
         "#]].assert_eq(&text.concat());
     }

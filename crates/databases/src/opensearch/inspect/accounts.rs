@@ -31,7 +31,7 @@ impl Accounts {
     pub fn read(connection: &mut OpenSearchConnection) -> Result<Self, Fault> {
         let mut all = |part| match get(connection, part)? {
             Value::Object(all) => Ok(all),
-            _ => Err(Fault::Protocol(format!("{part} is no list"))),
+            _ => Err(Fault::Protocol(format!("{part} is not a list"))),
         };
         Ok(Self { users: all("internalusers")?, roles: all("roles")?, mapping: all("rolesmapping")? })
     }

@@ -250,7 +250,10 @@ impl Log {
             seen += &format!("; some roles or databases are recorded: {}", named(&some));
         }
         let rules = Rules {
-            read: format!("{} settings of single roles and databases", self.own_settings),
+            read: match self.own_settings {
+                1 => "1 setting of single roles and databases".to_owned(),
+                count => format!("{count} settings of single roles and databases"),
+            },
             exceptions,
             remedy: "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER",
             doubts: self.doubts.iter().chain(&self.elsewhere).cloned().collect(),
@@ -449,10 +452,10 @@ mod tests {
         .concat();
         expect![[r#"
             enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 settings of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
             available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
             available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: nothing that clients do is recorded; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 settings of single roles and databases: no exception
+            available but not enforced, whole server: nothing that clients do is recorded; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 setting of single roles and databases: no exception
         "#]].assert_eq(&text);
     }
 }

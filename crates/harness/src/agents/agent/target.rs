@@ -25,7 +25,7 @@ impl AllowedTarget {
     /// # Errors
     /// As text, if it is no host with or without a port.
     pub fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("{text:?} is no target: a host, or host:port; an IPv6 address in brackets");
+        let wrong = || format!("{text:?} is not a target: a host, or host:port; an IPv6 address in brackets");
         let (host, port) = match text.strip_prefix('[') {
             Some(rest) => {
                 let (host, rest) = rest.split_once(']').ok_or_else(wrong)?;

@@ -111,7 +111,7 @@ impl OrderedFrame<'_, '_, '_> {
         for (member, offset) in members.iter().zip(before) {
             let name = &member.hello.name;
             let Some(there_ns) = offset.there(start_ns) else {
-                return Err(invalid(format_args!("the clock of agent {name} is before its beginning")));
+                return Err(invalid(format_args!("the frame would begin before the clock of agent {name} does")));
             };
             match self.team.order(member, &Order::Go { ticket: self.ticket, start_ns: there_ns }, PROMPT) {
                 Ok(Some(Reply::Accepted)) => {}

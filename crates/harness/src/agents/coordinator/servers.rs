@@ -58,8 +58,8 @@ pub(super) fn watch<'o>(
         };
         let mains: Vec<Option<i32>> = arms.iter().map(seen).collect();
         let there_ns = offset.there(start_ns);
-        let there_ns =
-            there_ns.ok_or_else(|| format!("the clock of observer {} is before its beginning", observer.name()))?;
+        let there_ns = there_ns
+            .ok_or_else(|| format!("the frame would begin before the clock of observer {} does", observer.name()))?;
         let watched = Watched { ticket, schedule: schedule(there_ns), lanes, mains, serving: serving.to_vec() };
         observer.watch(watched).map_err(|fault| fault.to_string())?;
         watching.push(*observer);

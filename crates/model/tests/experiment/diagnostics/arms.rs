@@ -177,9 +177,9 @@ fn versions_of_the_server() {
     check(
         &with("[\"15\", \"fifteen\", \"15\", \"18.\"]"),
         expect![[r#"
-        1:19 `fifteen` is no version (write its first numbers, for example "15" or "18.6")
+        1:19 `fifteen` is not a version (write its first numbers, for example "15" or "18.6")
         1:30 there are two versions called `15` (give each its own name: reports tell them apart by it)
-        1:36 `18.` is no version (write its first numbers, for example "15" or "18.6")
+        1:36 `18.` is not a version (write its first numbers, for example "15" or "18.6")
     "#]],
     );
     check(
@@ -227,7 +227,7 @@ fn urls() {
     check(
         &two("url = \"u:hunter2@h\"", "url = 5"),
         expect![[r#"
-        10:7 `url` is no address: it has no `://` (write for example `postgres://user@host/name`)
+        10:7 `url` is not an address: it has no `://` (write for example `postgres://user@host/name`)
         13:7 `url` must be a text in quotes, this is a whole number (write for example `url = "postgres://user@host:5432/db"`)
     "#]],
     );

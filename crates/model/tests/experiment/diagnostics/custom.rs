@@ -211,7 +211,7 @@ fn options_of_a_file_stand_beside_its_use() {
             13:29 `tenant` must be a text in quotes, this is a whole number (write for example `tenant = "one"`)
             13:43 `policies` must be from 1 to 50, this is 51 (write for example `policies = 1`)
             13:47 `tenants` has no option `rows` (its options are: `policies`, `tenant`)
-            14:9 protections/options.toml:4:1: `session` is no name of an option (give the option another name)
+            14:9 protections/options.toml:4:1: `session` is not a name of an option (give the option another name)
             14:9 protections/options.toml:5:5: `options` has no `default` (add for example `default = "one"`)
             14:9 protections/options.toml:6:5: `b` must be a text, a number, or true or false, this is a list (write for example `b = "one"`)
             14:9 protections/options.toml:7:17: `default` is none of `one_of` (write for example `default = "one"`)

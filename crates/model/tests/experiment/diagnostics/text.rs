@@ -52,6 +52,22 @@ fn syntax() {
 }
 
 #[test]
+fn a_file_of_something_else_gives_few_errors() {
+    let text: String = (1..=30).map(|number| format!("user{number}:x:{number}\n")).collect();
+    check(
+        &text,
+        expect![[r#"
+            1:10 not TOML: key with no value, expected `=` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
+            2:10 not TOML: key with no value, expected `=` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
+            3:10 not TOML: key with no value, expected `=` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
+            4:10 not TOML: key with no value, expected `=` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
+            5:10 not TOML: key with no value, expected `=` (a line is `key = value`, `[table]` or `[[table]]`; text is in quotes; the rules are at https://toml.io)
+            6:10 not TOML: 25 more lines with errors (check that this is an experiment file)
+        "#]],
+    );
+}
+
+#[test]
 fn syntax_error_does_not_hide_other_mistakes() {
     check(
         &FULL.replace("clients = 2", "clients = = 2").replace("epochs = 3", "epochs = 30"),

@@ -77,7 +77,7 @@ fn line_of(record: &ByteRecord) -> u64 {
 fn damaged(line: u64, columns: usize) -> Problem {
     Problem::new(
         line,
-        format!("is no record of a csvlog, which has 23, 24 or 26 columns: this one has {columns}"),
+        format!("is not a record of a csvlog, which has 23, 24 or 26 columns: this one has {columns}"),
         "the log is damaged here: take the part before this line, or the part behind the damage",
     )
 }

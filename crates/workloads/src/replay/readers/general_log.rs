@@ -102,7 +102,7 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
             (None, None) if !line.whole => return Ok(LogEnd::Cut(line.number)),
             (None, None) => {
                 let help = "the log begins in the middle of a statement, or is of another kind: begin with a command";
-                return Err(Problem::new(line.number, "is no line of a general log", help));
+                return Err(Problem::new(line.number, "is not a line of a general log", help));
             }
         }
         if !line.whole {

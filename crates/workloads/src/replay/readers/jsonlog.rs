@@ -41,7 +41,7 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
             Err(_) if !line.whole => return Ok(LogEnd::Cut(line.number)),
             Err(error) => {
                 let help = "the log is damaged here: take the part before this line, or the part behind the damage";
-                return Err(Problem::new(line.number, format!("is no record of a jsonlog: {error}"), help));
+                return Err(Problem::new(line.number, format!("is not a record of a jsonlog: {error}"), help));
             }
         };
         let said = postgres::Said {

@@ -29,7 +29,7 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
         let record = record(&line.text).ok_or_else(|| {
             let help = "the log is damaged here, or of another kind: a line is \
                         time,host,user,client,connection,query,operation,database,object,code";
-            Problem::new(line.number, "is no record of server_audit", help)
+            Problem::new(line.number, "is not a record of server_audit", help)
         })?;
         let event = match record.operation {
             "CONNECT" => Event::Begins,

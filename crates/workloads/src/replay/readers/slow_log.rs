@@ -50,7 +50,7 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
         }
         let Some(open) = &mut open else {
             let help = "the log begins in the middle of a record, or is of another kind: begin with `# User@Host:`";
-            return Err(Problem::new(line.number, "is no line of a slow log", help));
+            return Err(Problem::new(line.number, "is not a line of a slow log", help));
         };
         if !open.in_text && line.text.starts_with("use ") {
             open.database = line.text[4..].trim_matches(['`', ';', ' ']).to_owned();
