@@ -206,7 +206,7 @@ pub fn json(body: &[u8]) -> Result<Value, Fault> {
     // An object takes many times the memory of its two bytes.
     let of = |marks: &[u8]| body.iter().filter(|byte| marks.contains(byte)).count();
     Kept::default().add(of(b",[") + 10 * of(b"{"), body.len())?;
-    serde_json::from_slice(body).map_err(|error| Fault::Protocol(format!("an answer that is no JSON: {error}")))
+    serde_json::from_slice(body).map_err(|error| Fault::Protocol(format!("an answer that is not JSON: {error}")))
 }
 
 /// What is said of a cluster that answers 503.
