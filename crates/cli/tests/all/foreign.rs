@@ -17,8 +17,8 @@ const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 /// Changes to each seed in a round.
 const CHANGES: u64 = 40;
 
-/// The changes that are tried, and how long all readers together get: one round of the same changes, or, in CI, a minute
-/// of new ones each second. A failure prints its input.
+/// Where the changes begin, and how long all readers together get: one round of the same changes or, in CI, a minute of
+/// others each time. A failure prints its input.
 fn drawn() -> (u64, Duration) {
     if std::env::var_os("CI").is_none() {
         return (1, Duration::ZERO);

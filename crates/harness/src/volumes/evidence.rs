@@ -234,12 +234,12 @@ mod tests {
             judged(failed("it failed (exit status: 12)"), failed("Input/output error")),
         ];
         expect![[r#"
-            Protected("a wrong key: machine: it failed (exit status: 12); its own key opens it")
+            Protected("a wrong key: it failed (exit status: 12); its own key opens it")
             Exposed("a wrong key opens it")
             Exposed("a wrong key opens it")
-            Unknown("a wrong key was not tried: machine: it failed (exit status: 1)")
-            Unknown("a wrong key was not tried: machine: Input/output error")
-            Unknown("its own key does not open it: machine: Input/output error")"#]]
+            Unknown("a wrong key was not tried: it failed (exit status: 1)")
+            Unknown("a wrong key was not tried: Input/output error")
+            Unknown("its own key does not open it: Input/output error")"#]]
         .assert_eq(&all.join("\n"));
     }
 

@@ -63,16 +63,16 @@ fn a_property_file_gives_what_the_experiment_leaves_out() {
 fn the_experiments_own_keys_win_and_the_plan_says_so() {
     expect![[r#"
         500 records, 2 clients, 50/s, even arrivals
-          asks  recordcount = 2000  gives way to `records` of the experiment
-          asks  threadcount = 8     gives way to `clients` of the experiment
-          asks  target = 500        gives way to `rate` of the experiment
+          asks  recordcount = 2000  overridden by `records` of the experiment
+          asks  threadcount = 8     overridden by `clients` of the experiment
+          asks  target = 500        overridden by `rate` of the experiment
     "#]]
     .assert_eq(&told(&experiment("records = 500", "clients = 2\nrate = 50", &["asks"])));
     expect![[r#"
         500 records, 1 clients, closed loop
-          asks  recordcount = 2000  gives way to `records` of the experiment
-          asks  threadcount = 8     gives way to `clients` of the experiment
-          asks  target = 500        gives way to `rate` of the experiment
+          asks  recordcount = 2000  overridden by `records` of the experiment
+          asks  threadcount = 8     overridden by `clients` of the experiment
+          asks  target = 500        overridden by `rate` of the experiment
     "#]]
     .assert_eq(&told(&experiment("records = 500", "clients = [1, 4]", &["asks"])));
     let own = experiment("", "", &["asks"])

@@ -43,7 +43,7 @@ fn answers_are_right_or_it_is_said_what_is_wrong() {
         (0, 5),
         &[&["5", &all, &mean, &largest, &largest]],
         expect![
-            "wrong answer: the scan `aggregate` answers 5 1886616 377323 aeaf52febe706064 aeaf52febe706064, and the rows make 5 1886616 377323 088712be8a582fca aeaf52febe706064"
+            "wrong answer: the scan `aggregate` returned 5 1886616 377323 aeaf52febe706064 aeaf52febe706064, but the rows give 5 1886616 377323 088712be8a582fca aeaf52febe706064"
         ],
     );
     check(
@@ -51,24 +51,24 @@ fn answers_are_right_or_it_is_said_what_is_wrong() {
         (0, 5),
         &[],
         expect![
-            "wrong answer: the scan `aggregate` answers 18446744073709551615 18446744073709551615 18446744073709551615  , and the rows make 5 1886616 377323 088712be8a582fca aeaf52febe706064"
+            "wrong answer: the scan `aggregate` returned 18446744073709551615 18446744073709551615 18446744073709551615  , but the rows give 5 1886616 377323 088712be8a582fca aeaf52febe706064"
         ],
     );
     check(Query::Sort, (0, 5), &[&[&last]], expect!["right"]);
-    check(Query::Sort, (0, 5), &[&["9"]], expect!["wrong answer: the scan `sort` answers 9, and the rows make 2"]);
+    check(Query::Sort, (0, 5), &[&["9"]], expect!["wrong answer: the scan `sort` returned 9, but the rows give 2"]);
     let [even, odd] = [(numbers[0] + numbers[2] + numbers[4]).to_string(), (numbers[1] + numbers[3]).to_string()];
     check(Query::Group, (0, 5), &[&["1", "2", &odd], &["0", "3", &even]], expect!["right"]);
     check(
         Query::Group,
         (0, 5),
         &[&["1", "3", &odd], &["0", "3", &even]],
-        expect!["wrong answer: the scan `group` answers 1 of 2, and the rows make 2 of 2"],
+        expect!["wrong answer: the scan `group` returned 1 of 2, but the rows give 2 of 2"],
     );
     check(
         Query::Group,
         (0, 5),
         &[&["0", "3", &even]],
-        expect!["wrong answer: the scan `group` answers 1 of 1, and the rows make 2 of 2"],
+        expect!["wrong answer: the scan `group` returned 1 of 1, but the rows give 2 of 2"],
     );
     let numbers: Vec<String> = numbers.iter().map(u64::to_string).collect();
     let range = [["1", &numbers[1], "x"], ["2", &numbers[2], "x"], ["3", &numbers[3], "x"]];
@@ -77,13 +77,13 @@ fn answers_are_right_or_it_is_said_what_is_wrong() {
         Query::Range,
         (1, 3),
         &[&range[0], &range[1], &range[1]],
-        expect!["wrong answer: the scan `range` answers 3 [5, 422078], and the rows make 3 [6, 873316]"],
+        expect!["wrong answer: the scan `range` returned 3 [5, 422078], but the rows give 3 [6, 873316]"],
     );
     check(
         Query::Range,
         (1, 3),
         &[&range[0], &["2", "many", "x"], &range[2]],
-        expect!["wrong answer: the scan `range` answers 3 [6, 841087], and the rows make 3 [6, 873316]"],
+        expect!["wrong answer: the scan `range` returned 3 [6, 841087], but the rows give 3 [6, 873316]"],
     );
 }
 

@@ -147,12 +147,22 @@ fn lost(text: &str, place: usize, path: &Path) -> Option<Diagnostic> {
 /// The value of an option that selects nothing.
 const ANY: &str = "any";
 
+/// The run folder's format in the identity of a plan: that of the first kept tasks, because how files are laid out does
+/// not change the measurement.
+const RUN_FOLDER: u32 = 3;
+
 /// The identity of a plan. It includes the program's version, because another version may plan differently. Options
 /// that select nothing are left out: tasks of a program without these options measured the same.
 fn identity(matrix: &Matrix, experiments: &[PlannedExperiment]) -> Result<String, Stop> {
     // Known start-to-start variation, server facts and protection facts do not change the measurement.
     let measured = |plan: &Plan| {
-        let mut plan = Plan { start_spread: Vec::new(), one_server_spread: None, cost_spread: None, ..plan.clone() };
+        let mut plan = Plan {
+            format: RUN_FOLDER,
+            start_spread: Vec::new(),
+            one_server_spread: None,
+            cost_spread: None,
+            ..plan.clone()
+        };
         for protection in plan.experiment.arms.iter_mut().flat_map(|arm| &mut arm.protections) {
             protection.options.retain(|_, value| *value != OptionValue::Text(ANY.to_owned()));
         }
