@@ -249,7 +249,7 @@ fn a_thousand_tasks_are_gathered_and_what_is_none_is_named() {
     told(10, "damaged");
     told(11, "cannot be read");
     told(12, "it is a copy of task 10");
-    told(13, "of another plan");
+    told(13, "to another plan");
     told(14, "missing");
     let strays = document["tithe_matrix"]["strays"].to_string();
     assert!(strays.contains("2026-11-23T02-09-46-sqlite") && strays.contains("no task 1000"), "{strays}");

@@ -49,7 +49,7 @@ fn a_postgres_that_takes_no_writes_or_closes_connections_is_refused() {
     refused("postgres", &url, &["run `ALTER ROLE careful SET default_transaction_read_only = off`"]);
     server.psql("ALTER ROLE careful SET default_transaction_read_only = off");
     server.psql("ALTER ROLE careful SET idle_session_timeout = '5s'");
-    refused("postgres", &url, &["silent for 5 s", "run `ALTER ROLE careful SET idle_session_timeout = 0`"]);
+    refused("postgres", &url, &["idle for 5 s", "run `ALTER ROLE careful SET idle_session_timeout = 0`"]);
     server.psql("ALTER ROLE careful SET idle_session_timeout = 0");
     // An authority that did not sign its certificate.
     let bench = Bench::new("attached-authority");
@@ -71,7 +71,7 @@ fn a_redis_that_is_a_replica_closes_connections_or_wants_another_password_is_ref
     let Some(server) = OtherServer::redis() else { return };
     let url = format!("redis://{}", server.place("127.0.0.1"));
     server.tell_redis("CONFIG SET timeout 5");
-    refused("redis", &url, &["silent for 5 s", "run `CONFIG SET timeout 0`"]);
+    refused("redis", &url, &["idle for 5 s", "run `CONFIG SET timeout 0`"]);
     server.tell_redis("CONFIG SET timeout 0");
     // There is no server at that address.
     server.tell_redis("REPLICAOF 127.0.0.1 1");
@@ -93,7 +93,7 @@ fn a_mariadb_that_takes_no_writes_or_closes_connections_is_refused() {
     server.tell_mariadb("SET GLOBAL read_only = 1");
     refused("mariadb", &url, &["it is read-only", "SET GLOBAL read_only = OFF"]);
     server.tell_mariadb("SET GLOBAL read_only = 0, GLOBAL wait_timeout = 5");
-    refused("mariadb", &url, &["silent for 5 s", "run `SET GLOBAL wait_timeout = 28800`"]);
+    refused("mariadb", &url, &["idle for 5 s", "run `SET GLOBAL wait_timeout = 28800`"]);
     server.tell_mariadb("SET GLOBAL wait_timeout = 28800");
     accepted("mariadb", &url);
 }

@@ -55,7 +55,7 @@ fn check(database: &dyn Product, arms: &[&str], expect: Expect) {
 }
 
 /// Length of a slice, ms.
-const SLICE_MS: usize = 200;
+const SLICE_MS: usize = 300;
 
 const EXPERIMENT: &str = r#"title = "Kept"
 database = "DATABASE"

@@ -164,7 +164,7 @@ fn what_an_observer_may_not_see_is_said_with_its_name() {
     // The reason is reported before the first frame.
     let output = interrupted_after(1, &bench, &mut run(&broker, &bench, "e.toml", &[]));
     let words = facts(&bench, "server processes");
-    assert!(words.iter().all(|words| words.contains("no server that it may read")), "{words:?} {}", err(&output));
+    assert!(words.iter().all(|words| words.contains("is not a server that it may read")), "{words:?} {}", err(&output));
     let plain = bench.tithe(&["run", "e.toml", "--quiet"]);
     assert_eq!(status(&plain), 2);
     assert!(bench.tithe(&["observe", "--join", &url, "--port", "1", "--read", "data"]).status.code() == Some(2));
