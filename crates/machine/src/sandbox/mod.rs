@@ -18,6 +18,7 @@ pub mod paused;
 pub mod ports;
 pub mod process;
 pub mod sidecar;
+mod stalled;
 pub mod tools;
 pub mod volume_builder;
 

@@ -5,7 +5,10 @@
 use std::{
     fs::File,
     io::{self, Read, Seek},
-    os::unix::process::{CommandExt, ExitStatusExt},
+    os::{
+        fd::OwnedFd,
+        unix::process::{CommandExt, ExitStatusExt},
+    },
     path::{Path, PathBuf},
     process::{Child, ExitStatus, Output, Stdio},
     sync::atomic::{AtomicBool, Ordering},
@@ -13,8 +16,11 @@ use std::{
 };
 
 use rustix::{
+    event::{PollFd, PollFlags, poll},
     fs::{MemfdFlags, memfd_create},
+    io::Errno,
     process::{Pid, Signal, getpgid, kill_process, kill_process_group, set_parent_process_death_signal},
+    time::Timespec,
 };
 
 use super::{account::Account, leave_behind, own_ipc::OwnIpc};
@@ -244,6 +250,20 @@ pub(super) fn ended_within(child: &mut Child, timeout: Duration) -> Option<ExitS
             Ok(Some(status)) => return Some(status),
             Ok(None) if Instant::now() < deadline => std::thread::sleep(PAUSE),
             _ => return None,
+        }
+    }
+}
+
+/// True if the process of the descriptor `process` (pidfd_open(2)) has ended; it is not reaped. False if it has not after
+/// `timeout`.
+pub(super) fn ends_within(process: &OwnedFd, timeout: Duration) -> io::Result<bool> {
+    let deadline = Instant::now() + timeout;
+    loop {
+        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).map_err(io::Error::other)?;
+        match poll(&mut [PollFd::new(process, PollFlags::IN)], Some(&left)) {
+            Ok(found) => return Ok(found > 0),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(error.into()),
         }
     }
 }

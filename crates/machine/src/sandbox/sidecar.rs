@@ -12,16 +12,11 @@ use std::{
     time::{Duration, Instant},
 };
 
-use rustix::{
-    event::{PollFd, PollFlags, poll},
-    io::Errno,
-    process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open},
-    time::Timespec,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::{
     leave_behind,
-    process::{kill, prepared, tail},
+    process::{ends_within, kill, prepared, tail},
 };
 use crate::{fault::Fault, launch::Command};
 
@@ -152,16 +147,7 @@ impl State {
 /// True if `child` has ended (it is not reaped); false if it has not after `timeout`.
 fn await_end(child: &Child, timeout: Duration) -> io::Result<bool> {
     // The child was not waited for yet, so its process number was not reused.
-    let descriptor = pidfd_open(Pid::from_child(child), PidfdFlags::empty())?;
-    let deadline = Instant::now() + timeout;
-    loop {
-        let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).map_err(io::Error::other)?;
-        match poll(&mut [PollFd::new(&descriptor, PollFlags::IN)], Some(&left)) {
-            Ok(found) => return Ok(found > 0),
-            Err(Errno::INTR) => {}
-            Err(error) => return Err(error.into()),
-        }
-    }
+    ends_within(&pidfd_open(Pid::from_child(child), PidfdFlags::empty())?, timeout)
 }
 
 #[cfg(test)]

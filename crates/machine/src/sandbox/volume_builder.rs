@@ -18,7 +18,7 @@ use rustix::{
 use super::{
     account::Account,
     journal::{Journal, JournalEntry},
-    process,
+    process, stalled,
     tools::tool,
 };
 use crate::{fault::Fault, launch::Command};
@@ -173,7 +173,9 @@ impl<'a> VolumeBuilder<'a> {
         let log = self.layout.log();
         File::create(&log).map_err(|error| failed(&log, &error))?;
         let running = process::start(&command(program, arguments)?, None, None, &log, Signal::TERM)?;
+        let process = running.process();
         self.journal.serve(at.to_owned(), running);
+        stalled::watch(process, log.clone())?;
         let deadline = Instant::now() + READY_TIMEOUT;
         loop {
             let said = fs::read(&log).map_err(|error| failed(&log, &error))?;

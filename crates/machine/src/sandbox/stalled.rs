@@ -1,0 +1,85 @@
+//! Kills a program that serves a file system when it stands still: whoever touches its mount waits in the kernel until
+//! it answers, Tithe included. A program that was stopped would answer never.
+
+use std::{fs::OpenOptions, io::Write, path::PathBuf, time::Duration};
+
+use rustix::{
+    io::Errno,
+    process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
+};
+
+use super::process::ends_within;
+use crate::{fault::Fault, proc::stat_fields, threads};
+
+/// Interval of looks at its state.
+const INTERVAL: Duration = Duration::from_secs(1);
+
+/// Number of looks in a row that may find it stopped. Looks are counted and not time: Tithe may have been stopped too.
+const LOOKS: u32 = 10;
+
+/// Watches `process`, a child that was not waited for yet, until it ends. What is done is written to its `log`.
+///
+/// # Errors
+/// When the machine refuses a descriptor or a thread.
+pub(super) fn watch(process: i32, log: PathBuf) -> Result<(), Fault> {
+    watch_each(process, log, INTERVAL)
+}
+
+fn watch_each(process: i32, log: PathBuf, interval: Duration) -> Result<(), Fault> {
+    let failed = |error: Errno| Fault::machine(format!("cannot watch process {process}"), error);
+    let pid = Pid::from_raw(process).ok_or_else(|| failed(Errno::SRCH))?;
+    // The number of the process may be used again once it has ended, the descriptor is its own.
+    let descriptor = pidfd_open(pid, PidfdFlags::empty()).map_err(failed)?;
+    threads::spawn(move || {
+        let mut stopped = 0;
+        while stopped < LOOKS {
+            if ends_within(&descriptor, interval).unwrap_or(true) {
+                return;
+            }
+            stopped = if is_stopped(process) { stopped + 1 } else { 0 };
+        }
+        if let Ok(mut log) = OpenOptions::new().append(true).open(log) {
+            let _ = writeln!(log, "tithe: killed, because a signal had stopped it for {LOOKS} s");
+        }
+        let _ = pidfd_send_signal(&descriptor, Signal::KILL);
+    })
+    .map(drop)
+}
+
+/// True if a signal has stopped `process` (proc(5), state T).
+fn is_stopped(process: i32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat_fields(&stat).next() == Some("T")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{launch::Command, sandbox::process};
+
+    #[test]
+    fn a_program_that_stays_stopped_is_killed_and_one_that_continues_is_not() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let start = |name: &str| {
+            let (log, arguments) = (folder.path().join(name), vec!["-c".to_owned(), "exec sleep 600".to_owned()]);
+            std::fs::write(&log, "").expect("a log");
+            let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
+            let running = process::start(&command, None, None, &log, Signal::TERM).expect("a shell");
+            watch_each(running.process(), log.clone(), Duration::from_millis(100)).expect("a thread");
+            (running, log)
+        };
+        let ((mut stopped, log), (mut continued, _)) = (start("stopped"), start("continued"));
+        stopped.signal(Signal::STOP);
+        continued.signal(Signal::STOP);
+        continued.signal(Signal::CONT);
+        let words = loop {
+            if let Some(words) = stopped.ended() {
+                break words;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        };
+        assert!(words.contains("signal: 9") && words.contains("a signal had stopped it"), "{words}");
+        assert_eq!(std::fs::read_to_string(log).expect("a log").lines().count(), 1);
+        assert_eq!(continued.ended(), None);
+    }
+}
