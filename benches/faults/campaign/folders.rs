@@ -22,6 +22,7 @@ const GONE: Fault = Fault {
         "cannot read",
         "is this a run folder",
         "removed or changed",
+        "is missing",
     ],
     leaves: Leaves::Damaged,
     ..BARE
@@ -69,7 +70,7 @@ pub const FAULTS: &[Fault] = &[
             let name = *draw.pick(FILES);
             with_run(case, |run| fs::remove_file(run.join(name)).and_then(|()| fs::create_dir(run.join(name))))
         }),
-        words: &["Is a directory", "cannot write", "cannot read"],
+        words: &["Is a directory", "cannot write", "cannot read", "has removed or changed"],
         ..GONE
     },
     Fault {

@@ -50,7 +50,17 @@ pub const FAULTS: &[Fault] = &[
         name: "killed for memory",
         on: |kind| can_confine() && kind != super::product::Kind::Attached,
         how: How::From(confine),
-        words: &["memory", "signal: 9", "SIGKILL", "killed", "ended", "closed", "connection", "no operation succeeded"],
+        words: &[
+            "memory",
+            "signal: 9",
+            "SIGKILL",
+            "killed",
+            "Killed",
+            "ended",
+            "closed",
+            "connection",
+            "no operation succeeded",
+        ],
         statuses: &[1, 4, 5, 7, -9],
         ..BARE
     },

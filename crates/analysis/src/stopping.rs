@@ -411,15 +411,17 @@ impl Live {
     }
 
     /// The result of the frames so far, or of one percent fewer: results after every frame would take time that grows
-    /// with the square of their number. Checks at certain numbers of frames are of all of them.
+    /// with the square of their number. Whatever ends a cell is of all of them.
     pub fn decide(&mut self) -> Decision {
+        // Only at checks does a cell end by its number of frames; one of several starts ends with any start.
         let is_check = precision::may_stop_at(self.frames);
+        let by_frames = !self.until_decided && self.cell.planned_starts().is_none_or(|planned| planned <= 1);
         if let Some((frames, decision)) = &self.decided
             && self.frames < frames + self.frames / 100
             && !is_check
+            && (by_frames || !decision.enough)
         {
-            let by_frames = !self.until_decided && self.cell.planned_starts().is_none_or(|planned| planned <= 1);
-            return Decision { enough: decision.enough && !by_frames, ..decision.clone() };
+            return Decision { enough: false, ..decision.clone() };
         }
         let decision = self.result();
         self.decided = Some((self.frames, decision.clone()));

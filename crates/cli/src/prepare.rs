@@ -8,7 +8,10 @@ use std::{
 };
 
 use tithe_harness::{arms, catalogue, run::learn::learn};
-use tithe_machine::launch::{Install, Missing};
+use tithe_machine::{
+    descriptors,
+    launch::{Install, Missing},
+};
 use tithe_model::{
     catalogue::{Catalogue, OfferedDatabase},
     compose::{QUICK_S, Words},
@@ -57,7 +60,13 @@ pub struct Planned {
 impl Planned {
     /// Returns the plan if this machine can carry it out; otherwise everything that it lacks.
     fn ready(self) -> Result<Prepared, Stop> {
-        if self.lacks.is_empty() { Ok(self.prepared) } else { Err(complain::missing(&self.lacks)) }
+        if self.lacks.is_empty() {
+            return Ok(self.prepared);
+        }
+        // A search finds nothing where it may not open files.
+        let may_open = descriptors::allow(self.prepared.plan.connections());
+        may_open.map_err(|fault| Stop::new(exit::MACHINE, fault.to_string()))?;
+        Err(complain::missing(&self.lacks))
     }
 }
 

@@ -171,15 +171,25 @@ pub fn unpack(file: &Path, sha256: Option<&str>, folder: &Path) -> Result<(), Fa
     run("tar", &arguments, None, folder, "install it with xz (Debian, Ubuntu: apt-get install tar xz-utils)")
 }
 
-/// Unpacks the zip archive `file` into the new folder `folder`, by the JDK's program, which Maven needs anyway.
+/// Unpacks the zip archive `file` into the new folder `folder`, by a program of the JDK.
 ///
 /// # Errors
 /// [`Fault::Machine`] when the folder cannot be made, or when `jar` is missing or fails.
 pub fn unzip(file: &Path, folder: &Path) -> Result<(), Fault> {
     fs::create_dir_all(folder).map_err(|error| Fault::machine(folder.display(), error))?;
     let arguments = ["--extract", "--file", &file.display().to_string()].map(str::to_owned);
-    run("jar", &arguments, None, folder, "install a JDK (Debian, Ubuntu: apt-get install default-jdk-headless)")
+    run("jar", &arguments, None, folder, JDK)
 }
+
+/// Checks that [`unzip`] has its program; `folder` exists.
+///
+/// # Errors
+/// [`Fault::Machine`] with how to install it.
+pub fn can_unzip(folder: &Path) -> Result<(), Fault> {
+    run("jar", &["--version".to_owned()], None, folder, JDK)
+}
+
+const JDK: &str = "install a JDK (Debian, Ubuntu: apt-get install default-jdk-headless)";
 
 /// Runs `program` in `folder`; `advice` is shown if it is missing.
 #[expect(clippy::disallowed_methods, reason = "`tithe get` downloads before there is a sandbox")]

@@ -188,6 +188,26 @@ impl RunFolder {
         write_json(&cell_path(&self.path, cell), &self.cells[cell])
     }
 
+    /// Checks that all that this process has written is there.
+    ///
+    /// # Errors
+    /// When another program has removed or changed a file.
+    pub fn check(&self) -> Result<(), Fault> {
+        let files = [
+            (&self.frames, "frames.jsonl"),
+            (&self.slots, "slots.csv"),
+            (&self.findings, "evidence.jsonl"),
+            (&self.events, "events.jsonl"),
+        ];
+        for (file, name) in files {
+            let place = || self.path.join(name).display().to_string();
+            if !file.is_ours().map_err(|error| Fault::machine(place(), error))? {
+                return Err(Fault::Machine(format!("{}: {CHANGED}", place())));
+            }
+        }
+        Ok(())
+    }
+
     /// Replaces the plan: from now on `plan` is carried out.
     ///
     /// # Errors
@@ -237,21 +257,37 @@ fn cell_path(path: &Path, cell: usize) -> PathBuf {
     path.join(CELLS).join(format!("{cell}.json"))
 }
 
-/// The facts of the cells of `plan` in the run folder `path`. A cell that has not begun has no file, and no frame in
-/// `parts`.
-fn cells(path: &Path, plan: &Plan, parts: &Parts) -> Result<Vec<CellFacts>, Fault> {
-    let of = |cell: usize| {
-        let name = format!("{CELLS}/{cell}.json");
-        match cell_path(path, cell).exists() {
-            true => json(&text(&path.join(&name))?, &name),
-            false if parts.has_frames(cell) => {
-                refuse("its files do not belong together", path, &[format!("{name} is missing")])?;
-                Ok(CellFacts::default())
-            }
-            false => Ok(CellFacts::default()),
+/// The facts of the cells of `plan` in the run folder `path`. A cell that has not begun has no file, no frame in
+/// `parts` and none of the `findings`.
+fn cells(path: &Path, plan: &Plan, parts: &Parts, findings: &[Finding]) -> Result<Vec<CellFacts>, Fault> {
+    let mut flaws = foreign_cells(path, plan.cells.len())?;
+    let mut cells = Vec::new();
+    for cell in 0..plan.cells.len() {
+        let (file, name) = (cell_path(path, cell), format!("{CELLS}/{cell}.json"));
+        let is_there = file.try_exists().map_err(|error| Fault::machine(file.display(), error))?;
+        let has_begun = || parts.has_frames(cell) || findings.iter().any(|finding| finding.cell as usize == cell);
+        if !is_there && has_begun() {
+            flaws.push(format!("{name} is missing"));
         }
+        cells.push(if is_there { json(&text(&file)?, &name)? } else { CellFacts::default() });
+    }
+    refuse("its files do not belong together", path, &flaws)?;
+    Ok(cells)
+}
+
+/// The files of cells in the run folder `path` whose numbers are `count` or above.
+fn foreign_cells(path: &Path, count: usize) -> Result<Vec<String>, Fault> {
+    let folder = path.join(CELLS);
+    let entries = match fs::read_dir(&folder) {
+        Ok(entries) => entries,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(Fault::machine(folder.display(), error)),
     };
-    (0..plan.cells.len()).map(of).collect()
+    let number = |name: &str| name.strip_suffix(".json").and_then(|number| number.parse::<usize>().ok());
+    let names = entries.flatten().map(|entry| entry.file_name().to_string_lossy().into_owned());
+    let mut foreign: Vec<String> = names.filter(|name| number(name).is_some_and(|number| number >= count)).collect();
+    foreign.sort();
+    Ok(foreign.iter().map(|name| format!("{CELLS}/{name} is of no cell of plan.json")).collect())
 }
 
 /// The lines that `frame` adds to the HdrHistogram logs, by their names.
@@ -339,7 +375,7 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
     let format: FormatOnly = json(&plan_text, "plan.json")?;
     if format.format != FORMAT {
         return Err(Fault::Machine(format!(
-            "{} was written in format {}, this tithe reads format {FORMAT}, which names things otherwise: \
+            "{} was written in format {}, this tithe reads format {FORMAT}, whose files are others: \
              use the version that wrote it, or measure again (`tithe run {}`)",
             path.display(),
             format.format,
@@ -350,11 +386,12 @@ pub fn open(path: &Path) -> Result<(Records, Parts), Fault> {
     refuse("plan.json makes no sense", path, &plan.flaws())?;
     let parts = Parts::open(path, &plan)?;
     let run = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let findings: Vec<Finding> = records(path, "evidence.jsonl")?;
     let records = Records {
         run: run.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
         machine: json(&text(&path.join("machine.json"))?, "machine.json")?,
-        cells: cells(path, &plan, &parts)?,
-        findings: records(path, "evidence.jsonl")?,
+        cells: cells(path, &plan, &parts, &findings)?,
+        findings,
         events: records(path, "events.jsonl")?,
         profile: profile(path, &plan)?,
         plan,
@@ -429,14 +466,18 @@ impl Growing {
         Ok(Self { file, length: seen.len() })
     }
 
+    /// False if another program has removed or changed the file.
+    fn is_ours(&self) -> std::io::Result<bool> {
+        let seen = self.file.metadata()?;
+        Ok(seen.nlink() > 0 && seen.len() == self.length)
+    }
+
     /// Adds `bytes` as a whole. If the disk is full, the part that was written is removed, so that the next line is
     /// intact. Nothing is added if another program has removed or changed the file: the rest of the run would be lost.
     fn add(&mut self, bytes: &[u8], what: &str) -> Result<(), Fault> {
         let failed = |error| Fault::machine(format!("cannot write {what}"), error);
-        let seen = self.file.metadata().map_err(failed)?;
-        if seen.nlink() == 0 || seen.len() != self.length {
-            let words = "another program has removed or changed its file since this run began to write it";
-            return Err(Fault::Machine(format!("cannot write {what}: {words}")));
+        if !self.is_ours().map_err(failed)? {
+            return Err(Fault::Machine(format!("cannot write {what}: {CHANGED}")));
         }
         let written = self.file.write_all(bytes);
         // If that fails too, the incomplete line is the last one, and readers leave it out.
@@ -447,6 +488,9 @@ impl Growing {
         written.map_err(failed)
     }
 }
+
+/// Why nothing is added to a file, and why its run is not reported.
+const CHANGED: &str = "another program has removed or changed its file since this run began to write it";
 
 /// Replaces a file as a whole: a reader sees the old or the new one, never a mixture.
 fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
@@ -634,7 +678,10 @@ mod tests {
         let mut run = RunFolder::create(&path, EXPERIMENT, &plan, &Machine::default()).expect("a run folder");
         run.cell(0, |facts| facts.mode = "twin".to_owned()).expect("written");
         run.frame(&frame(0), &[]).expect("written");
+        assert_eq!(run.check(), Ok(()));
         fs::write(path.join("frames.jsonl"), "").expect("emptied");
+        let told = run.check().expect_err("frame 0 is lost").to_string();
+        assert!(told.contains("frames.jsonl: another program has removed or changed its file"), "{told}");
         let refused = run.frame(&frame(1), &[]).expect_err("frame 0 is lost").to_string();
         assert!(refused.contains("another program has removed or changed its file"), "{refused}");
         fs::remove_file(path.join("events.jsonl")).expect("removed");
@@ -667,6 +714,9 @@ mod tests {
         fs::remove_file(cell_path(&path, 1)).expect("removed");
         let refused = read(&path).expect_err("it has frames").to_string();
         assert!(refused.contains("cells/1.json is missing"), "{refused}");
+        fs::write(path.join("cells/100.json"), "{}").expect("written");
+        let refused = read(&path).expect_err("it is another run's").to_string();
+        assert!(refused.contains("cells/100.json is of no cell of plan.json"), "{refused}");
     }
 
     proptest! {

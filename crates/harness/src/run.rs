@@ -213,8 +213,7 @@ impl<'a> Run<'a> {
         listener: &mut dyn EventListener,
     ) -> Result<Ending, Fault> {
         if !self.product.simulated() {
-            let busiest = self.plan.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
-            descriptors::allow(u64::from(busiest) * self.plan.experiment.arms.len() as u64)?;
+            descriptors::allow(self.plan.connections())?;
         }
         if self.plan.experiment.is_attached() {
             // A network may drop packets silently, so no answer is waited for longer than that.

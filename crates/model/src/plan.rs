@@ -111,6 +111,12 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// Connections of all arms at a time, in the cell with most clients.
+    pub fn connections(&self) -> u64 {
+        let busiest = self.cells.iter().map(|cell| cell.clients).max().unwrap_or(0);
+        u64::from(busiest) * self.experiment.arms.len() as u64
+    }
+
     /// The known start-to-start variation of arms that share a server, or have separate ones.
     pub fn spread_between_starts(&self, shared: bool) -> &[StartSpread] {
         self.one_server_spread.as_deref().filter(|_| shared).unwrap_or(&self.start_spread)

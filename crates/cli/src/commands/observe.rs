@@ -18,7 +18,7 @@ pub fn observe(arguments: &ObserveArgs) -> Result<i32, Stop> {
     let name = own_name(arguments.name.as_deref())?;
     if let Some(path) = arguments.read.iter().find(|path| !path.is_absolute() || !path.exists()) {
         let words =
-            format!("--read {}: it is not there, or is not a path from `/` on; nothing was started", path.display());
+            format!("--read {}: it is not there, or its path is not absolute; nothing was started", path.display());
         return Err(Stop::new(exit::USAGE, words));
     }
     let config = ObserverConfig { name, ports: arguments.port.clone(), files: arguments.read.clone(), machine };

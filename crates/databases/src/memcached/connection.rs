@@ -32,8 +32,8 @@ const TLS_ALONE: &str = ": a listener with TLS speaks nothing else";
 /// The server's message to a client that has not logged in.
 const UNAUTHENTICATED: &str = "CLIENT_ERROR unauthenticated";
 
-/// Most of Tithe's own keys that are listed.
-const MOST_KEYS: usize = 100_000_000;
+/// Most keys that are listed at a time: they take 60 MB at most.
+pub const MOST_KEYS: usize = 200_000;
 
 /// How long a server's crawler may be busy: it also goes through the items by itself, to find expired ones, and serves
 /// one request at a time (`doc/protocol.txt`, "LRU_Crawler").
@@ -204,7 +204,7 @@ impl MemcachedConnection {
         Ok(())
     }
 
-    /// The keys of all items that begin with `prefix`. The server goes through all its items.
+    /// The keys of items that begin with `prefix`, at most [`MOST_KEYS`]. The server goes through all its items.
     ///
     /// # Errors
     /// [`Fault::Server`] if it does not list its keys (`disable-dumping`, `no_lru_crawler`), or if its crawler is busy

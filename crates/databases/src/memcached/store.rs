@@ -14,7 +14,12 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{ENTRY, connection::MemcachedConnection, launch::name_of, target::PRODUCT};
+use super::{
+    ENTRY,
+    connection::{MOST_KEYS, MemcachedConnection},
+    launch::name_of,
+    target::PRODUCT,
+};
 use crate::{attached::unseen_process, target::is_local};
 
 /// The value of the item with the space's name.
@@ -119,8 +124,13 @@ fn is_ours(connection: &mut MemcachedConnection, space: &str) -> Result<bool, Fa
 
 /// Removes every item that begins with `prefix`.
 fn clear(connection: &mut MemcachedConnection, prefix: &str) -> Result<(), Fault> {
-    let keys = connection.keys(prefix)?;
-    connection.delete(&keys)
+    loop {
+        let keys = connection.keys(prefix)?;
+        connection.delete(&keys)?;
+        if keys.len() < MOST_KEYS {
+            return Ok(());
+        }
+    }
 }
 
 /// Checks that a launched server still has all stored items.

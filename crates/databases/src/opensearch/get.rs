@@ -61,6 +61,7 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
     }
     let write =
         |path: &Path, text: String| fs::write(path, text).map_err(|error| Fault::machine(path.display(), error));
+    downloads::can_unzip(folder)?;
     let project = folder.join("pom.xml");
     write(&project, project_text(pair))?;
     let (libraries, plugin) = (folder.join("lib"), folder.join(PLUGIN));
@@ -89,9 +90,9 @@ fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
     let archive = folder.join(format!("opensearch-security-{version}.0.zip"));
     downloads::check(&archive, pair.plugin)?;
     downloads::unzip(&archive, &plugin)?;
+    fs::remove_file(&archive).map_err(|error| Fault::machine(archive.display(), error))?;
     let module = folder.join(MODULE);
     let failed = |error| Fault::machine(module.display(), error);
-    fs::remove_file(&archive).map_err(failed)?;
     fs::create_dir_all(&module).map_err(failed)?;
     // The server does not start without this folder.
     fs::create_dir(folder.join("bin")).map_err(failed)?;

@@ -156,7 +156,7 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
         let why =
             "`tithe witness` and `tithe inspect` check how other clients are connected; the account may not see that";
         let grant = Remedy::Statement(format!("GRANT pg_read_all_stats TO {account}"));
-        lack(why, grant, Without::Figures("information on other clients there"));
+        lack(why, grant, Without::Figures("information on other clients in `tithe witness` and `tithe inspect`"));
     }
     Ok(all)
 }

@@ -54,7 +54,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
             why: "`tithe witness` and `tithe inspect` check how other clients are connected; the account may not see that"
                 .to_owned(),
             remedy: rule(account, &["+client|list".to_owned()]),
-            without: Without::Figures("information on other clients there"),
+            without: Without::Figures("information on other clients in `tithe witness` and `tithe inspect`"),
         });
     }
     all.extend(unseen_process(std::os::fd::AsFd::as_fd(&connection.into_wire()), ENTRY.server_programs, None));

@@ -53,6 +53,22 @@ impl Connection {
     /// # Errors
     /// When the file cannot be opened.
     pub fn open(path: &Path, mode: Mode) -> Result<Self, Fault> {
+        let connection = Self::open_once(path, mode)?;
+        // Where the file cannot be opened for writing, SQLite opens it for reading without a word. If that was for a
+        // moment, as for lack of descriptors, it is opened again.
+        let writes = || std::fs::OpenOptions::new().write(true).open(path).is_ok();
+        if !matches!(mode, Mode::ReadOnly) && connection.is_read_only() && writes() {
+            return Self::open_once(path, mode);
+        }
+        Ok(connection)
+    }
+
+    fn is_read_only(&self) -> bool {
+        // SAFETY: the connection is open, and the name ends with a zero byte.
+        unsafe { ffi::sqlite3_db_readonly(self.raw.as_ptr(), c"main".as_ptr()) == 1 }
+    }
+
+    fn open_once(path: &Path, mode: Mode) -> Result<Self, Fault> {
         let name = CString::new(path.as_os_str().as_bytes())
             .map_err(|_| Fault::Connection("a file name cannot hold a zero byte".to_owned()))?;
         let flags = match mode {
@@ -319,7 +335,8 @@ impl Connection {
         match code & 0xff {
             ffi::NOTADB => Fault::Refused(text),
             // SQLite keeps the machine's error number of these two alone.
-            ffi::CANTOPEN | ffi::IOERR if system != 0 => {
+            // No system call failed in a short read or without memory: the number is an older one.
+            ffi::CANTOPEN | ffi::IOERR if system != 0 && ![ffi::SHORT_READ, ffi::NO_MEMORY].contains(&code) => {
                 Fault::Connection(format!("{text}: {}", io::Error::from_raw_os_error(system)))
             }
             ffi::CANTOPEN | ffi::IOERR => Fault::Connection(text),

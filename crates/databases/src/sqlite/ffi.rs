@@ -22,6 +22,10 @@ pub const OK: c_int = 0;
 pub const IOERR: c_int = 10;
 /// The file cannot be opened.
 pub const CANTOPEN: c_int = 14;
+/// Fewer bytes were in the file than asked for.
+pub const SHORT_READ: c_int = IOERR | (2 << 8);
+/// Memory ran out within input or output.
+pub const NO_MEMORY: c_int = IOERR | (12 << 8);
 /// The first page is not that of a database, or the key does not decrypt it.
 pub const NOTADB: c_int = 26;
 /// `sqlite3_step` has a row.
@@ -57,6 +61,7 @@ unsafe extern "C" {
         flags: c_int,
         vfs: *const c_char,
     ) -> c_int;
+    pub fn sqlite3_db_readonly(connection: *mut Sqlite3, schema: *const c_char) -> c_int;
     pub fn sqlite3_close_v2(connection: *mut Sqlite3) -> c_int;
     pub fn sqlite3_extended_errcode(connection: *mut Sqlite3) -> c_int;
     pub fn sqlite3_system_errno(connection: *mut Sqlite3) -> c_int;

@@ -165,10 +165,14 @@ pub fn keys_tried(status: u8, wrong: Result<(), Fault>, right: Result<(), Fault>
     match (wrong, right) {
         (Ok(()), _) => Observation::Exposed("a wrong key opens it".to_owned()),
         (Err(fault), _) if !fault.to_string().contains(&format!("(exit status: {status})")) => {
-            Observation::Unknown(format!("a wrong key was not tried: {fault}"))
+            Observation::Unknown(format!("trying a wrong key failed: {fault}"))
         }
         (Err(_), Err(fault)) => Observation::Unknown(format!("its own key does not open it: {fault}")),
-        (Err(fault), Ok(())) => Observation::Protected(format!("a wrong key: {fault}; its own key opens it")),
+        (Err(fault), Ok(())) => {
+            let words = fault.to_string();
+            let words = words.strip_prefix("refused: ").unwrap_or(&words);
+            Observation::Protected(format!("a wrong key: {words}; its own key opens it"))
+        }
     }
 }
 
@@ -237,8 +241,8 @@ mod tests {
             Protected("a wrong key: it failed (exit status: 12); its own key opens it")
             Exposed("a wrong key opens it")
             Exposed("a wrong key opens it")
-            Unknown("a wrong key was not tried: it failed (exit status: 1)")
-            Unknown("a wrong key was not tried: Input/output error")
+            Unknown("trying a wrong key failed: it failed (exit status: 1)")
+            Unknown("trying a wrong key failed: Input/output error")
             Unknown("its own key does not open it: Input/output error")"#]]
         .assert_eq(&all.join("\n"));
     }

@@ -54,15 +54,15 @@ pub const OPENSSL: &str = "openssl";
 /// Prefix of the names of sandboxes.
 pub const SANDBOX_PREFIX: &str = "tithe-sandbox-";
 
-/// Messages about processes and objects that could be neither ended nor undone.
+/// Messages about processes and objects that could be neither ended nor undone, or were ended early.
 static LEFT_BEHIND: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Keeps a message for callers of [`left_behind`]: a clean-up has no caller that could get an error.
+/// Keeps a message for callers of [`left_behind`]: a clean-up or a watch has no caller that could get an error.
 pub fn leave_behind(words: String) {
     LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner).push(words);
 }
 
-/// Messages since the last call about processes and objects that could be neither ended nor undone.
+/// Messages since the last call about what is left behind, or ended before its time.
 pub fn left_behind() -> Vec<String> {
     std::mem::take(&mut LEFT_BEHIND.lock().unwrap_or_else(PoisonError::into_inner))
 }

@@ -1,14 +1,14 @@
-//! Kills a program that serves a file system when it stands still: whoever touches its mount waits in the kernel until
-//! it answers, Tithe included. A program that was stopped would answer never.
+//! Kills a program that serves a file system when it stands still: all who touch its mount wait in the kernel until it
+//! answers, Tithe included, and a stopped program never does.
 
-use std::{fs::OpenOptions, io::Write, path::PathBuf, time::Duration};
+use std::time::Duration;
 
 use rustix::{
     io::Errno,
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
-use super::process::ends_within;
+use super::{leave_behind, process::ends_within};
 use crate::{fault::Fault, proc::stat_fields, threads};
 
 /// Interval of looks at its state.
@@ -17,19 +17,20 @@ const INTERVAL: Duration = Duration::from_secs(1);
 /// Number of looks in a row that may find it stopped. Looks are counted and not time: Tithe may have been stopped too.
 const LOOKS: u32 = 10;
 
-/// Watches `process`, a child that was not waited for yet, until it ends. What is done is written to its `log`.
+/// Watches `process`, a child that was not waited for yet and runs `program`, until it ends.
 ///
 /// # Errors
 /// When the machine refuses a descriptor or a thread.
-pub(super) fn watch(process: i32, log: PathBuf) -> Result<(), Fault> {
-    watch_each(process, log, INTERVAL)
+pub(super) fn watch(process: i32, program: &str) -> Result<(), Fault> {
+    watch_each(process, program, INTERVAL)
 }
 
-fn watch_each(process: i32, log: PathBuf, interval: Duration) -> Result<(), Fault> {
+fn watch_each(process: i32, program: &str, interval: Duration) -> Result<(), Fault> {
     let failed = |error: Errno| Fault::machine(format!("cannot watch process {process}"), error);
     let pid = Pid::from_raw(process).ok_or_else(|| failed(Errno::SRCH))?;
     // The number of the process may be used again once it has ended, the descriptor is its own.
     let descriptor = pidfd_open(pid, PidfdFlags::empty()).map_err(failed)?;
+    let program = program.to_owned();
     threads::spawn(move || {
         let mut stopped = 0;
         while stopped < LOOKS {
@@ -38,10 +39,11 @@ fn watch_each(process: i32, log: PathBuf, interval: Duration) -> Result<(), Faul
             }
             stopped = if is_stopped(process) { stopped + 1 } else { 0 };
         }
-        if let Ok(mut log) = OpenOptions::new().append(true).open(log) {
-            let _ = writeln!(log, "tithe: killed, because a signal had stopped it for {LOOKS} s");
+        if pidfd_send_signal(&descriptor, Signal::KILL).is_ok() {
+            leave_behind(format!(
+                "{program} was killed: a signal had stopped it for {LOOKS} s, and all who use its volume would wait for ever"
+            ));
         }
-        let _ = pidfd_send_signal(&descriptor, Signal::KILL);
     })
     .map(drop)
 }
@@ -65,10 +67,10 @@ mod tests {
             std::fs::write(&log, "").expect("a log");
             let command = Command { program: "/bin/sh".into(), arguments, ..Command::default() };
             let running = process::start(&command, None, None, &log, Signal::TERM).expect("a shell");
-            watch_each(running.process(), log.clone(), Duration::from_millis(100)).expect("a thread");
-            (running, log)
+            watch_each(running.process(), name, Duration::from_millis(100)).expect("a thread");
+            running
         };
-        let ((mut stopped, log), (mut continued, _)) = (start("stopped"), start("continued"));
+        let (mut stopped, mut continued) = (start("stopped"), start("continued"));
         stopped.signal(Signal::STOP);
         continued.signal(Signal::STOP);
         continued.signal(Signal::CONT);
@@ -78,8 +80,7 @@ mod tests {
             }
             std::thread::sleep(Duration::from_millis(5));
         };
-        assert!(words.contains("signal: 9") && words.contains("a signal had stopped it"), "{words}");
-        assert_eq!(std::fs::read_to_string(log).expect("a log").lines().count(), 1);
+        assert!(words.contains("signal: 9"), "{words}");
         assert_eq!(continued.ended(), None);
     }
 }

@@ -175,7 +175,7 @@ impl<'a> VolumeBuilder<'a> {
         let running = process::start(&command(program, arguments)?, None, None, &log, Signal::TERM)?;
         let process = running.process();
         self.journal.serve(at.to_owned(), running);
-        stalled::watch(process, log.clone())?;
+        stalled::watch(process, program)?;
         let deadline = Instant::now() + READY_TIMEOUT;
         loop {
             let said = fs::read(&log).map_err(|error| failed(&log, &error))?;

@@ -53,7 +53,7 @@ impl KeyPlace {
 fn of_file(path: &PathBuf) -> Result<Secret, Fault> {
     let shown = path.display();
     if !path.is_absolute() {
-        return Err(Fault::Refused(format!("the column key's file {shown} is not named from the root on")));
+        return Err(Fault::Refused(format!("the column key's file {shown} has no absolute path")));
     }
     let unreadable = |error| Fault::machine(format!("the column key's file {shown}"), error);
     let file = File::open(path).map_err(unreadable)?;

@@ -73,7 +73,7 @@ struct RunArgs {
     /// Number of the task [default: all tasks for this kind of machine, one after the other]
     #[arg(long, value_name = "INDEX")]
     task: Option<usize>,
-    /// Kind of this host; needed for all tasks of a matrix with several kinds of machines
+    /// Kind of this host: needed without --task if the matrix has several kinds of machines
     #[arg(long, value_name = "NAME", conflicts_with = "task")]
     machine: Option<String>,
     /// Folder for results, the same for all tasks and hosts
