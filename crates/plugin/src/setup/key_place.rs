@@ -125,7 +125,7 @@ mod tests {
             place(Some("/key"), Some("KEY")),
             expect!["refused: `key_file` and `key_variable` are two places for one key: give one"],
         );
-        refused(place(Some("key"), None), expect!["refused: the column key's file key is not named from the root on"]);
+        refused(place(Some("key"), None), expect!["refused: the column key's file key has no absolute path"]);
         refused(
             place(Some("/nowhere/key"), None),
             expect!["the column key's file /nowhere/key: No such file or directory (os error 2)"],
