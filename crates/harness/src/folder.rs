@@ -192,7 +192,7 @@ impl RunFolder {
     ///
     /// # Errors
     /// When another program has removed or changed a file.
-    pub fn check(&self) -> Result<(), Fault> {
+    pub(crate) fn check(&self) -> Result<(), Fault> {
         let files = [
             (&self.frames, "frames.jsonl"),
             (&self.slots, "slots.csv"),

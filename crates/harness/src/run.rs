@@ -269,11 +269,12 @@ impl<'a> Run<'a> {
             let told = event_log.tell(Event::CellDone { cell: number as u32, reason });
             kept.and(told)?;
             if interrupted {
-                event_log.add(Event::RunDone { interrupted })?;
-                return Ok(Ending::Interrupted);
+                ending = Ending::Interrupted;
+                break;
             }
         }
-        event_log.add(Event::RunDone { interrupted: false })?;
+        event_log.add(Event::RunDone { interrupted: ending == Ending::Interrupted })?;
+        event_log.folder.check()?;
         Ok(ending)
     }
 

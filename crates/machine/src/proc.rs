@@ -163,6 +163,17 @@ pub fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace()
 }
 
+/// The state of `process`, a letter (proc(5)); `gone` if there is no such process.
+pub fn state(process: i32) -> String {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
+    stat_fields(&stat).next().unwrap_or("gone").to_owned()
+}
+
+/// True if a signal has stopped `process`.
+pub fn is_stopped(process: i32) -> bool {
+    state(process) == "T"
+}
+
 /// The parent of `process`; `None` if there is none, or access is denied.
 pub fn parent_of(process: i32) -> Option<i32> {
     // State, then parent (proc(5)).

@@ -104,27 +104,27 @@ fn never_stops_before_fifteen_frames_or_between_looks() {
 }
 
 #[test]
-fn a_long_cell_is_decided_anew_at_every_check_and_with_each_percent_of_frames() {
+fn the_result_of_a_long_cell_is_computed_at_every_check_and_with_each_percent_of_frames() {
     let records = Invented { frames: 400, spread: 0.001, ..Invented::default() }.records();
-    let (mut live, mut untold) = (live(&records), live(&records));
-    let (mut enough, mut checks, mut anew, mut last) = (Vec::new(), Vec::new(), 0, Vec::new());
+    let (mut live, mut never_asked) = (live(&records), live(&records));
+    let (mut enough, mut checks, mut computed, mut last) = (Vec::new(), Vec::new(), 0, Vec::new());
     for slots in frames(&records) {
         live.push(slots[0].frame, slots);
-        untold.push(slots[0].frame, slots);
+        never_asked.push(slots[0].frame, slots);
         // It has not been asked before, so it knows no other result than that of all frames.
-        let now = untold.clone().decide();
+        let now = never_asked.clone().decide();
         let decision = live.decide();
         enough.extend(decision.enough.then(|| live.frames()));
         checks.extend(now.enough.then(|| live.frames()));
         if now.enough || live.frames() < 200 {
             assert_eq!(decision, now, "{} frames", live.frames());
         }
-        anew += usize::from(live.frames() > 300 && decision.arms != last);
+        computed += usize::from(live.frames() > 300 && decision.arms != last);
         last = decision.arms;
     }
     assert_eq!(enough, checks);
-    // Of the last hundred frames every third or fourth, and the checks.
-    assert!((25..40).contains(&anew), "{anew}");
+    // In the last hundred frames: after every third or fourth, and at the checks.
+    assert!((25..40).contains(&computed), "{computed}");
 }
 
 #[test]

@@ -57,7 +57,6 @@ pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
     let run = child::may_start(run, &options.machine);
     let ending = run.carry_out(&mut folder, before.as_ref(), &mut progress)?;
     drop(progress);
-    folder.check()?;
     let path = folder.path().to_owned();
     drop(folder);
     let assessed = records::assess(&path)?;

@@ -169,8 +169,10 @@ pub fn keys_tried(status: u8, wrong: Result<(), Fault>, right: Result<(), Fault>
         }
         (Err(_), Err(fault)) => Observation::Unknown(format!("its own key does not open it: {fault}")),
         (Err(fault), Ok(())) => {
-            let words = fault.to_string();
-            let words = words.strip_prefix("refused: ").unwrap_or(&words);
+            let words = match fault {
+                Fault::Refused(words) => words,
+                other => other.to_string(),
+            };
             Observation::Protected(format!("a wrong key: {words}; its own key opens it"))
         }
     }

@@ -22,7 +22,7 @@ use rustix::{
 };
 
 use super::process::{ended_within, kill, memory_file, prepared, read_again, tail};
-use crate::{fault::Fault, launch::Command, proc::stat_fields};
+use crate::{fault::Fault, launch::Command, proc};
 
 /// Time that it gets to answer after it was asked to end its current work: hundreds of connections that derive keys are
 /// still being opened.
@@ -152,8 +152,7 @@ impl Coprocess {
 
     /// True while a signal of somebody else keeps it from running.
     fn is_stopped(&self) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
-        stat_fields(&stat).next() == Some("T")
+        proc::is_stopped(self.child.id() as i32)
     }
 
     /// True if something can be read, or the output has ended.

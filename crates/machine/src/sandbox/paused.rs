@@ -25,7 +25,7 @@ use rustix::{
 use super::is_sandbox;
 use crate::{
     fault::Fault,
-    proc::{ProcessSnapshot, signal, stat_fields},
+    proc::{ProcessSnapshot, is_stopped, processes, signal, stat_fields},
 };
 
 /// File in the sandbox's folder: the machine's boot, then one line for each process that may be paused, with its start.
@@ -147,13 +147,9 @@ pub fn end_abandoned(folder: &Path) {
 
 /// All sandboxes with a paused process working in them, anywhere on the machine.
 pub fn sandboxes_in_use() -> BTreeSet<PathBuf> {
-    let processes = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.path());
-    processes
-        .filter(|process| {
-            let stat = fs::read_to_string(process.join("stat")).unwrap_or_default();
-            stat_fields(&stat).next() == Some("T")
-        })
-        .filter_map(|process| fs::read_link(process.join("cwd")).ok())
+    processes()
+        .filter(|process| is_stopped(*process))
+        .filter_map(|process| fs::read_link(format!("/proc/{process}/cwd")).ok())
         .filter_map(|folder| folder.ancestors().find(|path| is_sandbox(path)).map(Path::to_owned))
         .collect()
 }
@@ -197,6 +193,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::{super::SANDBOX_PREFIX, *};
+    use crate::proc::state;
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("{SANDBOX_PREFIX}paused-{name}-{}", std::process::id()));
@@ -217,11 +214,6 @@ mod tests {
             tree = ProcessSnapshot::take().tree(process);
         }
         (child, tree)
-    }
-
-    fn state(process: i32) -> String {
-        let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        stat_fields(&stat).next().unwrap_or("gone").to_owned()
     }
 
     /// Waits until all are in one of `states`: a signal takes effect only when its receiver runs.

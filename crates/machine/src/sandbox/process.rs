@@ -256,7 +256,7 @@ pub(super) fn ended_within(child: &mut Child, timeout: Duration) -> Option<ExitS
 
 /// True if the process of the descriptor `process` (pidfd_open(2)) has ended; it is not reaped. False if it has not
 /// after `timeout`.
-pub(super) fn ends_within(process: &OwnedFd, timeout: Duration) -> io::Result<bool> {
+pub(super) fn pidfd_ends_within(process: &OwnedFd, timeout: Duration) -> io::Result<bool> {
     let deadline = Instant::now() + timeout;
     loop {
         let left = Timespec::try_from(deadline.saturating_duration_since(Instant::now())).map_err(io::Error::other)?;

@@ -16,7 +16,7 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open};
 
 use super::{
     leave_behind,
-    process::{ends_within, kill, prepared, tail},
+    process::{kill, pidfd_ends_within, prepared, tail},
 };
 use crate::{fault::Fault, launch::Command};
 
@@ -147,13 +147,13 @@ impl State {
 /// True if `child` has ended (it is not reaped); false if it has not after `timeout`.
 fn await_end(child: &Child, timeout: Duration) -> io::Result<bool> {
     // The child was not waited for yet, so its process number was not reused.
-    ends_within(&pidfd_open(Pid::from_child(child), PidfdFlags::empty())?, timeout)
+    pidfd_ends_within(&pidfd_open(Pid::from_child(child), PidfdFlags::empty())?, timeout)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proc::stat_fields;
+    use crate::proc;
 
     fn shell(script: &str) -> Command {
         let arguments = vec!["-c".to_owned(), script.to_owned()];
@@ -161,8 +161,7 @@ mod tests {
     }
 
     fn state_of(process: Pid) -> String {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-        stat_fields(&stat).next().unwrap_or("gone").to_owned()
+        proc::state(process.as_raw_pid())
     }
 
     /// Waits for one of the states: a signal takes effect only when its receiver runs.

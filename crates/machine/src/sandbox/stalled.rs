@@ -8,8 +8,8 @@ use rustix::{
     process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal},
 };
 
-use super::{leave_behind, process::ends_within};
-use crate::{fault::Fault, proc::stat_fields, threads};
+use super::{leave_behind, process::pidfd_ends_within};
+use crate::{fault::Fault, proc::is_stopped, threads};
 
 /// Interval of looks at its state.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ fn watch_each(process: i32, program: &str, interval: Duration) -> Result<(), Fau
     threads::spawn(move || {
         let mut stopped = 0;
         while stopped < LOOKS {
-            if ends_within(&descriptor, interval).unwrap_or(true) {
+            if pidfd_ends_within(&descriptor, interval).unwrap_or(true) {
                 return;
             }
             stopped = if is_stopped(process) { stopped + 1 } else { 0 };
@@ -46,12 +46,6 @@ fn watch_each(process: i32, program: &str, interval: Duration) -> Result<(), Fau
         }
     })
     .map(drop)
-}
-
-/// True if a signal has stopped `process` (proc(5), state T).
-fn is_stopped(process: i32) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    stat_fields(&stat).next() == Some("T")
 }
 
 #[cfg(test)]

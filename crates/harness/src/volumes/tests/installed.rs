@@ -18,7 +18,7 @@ use rustix::{
 use tithe_machine::{
     launch::{Install, Missing},
     observation::Observation,
-    proc::signal,
+    proc::{signal, state},
     sandbox::{Sandbox, journal},
     watch::swap,
 };
@@ -232,13 +232,19 @@ fn can_serve() -> bool {
     has(machine::needs("a file system in user space", &[], &[("FUSE", machine::fuse)]))
 }
 
+/// A sandbox, and the parts of a volume called `name` in it.
+fn place(name: &str) -> (Sandbox, Layout) {
+    let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
+    let layout = Layout::of(&sandbox.folder().join(name));
+    (sandbox, layout)
+}
+
 #[test]
 fn a_mount_is_ready_when_its_program_says_so_and_not_when_it_is_there() {
     if !can_serve() {
         return;
     }
-    let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
-    let layout = Layout::of(&sandbox.folder().join("slow"));
+    let (sandbox, layout) = place("slow");
     let mut builder = volume_builder::VolumeBuilder::new(layout.clone(), sandbox.folder()).expect("a place");
     builder.make_folder(&layout.folder).expect("a folder");
     let at = layout.folder.display();
@@ -256,8 +262,7 @@ fn a_program_that_never_says_it_is_ready_is_told_in_its_words_and_leaves_nothing
     if !can_serve() {
         return;
     }
-    let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
-    let layout = Layout::of(&sandbox.folder().join("never"));
+    let (sandbox, layout) = place("never");
     let mut builder = volume_builder::VolumeBuilder::new(layout.clone(), sandbox.folder()).expect("a place");
     builder.make_folder(&layout.folder).expect("a folder");
     let at = layout.folder.display();
@@ -275,12 +280,7 @@ const CLEAN_WITHIN_S: u64 = 39;
 /// Longer than an automatic change takes on a busy machine.
 const LONG_S: u64 = 120;
 
-/// The state of a process in `/proc`: `D` waits in the kernel, `Z` is dead and not yet reaped.
-fn state(process: i32) -> String {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).unwrap_or_default();
-    tithe_machine::proc::stat_fields(&stat).next().unwrap_or("gone").to_owned()
-}
-
+/// Waits for one of these states: `D` waits in the kernel, `Z` is dead and not yet reaped.
 fn await_state(process: i32, wanted: &[&str]) {
     let begun = Instant::now();
     while !wanted.contains(&state(process).as_str()) {
