@@ -210,7 +210,7 @@ pub fn json(body: &[u8]) -> Result<Value, Fault> {
 }
 
 /// What is said of a cluster that answers 503.
-pub const UNSERVED: &str = "no node serves these records (a red index), or nobody leads the cluster";
+pub const UNSERVED: &str = "no node serves these records (a red index), none leads the cluster, or one still starts";
 /// The error of a node whose heap is full, and what to do.
 const HEAP_FULL: (&str, &str) = ("circuit_breaking_exception", "give its nodes more memory (`heap` of the settings)");
 

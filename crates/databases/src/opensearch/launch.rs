@@ -145,6 +145,11 @@ pub fn nodes(settings: &BTreeMap<String, String>) -> Result<usize, Fault> {
         .ok_or_else(|| Fault::Refused(format!("the setting {NODES} is a whole number from 1 to {MOST_NODES}")))
 }
 
+/// The address at which node `number` listens for clients, at the port of its place.
+pub fn address_of(number: usize) -> String {
+    format!("127.0.0.{number}")
+}
+
 /// The address at which node `number` listens for other nodes, at the port of its place.
 pub fn address_between(number: usize) -> String {
     format!("127.0.0.1{number}")
@@ -263,7 +268,7 @@ impl Node<'_> {
         own("node.name", &format!("node{}", self.number));
         own("path.data", &format!("'{folder}/data'"));
         own("path.logs", &format!("'{folder}/logs'"));
-        own("http.host", &format!("127.0.0.{}", self.number));
+        own("http.host", &address_of(self.number));
         own("transport.host", &address_between(self.number));
         own("transport.port", &port);
         if self.of == 1 {

@@ -52,12 +52,9 @@ pub fn client(server: &Server, setup: &Setup) -> Result<OpenSearchConnection, Fa
 /// # Errors
 /// A refusal of either side, or a broken connection.
 pub fn administrator(server: &Server, setup: &Setup) -> Result<OpenSearchConnection, Fault> {
-    let target = of_clients(server, setup)?;
-    if !is_local(server) || !matches!(Plugin::of(setup), Plugin::Whole { .. }) {
-        return OpenSearchConnection::open(&target);
-    }
-    let password = Some(setup.credentials.password.clone());
-    let target = Target { user: ADMINISTRATOR.to_owned(), password, ..target };
+    let Some(target) = account_of_administrator(server, setup)? else {
+        return OpenSearchConnection::open(&of_clients(server, setup)?);
+    };
     match OpenSearchConnection::open_unasked(&target) {
         Err(Fault::Refused(_)) => {
             make_accounts(&target)?;
@@ -65,6 +62,22 @@ pub fn administrator(server: &Server, setup: &Setup) -> Result<OpenSearchConnect
         }
         other => other,
     }
+}
+
+/// The administrator of a launched server with accounts, `None` of any other.
+fn account_of_administrator(server: &Server, setup: &Setup) -> Result<Option<Target>, Fault> {
+    if !is_local(server) || !matches!(Plugin::of(setup), Plugin::Whole { .. }) {
+        return Ok(None);
+    }
+    let password = Some(setup.credentials.password.clone());
+    Ok(Some(Target { user: ADMINISTRATOR.to_owned(), password, ..of_clients(server, setup)? }))
+}
+
+/// Logs in to every further node of `nodes`: until a node has read the accounts, it refuses what others ask of it.
+fn log_in_everywhere(server: &Server, setup: &Setup, nodes: usize) -> Result<(), Fault> {
+    let Some(target) = account_of_administrator(server, setup)? else { return Ok(()) };
+    let mut hosts = (2..=nodes).map(launch::address_of);
+    hosts.try_for_each(|host| OpenSearchConnection::open_unasked(&Target { host, ..target.clone() }).map(drop))
 }
 
 /// Makes the administrator and the clients' account, then removes the one that a new server has.
@@ -254,6 +267,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         if let Some(words) = unwell(&connection.health(&ready)?, nodes) {
             return Err(Fault::Server(words));
         }
+        log_in_everywhere(server, setup, nodes)?;
     }
     let about = connection.request("GET /")?;
     let number = about["version"]["number"].as_str().unwrap_or_default();
