@@ -468,6 +468,15 @@ pub trait Database: Sync {
         None
     }
 
+    /// Checks that an attached server still has the records of `table`. A server that came back without its data, and
+    /// makes what a write names, would get records that nobody removes.
+    ///
+    /// # Errors
+    /// [`Fault::Refused`] if it has lost them; the server's error.
+    fn keeps_records(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        Ok(())
+    }
+
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` if it is not visible.
     fn wal_position(&self, _server: &Server, _setup: &Setup) -> Option<u64> {
         None

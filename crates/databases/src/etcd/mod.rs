@@ -125,6 +125,10 @@ impl Database for Etcd {
         store::remove(server, setup, table)
     }
 
+    fn keeps_records(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        store::keeps_records(server, setup)
+    }
+
     fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         store::quiesce(server, setup)
     }

@@ -20,7 +20,10 @@ use super::{
     launch::name_of,
     target::PRODUCT,
 };
-use crate::{attached::unseen_process, target::is_local};
+use crate::{
+    attached::{has_lost_records, unseen_process},
+    target::is_local,
+};
 
 /// The value of the item with the space's name.
 const MARK: &[u8] = b"made by tithe";
@@ -91,6 +94,14 @@ fn room(used_bytes: u64, most_bytes: u64, data_bytes: u64) -> Result<(), Fault> 
         "its memory has no room for the data: {used} of {most} (memory-limit) are used, the data may take {needed}, and \
          what goes beyond removes items of others: load fewer records, or measure a server with more memory"
     )))
+}
+
+/// Checks that an attached server still has the mark.
+///
+/// # Errors
+/// [`Fault::Refused`] if it has not; the server's error.
+pub fn keeps_records(server: &Server, setup: &Setup) -> Result<(), Fault> {
+    if is_ours(&mut open(server, setup)?, &setup.space)? { Ok(()) } else { Err(has_lost_records()) }
 }
 
 /// Removes the records of `table`, and the mark if nothing else of Tithe is left.

@@ -134,6 +134,10 @@ impl Database for OpenSearch {
         store::remove(server, setup, table)
     }
 
+    fn keeps_records(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+        store::keeps_records(server, setup, table)
+    }
+
     fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         store::quiesce(server, setup, table)
     }

@@ -23,7 +23,7 @@ use super::{
     target::{ADMINISTRATOR, USER, of_clients},
 };
 use crate::{
-    attached::unseen_process,
+    attached::{has_lost_records, unseen_process},
     target::{Target, is_local},
 };
 
@@ -172,6 +172,15 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         connection.request(&format!("DELETE /{index}"))?;
     }
     Ok(())
+}
+
+/// Checks that an attached server still has the index of `table`.
+///
+/// # Errors
+/// [`Fault::Refused`] if it has not; the server's error.
+pub fn keeps_records(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    let there = is_ours(&mut administrator(server, setup)?, &index_of(&setup.space, table))?;
+    if there { Ok(()) } else { Err(has_lost_records()) }
 }
 
 /// True if `index` is Tithe's, false if there is none.

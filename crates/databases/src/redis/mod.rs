@@ -151,6 +151,10 @@ impl Database for Redis {
         store::remove(server, setup, table).map_err(named)
     }
 
+    fn keeps_records(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+        store::keeps_records(server, setup)
+    }
+
     fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         store::quiesce(server, setup)
     }

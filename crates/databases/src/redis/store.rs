@@ -17,7 +17,7 @@ use super::{
     connection::{RedisConnection, Reply},
     target::{of_administrator, of_clients},
 };
-use crate::target::is_local;
+use crate::{attached::has_lost_records, target::is_local};
 
 /// The value of the key with the space's name.
 const MARK: &str = "made by tithe";
@@ -89,6 +89,17 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
         connection.call(&["SET", space, MARK])?;
     }
     Ok(())
+}
+
+/// Checks that an attached server still has the mark.
+///
+/// # Errors
+/// [`Fault::Refused`] if it has not; the server's error.
+pub fn keeps_records(server: &Server, setup: &Setup) -> Result<(), Fault> {
+    match existing(&mut administrator(server, setup)?, &setup.space)? {
+        Existing::Ours => Ok(()),
+        Existing::Nothing => Err(has_lost_records()),
+    }
 }
 
 /// Checks whether an attached server has room for so many bytes of data, after it has freed removed keys.

@@ -35,8 +35,9 @@ pub const CLIENT_NAME: &str = "tithe";
 /// Further loopback addresses, 127.0.0.N, which nodes of a cluster on this machine use for clients and for each other.
 const NODE_ADDRESSES: [u8; 7] = [2, 3, 4, 11, 12, 13, 14];
 
-/// Validity of the certificates. It begins an hour before they were made, because clocks differ.
+/// Validity of the certificates. It begins long before they were made: clocks differ, and are set back.
 const VALIDITY: Duration = Duration::days(365);
+const VALID_BEFORE: Duration = Duration::days(30);
 
 /// Makes the credentials of one run, whose servers listen on `address`. Writes their certificates and keys into
 /// `folder`, which is made with mode 0700 if it does not exist.
@@ -241,7 +242,7 @@ fn params(name: &str, now: OffsetDateTime) -> CertificateParams {
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::CommonName, name);
-    params.not_before = now - Duration::hours(1);
+    params.not_before = now - VALID_BEFORE;
     params.not_after = now + VALIDITY;
     params
 }

@@ -23,10 +23,13 @@ use super::{
     process_tree::{self, ProcessTree},
     started_arm::StartedArm,
 };
-use crate::load::{
-    pause_gate::{PauseGate, Workers},
-    reading::{Reading, sizes},
-    timeout::Timeout,
+use crate::{
+    load::{
+        pause_gate::{PauseGate, Workers},
+        reading::{Reading, sizes},
+        timeout::Timeout,
+    },
+    volumes,
 };
 
 /// A cell on this machine.
@@ -60,8 +63,8 @@ pub(super) struct CellContext<'a> {
     pub reached: Option<usize>,
     /// Pins the threads of servers that Tithe did not start, and restores them; `None` if they could not be restored.
     pub borrowed_threads: Option<&'a BorrowedThreads>,
-    /// The condition of each arm's server before its first frame; `None` if it has none, or was not reached yet.
-    conditions: Vec<Option<Condition>>,
+    /// The conditions of each arm's server before its first frame; none if it was not reached yet.
+    conditions: Vec<Vec<Condition>>,
     /// Keys are rotated: a server's background work during its slots is its own.
     pub rotates: bool,
 }
@@ -93,7 +96,7 @@ impl<'a> CellContext<'a> {
             borrowed_threads: None,
             reached: None,
             paused_ns: arms.iter().map(|_| Arc::default()).collect(),
-            conditions: vec![None; arms.len()],
+            conditions: vec![Vec::new(); arms.len()],
             sidecars: arms.iter().map(|arm| arm.setup.rotates_volume().then(Sidecar::default)).collect(),
             rotates: arms.iter().any(|arm| arm.setup.changes_keys()),
             arms,
@@ -163,8 +166,8 @@ impl<'a> CellContext<'a> {
     /// Reads the conditions of servers that are reached for the first time.
     pub fn note_conditions(&mut self) {
         for number in 0..self.arms.len() {
-            if self.conditions[number].is_none() {
-                self.conditions[number] = self.condition(number);
+            if self.conditions[number].is_empty() {
+                self.conditions[number] = self.conditions_of(number);
             }
         }
     }
@@ -172,15 +175,22 @@ impl<'a> CellContext<'a> {
     /// The first server that is not as it was before its first frame, and what has changed.
     pub fn changed(&self) -> Option<Invalid> {
         self.conditions.iter().enumerate().find_map(|(number, before)| {
-            let words = self.condition(number)?.changed(before.as_ref()?)?;
+            let now = self.conditions_of(number);
+            let after = |before: &Condition| now.iter().find(|it| it.what == before.what)?.changed(before);
+            let words = before.iter().find_map(after)?;
             Some(Invalid::OfArm(number, Box::new(Invalid::Other(words))))
         })
     }
 
-    fn condition(&self, number: usize) -> Option<Condition> {
+    /// What must stay as it is on the server of arm `number`, and below it, as far as it is visible now.
+    fn conditions_of(&self, number: usize) -> Vec<Condition> {
         let arm = &self.arms[number];
-        let asks = self.is_reached(number) && !self.time_is_virtual();
-        asks.then(|| self.timeout(arm).bound(|| self.database.condition(&arm.server, &arm.setup)))?
+        if !self.is_reached(number) || self.time_is_virtual() {
+            return Vec::new();
+        }
+        let of_server = self.timeout(arm).bound(|| self.database.condition(&arm.server, &arm.setup));
+        let of_volume = arm.setup.volume.is_some().then(|| volumes::condition(&arm.server.folder));
+        of_server.into_iter().chain(of_volume).collect()
     }
 
     /// The servers that are paused while another arm is measured: none, if the arms take turns every few milliseconds.

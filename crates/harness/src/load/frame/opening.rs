@@ -138,6 +138,11 @@ impl<'a> Opening<'a> {
             connections.push(conn);
         }
         let connect_ns = (self.how.clock.now() - begun_ns) / self.clients.len().max(1) as u64;
+        // After the connections: if the server restarts later, they break.
+        if started.server.address.is_attached() {
+            let (server, setup, table) = (&started.server, &started.setup, &self.how.table);
+            context.timeout(started).bound(|| context.database.keeps_records(server, setup, table))?;
+        }
         self.fill_caches(&mut connections)?;
         let reconnects = context.cell.reconnect_every.is_some();
         let switches = (started.on.clone(), started.off.clone());
