@@ -20,7 +20,7 @@ pub const FAULTS: &[Fault] = &[
     Fault {
         name: "EMFILE once",
         how: How::From(|begin| strike(begin, "open", libc::EMFILE, false)),
-        words: &["Too many open files"],
+        words: &["Too many open files", "too many open files"],
         ..BARE
     },
     Fault {

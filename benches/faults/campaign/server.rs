@@ -36,8 +36,16 @@ pub struct Attached {
 const BARE: Fault = Fault { on: |kind| kind == Kind::Attached, statuses: &[4, 7], words: LOST, ..Fault::BARE };
 
 /// What is said of a server that has gone.
-const LOST: &[&str] =
-    &["connection", "Connection", "connect", "closed", "no operation succeeded", "shut", "terminat", "lost the records"];
+const LOST: &[&str] = &[
+    "connection",
+    "Connection",
+    "connect",
+    "closed",
+    "no operation succeeded",
+    "shut",
+    "terminat",
+    "lost the records",
+];
 
 pub const FAULTS: &[Fault] = &[
     Fault {

@@ -13,17 +13,18 @@ pub(super) fn lines(cell: &CellAnalysis) -> Vec<String> {
 pub(super) fn heading(cell: &CellAnalysis) -> Option<String> {
     let idle = cell.arms.iter().find_map(|arm| arm.idle.as_ref())?;
     let (length, windows) = (number::duration(idle.seconds), idle.windows);
-    Some(format!("a minute without clients, measured over {length} in {windows} windows"))
+    Some(format!(
+        "a minute without clients, measured over {length} in {windows} windows, and in parentheses what is added to the \
+         baseline"
+    ))
 }
 
-/// `1.2 ms [1.0, 1.4] of processor time (+0.2 ms [0.1, 0.3] against the baseline); 0 bytes written; 53 MB of memory`
+/// `1.2 ms [1.0, 1.4] of processor time (+0.2 ms [0.1, 0.3]); 0 bytes written; 53 MB of memory`
 fn used(idle: &IdleUse) -> String {
     let level = |of: &Interval, unit| number::level(of.estimate, of.low, of.high, unit).to_string();
     let more = |of: &Option<Interval>, unit| {
         let told = of.filter(|of| of.high > of.low);
-        told.map_or(String::new(), |of| {
-            format!(" ({} against the baseline)", number::difference(&of, unit, outcome(&of)))
-        })
+        told.map_or(String::new(), |of| format!(" ({})", number::difference(&of, unit, outcome(&of))))
     };
     let mut parts = vec![format!("{} of processor time{}", level(&idle.cpu_us, "µs"), more(&idle.more_cpu_us, "µs"))];
     if let Some(written) = &idle.written_bytes {

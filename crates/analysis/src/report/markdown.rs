@@ -22,9 +22,10 @@ fn block(block: &Block) -> String {
         // A report is usually pasted below another title.
         Block::Heading(level, text) => format!("{} {}", "#".repeat(usize::from(*level) + 1), escape(text)),
         Block::Paragraph(text) => escape(text),
-        Block::Facts(facts) => {
-            lines(facts.iter().map(|(label, text)| format!("- **{}**: {}", escape(label), escape(text))))
-        }
+        Block::Facts(facts) => lines(facts.iter().map(|(label, text)| match label.as_str() {
+            "" => format!("  - {}", escape(text)),
+            label => format!("- **{}**: {}", escape(label), escape(text)),
+        })),
         Block::Table(table) => self::table(table),
         Block::Claims(claims) => lines(claims.iter().map(claim)),
         Block::Summary(cells) => cells.iter().map(summary).collect::<Vec<_>>().join("\n\n"),

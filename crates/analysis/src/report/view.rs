@@ -44,7 +44,7 @@ pub enum Block {
     Heading(u8, String),
     /// One or more sentences.
     Paragraph(String),
-    /// Labels with their values.
+    /// Labels with their values. What has no label of its own belongs to the one before.
     Facts(Vec<(String, String)>),
     /// A table.
     Table(Table),
@@ -217,12 +217,12 @@ fn context(cell: &CellAnalysis, form: Form) -> Vec<(String, String)> {
     if !cell.warm_up.is_empty() {
         facts.push(("warm-up".to_owned(), cell.warm_up.clone()));
     }
-    if let Some(heading) = connecting::heading(cell) {
-        facts.push(("connecting".to_owned(), format!("{heading}. {}", connecting::lines(cell).join(". "))));
-    }
-    if let Some(heading) = idle::heading(cell) {
-        facts.push(("idle".to_owned(), format!("{heading}. {}", idle::lines(cell).join(". "))));
-    }
+    let mut by_arm = |label: &str, heading: Option<String>, lines: Vec<String>| {
+        facts.extend(heading.map(|heading| (label.to_owned(), heading)));
+        facts.extend(lines.into_iter().map(|line| (String::new(), line)));
+    };
+    by_arm("connecting", connecting::heading(cell), connecting::lines(cell));
+    by_arm("idle", idle::heading(cell), idle::lines(cell));
     if cell.frames > 0 {
         facts.push(("machine".to_owned(), host(cell)));
     }

@@ -37,10 +37,15 @@ pub enum Mode {
     Create,
 }
 
+/// Why a file cannot be created, as far as SQLite tells.
+const UNCREATED: &str = "a file could not be created: no folder, no permission, a full disk or too many open files";
+
 /// An open database file.
 pub struct Connection {
     raw: NonNull<ffi::Sqlite3>,
     statements: Vec<Prepared>,
+    /// It may create files: that one is missing is then no reason.
+    creates: bool,
 }
 
 // SAFETY: the library is compiled with SQLITE_THREADSAFE=2: a connection and its statements may be used from any
@@ -86,8 +91,9 @@ impl Connection {
         let Some(raw) = NonNull::new(raw) else {
             return Err(Fault::Machine("no memory for a SQLite connection".to_owned()));
         };
-        let connection = Self { raw, statements: Vec::new() };
+        let mut connection = Self { raw, statements: Vec::new(), creates: matches!(mode, Mode::Create) };
         if status == ffi::OK {
+            connection.creates = !matches!(mode, Mode::ReadOnly);
             return Ok(connection);
         }
         match connection.fault() {
@@ -337,7 +343,11 @@ impl Connection {
             // SQLite keeps the machine's error number of these two alone.
             // No system call failed in a short read or without memory: the number is an older one.
             ffi::CANTOPEN | ffi::IOERR if system != 0 && ![ffi::SHORT_READ, ffi::NO_MEMORY].contains(&code) => {
-                Fault::Connection(format!("{text}: {}", io::Error::from_raw_os_error(system)))
+                let reason = io::Error::from_raw_os_error(system);
+                // If a file cannot be created, SQLite tries to read it, and reports that it is missing.
+                let missing = reason.kind() == io::ErrorKind::NotFound && self.creates;
+                let instead = if missing { UNCREATED.to_owned() } else { reason.to_string() };
+                Fault::Connection(format!("{text}: {instead}"))
             }
             ffi::CANTOPEN | ffi::IOERR => Fault::Connection(text),
             _ => Fault::Server(text),

@@ -350,6 +350,16 @@ fn what_was_not_asked_for_is_refused() {
 }
 
 #[test]
+fn a_file_that_cannot_be_created_is_not_called_missing() {
+    let nowhere = Bench::new(None).file().join("nowhere/tithe.db");
+    let told = |mode| Connection::open(&nowhere, mode).map(drop).unwrap_err().to_string();
+    assert!(told(Mode::Create).ends_with(
+        "(SQLite error 14): a file could not be created: no folder, no permission, a full disk or too many open files"
+    ));
+    assert!(told(Mode::Existing).ends_with("(SQLite error 14): No such file or directory (os error 2)"));
+}
+
+#[test]
 fn a_file_that_is_not_ours_is_left_as_it_is() {
     let bench = Bench::new(None);
     let mut foreign = Connection::open(bench.file(), Mode::Create).unwrap();

@@ -42,11 +42,7 @@ use tithe_model::{
     fact::Fact,
 };
 use tithe_plugin::{
-    checks::key_apart::KeyApart,
-    database::{Condition, Database},
-    evidence::Check,
-    protection::Protection,
-    setup::Setup,
+    checks::key_apart::KeyApart, database::Database, evidence::Check, protection::Protection, setup::Setup,
     volume::VolumeSpec,
 };
 
@@ -117,15 +113,6 @@ pub fn facts(spec: &VolumeSpec, folder: &Path) -> Vec<(Fact, String)> {
         facts.push((Fact::VolumeDirectIo, how.to_owned()));
     }
     facts
-}
-
-/// Which file system is mounted at `folder`: a server goes on when its volume is gone, and writes elsewhere.
-pub fn condition(folder: &Path) -> Condition {
-    let now = match rustix::fs::stat(folder) {
-        Ok(status) => format!("device {}", status.st_dev),
-        Err(error) => error.to_string(),
-    };
-    Condition { what: "the volume below the server", now }
 }
 
 /// A volume in use; unmounted and released when dropped. Drop it after the server on it has stopped.

@@ -367,6 +367,19 @@ mod tests {
     }
 
     #[test]
+    fn clocks_may_be_set_back_by_weeks() {
+        let folder = test_folder("clocks_may_be_set_back_by_weeks");
+        let shake = |ahead: i64| {
+            let now = OffsetDateTime::now_utc() + Duration::days(ahead);
+            let credentials = Certificates::make(HERE, now).unwrap().write(&folder.join(ahead.to_string())).unwrap();
+            shake_hands(server(&credentials), identified(&credentials.authority, &credentials), "localhost")
+        };
+        assert_eq!(shake(29), Ok(()));
+        assert!(matches!(shake(31), Err(rustls::Error::InvalidCertificate(_))));
+        fs::remove_dir_all(folder).unwrap();
+    }
+
+    #[test]
     fn a_chain_of_authorities_leads_to_that_of_the_run() {
         let folder = test_folder("a_chain_of_authorities_leads_to_that_of_the_run");
         let made = Certificates::make(HERE, OffsetDateTime::now_utc()).unwrap();

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 
 use super::{
     marks::{class, doubt_mark, outcome},
-    markup::{details, heads, wide},
+    markup::{details, heads, notes, wide},
 };
 use crate::{
     Analysis, ArmAnalysis, CellAnalysis, Estimate,
@@ -55,18 +55,20 @@ pub(super) fn log_over_start(cell: &CellAnalysis) -> Markup {
 
 /// Usage of the servers without clients; empty if it was not observed.
 pub(super) fn idle(cell: &CellAnalysis) -> Markup {
-    html! {
-        @if let Some(heading) = idle::heading(cell) {
-            p.note { "Idle: " (heading) ". " (idle::lines(cell).join(". ")) "." }
-        }
-    }
+    by_arm("Idle", idle::heading(cell), idle::lines(cell))
 }
 
 /// Time to open a connection; empty if unknown.
 pub(super) fn connecting(cell: &CellAnalysis) -> Markup {
+    by_arm("Connecting", connecting::heading(cell), connecting::lines(cell))
+}
+
+/// A heading, and a line for each arm below it; empty without a heading.
+fn by_arm(label: &str, heading: Option<String>, lines: Vec<String>) -> Markup {
     html! {
-        @if let Some(heading) = connecting::heading(cell) {
-            p.note { "Connecting: " (heading) ". " (connecting::lines(cell).join(". ")) "." }
+        @if let Some(heading) = heading {
+            p.note { (label) ": " (heading) "." }
+            (notes(lines))
         }
     }
 }

@@ -1,13 +1,14 @@
 //! The base of all ways of offering load: the arms, the processors and the clocks of a cell.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::{Arc, atomic::AtomicU64},
 };
 
 use tithe_machine::{
     clock::{Clock, VirtualTime},
     fault::Fault,
+    proc,
     remote::{RemoteServer, RemoteUsage},
     sandbox::sidecar::Sidecar,
     watch::{borrowed_threads::BorrowedThreads, process},
@@ -23,13 +24,10 @@ use super::{
     process_tree::{self, ProcessTree},
     started_arm::StartedArm,
 };
-use crate::{
-    load::{
-        pause_gate::{PauseGate, Workers},
-        reading::{Reading, sizes},
-        timeout::Timeout,
-    },
-    volumes,
+use crate::load::{
+    pause_gate::{PauseGate, Workers},
+    reading::{Reading, sizes},
+    timeout::Timeout,
 };
 
 /// A cell on this machine.
@@ -189,8 +187,10 @@ impl<'a> CellContext<'a> {
             return Vec::new();
         }
         let of_server = self.timeout(arm).bound(|| self.database.condition(&arm.server, &arm.setup));
-        let of_volume = arm.setup.volume.is_some().then(|| volumes::condition(&arm.server.folder));
-        of_server.into_iter().chain(of_volume).collect()
+        let of_volume = arm.setup.volume.is_some().then(|| volume(&arm.server.folder));
+        let ours = !arm.server.address.is_attached() && arm.server.remote.is_none();
+        let of_process = arm.server.process.filter(|_| ours).map(life);
+        of_process.into_iter().chain(of_server).chain(of_volume).collect()
     }
 
     /// The servers that are paused while another arm is measured: none, if the arms take turns every few milliseconds.
@@ -309,4 +309,41 @@ fn clocks(database: &dyn Database, lanes: usize) -> Vec<Clock> {
     let simulated = database.simulated();
     let clock = || if simulated { Clock::Virtual(Arc::new(VirtualTime::default())) } else { Clock::Real };
     (0..lanes.max(1)).map(|_| clock()).collect()
+}
+
+/// Whether the server's `process` lives: one that ends after its last slot has spoiled no figure, but its frame.
+fn life(process: i32) -> Condition {
+    let is_gone = ["gone", "Z", "X"].contains(&proc::state(process).as_str());
+    Condition { what: "the server's process", now: if is_gone { "gone" } else { "running" }.to_owned() }
+}
+
+/// Which file system is mounted at `folder`: a server goes on when its volume is gone, and writes elsewhere.
+fn volume(folder: &Path) -> Condition {
+    let now = match rustix::fs::stat(folder) {
+        Ok(status) => format!("device {}", status.st_dev),
+        Err(error) => error.to_string(),
+    };
+    Condition { what: "the volume below the server", now }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_file_system_or_none_is_another_condition() {
+        let before = volume(Path::new("/proc"));
+        assert_eq!(volume(Path::new("/proc")).changed(&before), None);
+        let told = |folder: &str| volume(Path::new(folder)).changed(&before).expect("a reason");
+        assert!(told("/").starts_with("the volume below the server: device "));
+        assert!(told("/proc/nothing").starts_with("the volume below the server: No such file"));
+    }
+
+    #[test]
+    fn a_process_that_has_ended_is_another_condition() {
+        let before = life(std::process::id() as i32);
+        assert_eq!(before.now, "running");
+        let gone = "the server's process: gone, and running before the first frame";
+        assert_eq!(life(i32::MAX).changed(&before).as_deref(), Some(gone));
+    }
 }
