@@ -20,10 +20,18 @@ use super::{
 const STATUSES: &[i32] = &[1, 4, 7];
 
 const BARE: Fault = Fault { statuses: STATUSES, ..Fault::BARE };
-const FULL: &[&str] =
-    &["No space left", "nothing was started", "os error 28", "disk full", "disk is full", "MISCONF", "out of space"];
+const FULL: &[&str] = &[
+    "No space left",
+    "nothing was started",
+    "os error 28",
+    "disk full",
+    "disk is full",
+    "a full disk",
+    "MISCONF",
+    "out of space",
+];
 /// The system's words, and SQLite's.
-const BROKEN: &[&str] = &["Input/output error", "disk I/O error"];
+const BROKEN: &[&str] = &["Input/output error", "disk I/O error", "an I/O error"];
 
 pub const FAULTS: &[Fault] = &[
     Fault { name: "ENOSPC once", how: How::From(|begin| strike(begin, "", libc::ENOSPC, false)), words: FULL, ..BARE },

@@ -38,7 +38,8 @@ pub enum Mode {
 }
 
 /// Why a file cannot be created, as far as SQLite tells.
-const UNCREATED: &str = "a file could not be created: no folder, no permission, a full disk or too many open files";
+const UNCREATED: &str =
+    "a file could not be created: no folder, no permission, a full disk, an I/O error or too many open files";
 
 /// An open database file.
 pub struct Connection {

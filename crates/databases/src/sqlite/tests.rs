@@ -354,7 +354,7 @@ fn a_file_that_cannot_be_created_is_not_called_missing() {
     let nowhere = Bench::new(None).file().join("nowhere/tithe.db");
     let told = |mode| Connection::open(&nowhere, mode).map(drop).unwrap_err().to_string();
     assert!(told(Mode::Create).ends_with(
-        "(SQLite error 14): a file could not be created: no folder, no permission, a full disk or too many open files"
+        "(SQLite error 14): a file could not be created: no folder, no permission, a full disk, an I/O error or too many open files"
     ));
     assert!(told(Mode::Existing).ends_with("(SQLite error 14): No such file or directory (os error 2)"));
 }
