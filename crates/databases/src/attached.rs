@@ -2,15 +2,8 @@
 
 use std::os::fd::BorrowedFd;
 
-use tithe_machine::{fault::Fault, remote::Known, watch::peer};
+use tithe_machine::{remote::Known, watch::peer};
 use tithe_plugin::database::{Lack, Remedy, Without};
-
-/// The fault of an attached server without the mark that Tithe made there.
-pub fn has_lost_records() -> Fault {
-    let words = "the server lost the records that Tithe wrote: it restarted without its data, or was emptied. Nothing more \
-                 is written to it. Measure a server that keeps its data";
-    Fault::Refused(words.to_owned())
-}
 
 /// The server's process, if the connection `descriptor` does not lead to one of `programs` on this machine; `serving`
 /// is the process that the server reports.

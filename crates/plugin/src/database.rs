@@ -468,13 +468,13 @@ pub trait Database: Sync {
         None
     }
 
-    /// Checks that an attached server still has the records of `table`. A server that came back without its data, and
-    /// makes what a write names, would get records that nobody removes.
+    /// False if an attached server no longer has what Tithe made for `table`. A server that came back without its data,
+    /// and makes what a write names, would get records that nobody removes.
     ///
     /// # Errors
-    /// [`Fault::Refused`] if it has lost them; the server's error.
-    fn keeps_records(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
-        Ok(())
+    /// [`Fault::Refused`] if somebody else's are there; the server's error.
+    fn keeps_records(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<bool, Fault> {
+        Ok(true)
     }
 
     /// Position in the write-ahead log, bytes since an arbitrary start; `None` if it is not visible.

@@ -125,7 +125,7 @@ impl Database for Etcd {
         store::remove(server, setup, table)
     }
 
-    fn keeps_records(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+    fn keeps_records(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<bool, Fault> {
         store::keeps_records(server, setup)
     }
 

@@ -26,7 +26,7 @@ use super::{
     target::{ADMINISTRATOR, SPACE, USER, of_clients},
 };
 use crate::{
-    attached::{has_lost_records, unseen_process},
+    attached::unseen_process,
     target::{Target, is_local},
 };
 
@@ -112,12 +112,12 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     connection.call(PUT, put).map(drop)
 }
 
-/// Checks that an attached server still has the mark.
+/// True if an attached server still has the mark.
 ///
 /// # Errors
-/// [`Fault::Refused`] if it has not; the server's error.
-pub fn keeps_records(server: &Server, setup: &Setup) -> Result<(), Fault> {
-    if is_ours(&mut administrator(server, setup)?, &setup.space)? { Ok(()) } else { Err(has_lost_records()) }
+/// As [`create`].
+pub fn keeps_records(server: &Server, setup: &Setup) -> Result<bool, Fault> {
+    is_ours(&mut administrator(server, setup)?, &setup.space)
 }
 
 /// Removes the records of `table`, and the mark if nothing else of Tithe is left.

@@ -20,10 +20,7 @@ use super::{
     launch::name_of,
     target::PRODUCT,
 };
-use crate::{
-    attached::{has_lost_records, unseen_process},
-    target::is_local,
-};
+use crate::{attached::unseen_process, target::is_local};
 
 /// The value of the item with the space's name.
 const MARK: &[u8] = b"made by tithe";
@@ -96,12 +93,12 @@ fn room(used_bytes: u64, most_bytes: u64, data_bytes: u64) -> Result<(), Fault> 
     )))
 }
 
-/// Checks that an attached server still has the mark.
+/// True if an attached server still has the mark.
 ///
 /// # Errors
-/// [`Fault::Refused`] if it has not; the server's error.
-pub fn keeps_records(server: &Server, setup: &Setup) -> Result<(), Fault> {
-    if is_ours(&mut open(server, setup)?, &setup.space)? { Ok(()) } else { Err(has_lost_records()) }
+/// As [`create`].
+pub fn keeps_records(server: &Server, setup: &Setup) -> Result<bool, Fault> {
+    is_ours(&mut open(server, setup)?, &setup.space)
 }
 
 /// Removes the records of `table`, and the mark if nothing else of Tithe is left.

@@ -113,7 +113,7 @@ impl Database for MongoDb {
         store::remove(server, setup, table)
     }
 
-    fn keeps_records(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+    fn keeps_records(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<bool, Fault> {
         store::keeps_records(server, setup)
     }
 

@@ -11,7 +11,7 @@ use super::{
     link::Link,
     target::{ADMINISTRATOR, DATABASE, USER, of_administrator, of_clients},
 };
-use crate::{attached::has_lost_records, target::is_local};
+use crate::target::is_local;
 
 /// The collection that is the mark.
 const MARKED: &str = "made_by_tithe";
@@ -83,13 +83,13 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     }
 }
 
-/// Checks that an attached server still has the mark.
+/// True if an attached server still has the mark.
 ///
 /// # Errors
-/// [`Fault::Refused`] if it has not; the server's error.
-pub fn keeps_records(server: &Server, setup: &Setup) -> Result<(), Fault> {
+/// The server's error.
+pub fn keeps_records(server: &Server, setup: &Setup) -> Result<bool, Fault> {
     let there = administrator(server, setup)?.collections(DATABASE)?;
-    if there.iter().any(|name| name == MARKED) { Ok(()) } else { Err(has_lost_records()) }
+    Ok(there.iter().any(|name| name == MARKED))
 }
 
 /// Removes the collection of `table`, and the mark if nothing else of Tithe is left.

@@ -134,7 +134,7 @@ impl Database for OpenSearch {
         store::remove(server, setup, table)
     }
 
-    fn keeps_records(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+    fn keeps_records(&self, server: &Server, setup: &Setup, table: &Table) -> Result<bool, Fault> {
         store::keeps_records(server, setup, table)
     }
 

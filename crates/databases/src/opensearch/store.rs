@@ -23,7 +23,7 @@ use super::{
     target::{ADMINISTRATOR, USER, of_clients},
 };
 use crate::{
-    attached::{has_lost_records, unseen_process},
+    attached::unseen_process,
     target::{Target, is_local},
 };
 
@@ -174,13 +174,12 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// Checks that an attached server still has the index of `table`.
+/// True if an attached server still has the index of `table`.
 ///
 /// # Errors
-/// [`Fault::Refused`] if it has not; the server's error.
-pub fn keeps_records(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-    let there = is_ours(&mut administrator(server, setup)?, &index_of(&setup.space, table))?;
-    if there { Ok(()) } else { Err(has_lost_records()) }
+/// As [`create`].
+pub fn keeps_records(server: &Server, setup: &Setup, table: &Table) -> Result<bool, Fault> {
+    is_ours(&mut administrator(server, setup)?, &index_of(&setup.space, table))
 }
 
 /// True if `index` is Tithe's, false if there is none.

@@ -151,7 +151,7 @@ impl Database for Redis {
         store::remove(server, setup, table).map_err(named)
     }
 
-    fn keeps_records(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
+    fn keeps_records(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<bool, Fault> {
         store::keeps_records(server, setup)
     }
 

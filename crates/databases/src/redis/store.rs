@@ -17,7 +17,7 @@ use super::{
     connection::{RedisConnection, Reply},
     target::{of_administrator, of_clients},
 };
-use crate::{attached::has_lost_records, target::is_local};
+use crate::target::is_local;
 
 /// The value of the key with the space's name.
 const MARK: &str = "made by tithe";
@@ -91,15 +91,12 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// Checks that an attached server still has the mark.
+/// True if an attached server still has the mark.
 ///
 /// # Errors
-/// [`Fault::Refused`] if it has not; the server's error.
-pub fn keeps_records(server: &Server, setup: &Setup) -> Result<(), Fault> {
-    match existing(&mut administrator(server, setup)?, &setup.space)? {
-        Existing::Ours => Ok(()),
-        Existing::Nothing => Err(has_lost_records()),
-    }
+/// As [`create`].
+pub fn keeps_records(server: &Server, setup: &Setup) -> Result<bool, Fault> {
+    Ok(existing(&mut administrator(server, setup)?, &setup.space)? == Existing::Ours)
 }
 
 /// Checks whether an attached server has room for so many bytes of data, after it has freed removed keys.

@@ -61,8 +61,9 @@ pub(super) struct CellContext<'a> {
     pub reached: Option<usize>,
     /// Pins the threads of servers that Tithe did not start, and restores them; `None` if they could not be restored.
     pub borrowed_threads: Option<&'a BorrowedThreads>,
-    /// The conditions of each arm's server before its first frame; none if it was not reached yet.
-    conditions: Vec<Vec<Condition>>,
+    /// What each of [`CONDITIONS`](Self::CONDITIONS) was for each arm's server before its first frame; `None` if it
+    /// has none, or was not reached yet.
+    conditions: Vec<[Option<Condition>; 3]>,
     /// Keys are rotated: a server's background work during its slots is its own.
     pub rotates: bool,
 }
@@ -94,7 +95,7 @@ impl<'a> CellContext<'a> {
             borrowed_threads: None,
             reached: None,
             paused_ns: arms.iter().map(|_| Arc::default()).collect(),
-            conditions: vec![Vec::new(); arms.len()],
+            conditions: arms.iter().map(|_| Default::default()).collect(),
             sidecars: arms.iter().map(|arm| arm.setup.rotates_volume().then(Sidecar::default)).collect(),
             rotates: arms.iter().any(|arm| arm.setup.changes_keys()),
             arms,
@@ -164,8 +165,10 @@ impl<'a> CellContext<'a> {
     /// Reads the conditions of servers that are reached for the first time.
     pub fn note_conditions(&mut self) {
         for number in 0..self.arms.len() {
-            if self.conditions[number].is_empty() {
-                self.conditions[number] = self.conditions_of(number);
+            for (kind, read) in Self::CONDITIONS.iter().enumerate() {
+                if self.conditions[number][kind].is_none() {
+                    self.conditions[number][kind] = self.condition(number, *read);
+                }
             }
         }
     }
@@ -173,24 +176,27 @@ impl<'a> CellContext<'a> {
     /// The first server that is not as it was before its first frame, and what has changed.
     pub fn changed(&self) -> Option<Invalid> {
         self.conditions.iter().enumerate().find_map(|(number, before)| {
-            let now = self.conditions_of(number);
-            let after = |before: &Condition| now.iter().find(|it| it.what == before.what)?.changed(before);
-            let words = before.iter().find_map(after)?;
+            let words = Self::CONDITIONS
+                .iter()
+                .zip(before)
+                .find_map(|(read, before)| self.condition(number, *read)?.changed(before.as_ref()?))?;
             Some(Invalid::OfArm(number, Box::new(Invalid::Other(words))))
         })
     }
 
-    /// What must stay as it is on the server of arm `number`, and below it, as far as it is visible now.
-    fn conditions_of(&self, number: usize) -> Vec<Condition> {
-        let arm = &self.arms[number];
-        if !self.is_reached(number) || self.time_is_virtual() {
-            return Vec::new();
-        }
-        let of_server = self.timeout(arm).bound(|| self.database.condition(&arm.server, &arm.setup));
-        let of_volume = arm.setup.volume.is_some().then(|| volume(&arm.server.folder));
-        let ours = !arm.server.address.is_attached() && arm.server.remote.is_none();
-        let of_process = arm.server.process.filter(|_| ours).map(life);
-        of_process.into_iter().chain(of_server).chain(of_volume).collect()
+    /// What must stay as it is on a server and below it.
+    const CONDITIONS: [fn(&Self, &StartedArm) -> Option<Condition>; 3] = [
+        |_, arm| {
+            let ours = !arm.server.address.is_attached() && arm.server.remote.is_none();
+            arm.server.process.filter(|_| ours).map(life)
+        },
+        |context, arm| context.timeout(arm).bound(|| context.database.condition(&arm.server, &arm.setup)),
+        |_, arm| arm.setup.volume.is_some().then(|| volume(&arm.server.folder)),
+    ];
+
+    fn condition(&self, number: usize, read: fn(&Self, &StartedArm) -> Option<Condition>) -> Option<Condition> {
+        let asks = self.is_reached(number) && !self.time_is_virtual();
+        asks.then(|| read(self, &self.arms[number]))?
     }
 
     /// The servers that are paused while another arm is measured: none, if the arms take turns every few milliseconds.

@@ -56,6 +56,10 @@ pub(super) struct Opened<'a> {
 /// among those that the mean over lanes leaves out (`midmean`).
 const LOGGED_LANES_MAX: usize = 2;
 
+/// Why an attached server is not used any more.
+const LOST_RECORDS: &str = "the server lost the records that Tithe wrote: it restarted without its data, or was \
+                            emptied. Nothing more is written to it. Measure a server that keeps its data";
+
 /// The tasks that work for a lane's clients.
 #[derive(Default)]
 struct ServedBy {
@@ -141,7 +145,9 @@ impl<'a> Opening<'a> {
         // After the connections: if the server restarts later, they break.
         if started.server.address.is_attached() {
             let (server, setup, table) = (&started.server, &started.setup, &self.how.table);
-            context.timeout(started).bound(|| context.database.keeps_records(server, setup, table))?;
+            if !context.timeout(started).bound(|| context.database.keeps_records(server, setup, table))? {
+                return Err(Fault::Refused(LOST_RECORDS.to_owned()));
+            }
         }
         self.fill_caches(&mut connections)?;
         let reconnects = context.cell.reconnect_every.is_some();
