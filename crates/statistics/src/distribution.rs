@@ -89,6 +89,18 @@ pub fn binomial_quantile(probability: f64, trials: u64, chance: f64) -> u64 {
     low
 }
 
+/// The exact interval of a chance after `successes` in `trials` trials, which excludes the chance on each side with at
+/// most the probability `tail` (Clopper and Pearson 1934).
+pub fn chance_interval(successes: u64, trials: u64, tail: f64) -> (f64, f64) {
+    let (successes, failures) = (successes as f64, (trials - successes) as f64);
+    // P(X ≥ successes) for the chance 1 − q, and P(X ≤ successes) for the chance p.
+    let at_least = |q: f64| beta_share(successes, failures + 1.0, 1.0 - q, q);
+    let at_most = |p: f64| beta_share(failures, successes + 1.0, 1.0 - p, p);
+    let low = if successes == 0.0 { 0.0 } else { 1.0 - falling_root(tail, at_least) };
+    let high = if failures == 0.0 { 1.0 } else { falling_root(tail, at_most) };
+    (low, high)
+}
+
 thread_local! {
     /// Quantiles already solved, by distribution, tail and degrees: a report needs the same ones hundreds of times.
     static QUANTILES: RefCell<BTreeMap<(Family, u64, u64), f64>> = const { RefCell::new(BTreeMap::new()) };
@@ -300,6 +312,33 @@ mod tests {
         check(chi_squared_upper(0.8, 19.0), 13.715789706290439);
         check(chi_squared_upper(0.8, 300.0), 279.2143077092956);
         check(chi_squared_upper(0.05, 3.0), 7.814727903251178);
+    }
+
+    #[test]
+    fn the_interval_of_a_chance_is_exact_and_the_same_from_both_sides() {
+        for trials in [1_u64, 5, 20, 1000] {
+            // With no success, and with one, the tails are powers.
+            let root = |tail: f64| tail.powf(1.0 / trials as f64);
+            let (low, high) = chance_interval(0, trials, 0.025);
+            assert_eq!(low, 0.0);
+            check(high, 1.0 - root(0.025));
+            check(1.0 - chance_interval(1, trials, 0.025).0, root(0.975));
+            for successes in [0, 1, trials / 3, trials] {
+                let (low, high) = chance_interval(successes, trials, 0.025);
+                let mirrored = chance_interval(trials - successes, trials, 0.025);
+                assert!((low + mirrored.1 - 1.0).abs() < 1e-12 && (high + mirrored.0 - 1.0).abs() < 1e-12);
+                // At the ends, what was seen or more, and what was seen or less, is as likely as the tail.
+                if successes > 0 {
+                    let around = [-1e-9, 1e-9].map(|off| binomial_quantile(0.975 + off, trials, low));
+                    assert_eq!(around, [successes - 1, successes], "{successes} of {trials}");
+                }
+                if successes < trials {
+                    let around = [-1e-9, 1e-9].map(|off| binomial_quantile(0.025 + off, trials, high));
+                    assert_eq!(around, [successes, successes + 1], "{successes} of {trials}");
+                }
+            }
+        }
+        assert_eq!(chance_interval(0, 0, 0.025), (0.0, 1.0));
     }
 
     #[test]

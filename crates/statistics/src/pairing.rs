@@ -9,15 +9,19 @@ use crate::{distribution::t_upper, interval::Interval, order::midmean, variance}
 /// A slot with fewer successful operations gives no cost per operation.
 pub const MIN_OPERATIONS: u64 = 20;
 
-/// A frame with fewer pairs of slots has no effect, unless fewer were planned.
+/// A frame with fewer pairs of slots has no effect, unless only a few more were planned.
 pub const MIN_PAIRS: usize = 8;
 
-/// The smallest number of pairs of slots with which the frame with these `slots` has an effect: [`MIN_PAIRS`], or as
-/// many as it has (blocks times `lanes`) if that is fewer, and at least one. The number of blocks is counted in the
-/// frame itself: it is lower than planned if slots were made longer.
+/// The smallest number of pairs of slots with which the frame with these `slots` has an effect: [`MIN_PAIRS`], or three
+/// quarters of all that it can have (blocks times `lanes`) if that is fewer, and at least one.
+///
+/// A server that stalls, as at a checkpoint, or an operation longer than a slot, leaves a slot without operations. Then
+/// only its pair is lost: frames without stalls alone would be a biased choice. The number of blocks is counted in the
+/// frame itself, because it is lower than planned if slots were made longer.
 pub fn fewest_pairs(slots: &[Slot], lanes: usize) -> usize {
     let blocks = slots.iter().map(|slot| slot.block + 1).max().unwrap_or(0);
-    MIN_PAIRS.min(blocks as usize * lanes).max(1)
+    let most = blocks as usize * lanes;
+    MIN_PAIRS.min(most - most / 4).max(1)
 }
 
 /// Cost in ns and the number of operations that caused it.
