@@ -11,8 +11,8 @@ use tithe_model::{
 };
 use tithe_statistics::verdict::digits;
 
-use super::{AtlasArm, AtlasCell, AtlasRun, FORMAT, Kind};
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Flag, Proof, matrix::Outcome};
+use super::{AtlasArm, AtlasCell, AtlasProfile, AtlasRun, FORMAT, Kind};
+use crate::{Analysis, ArmAnalysis, ArmProfile, CellAnalysis, Flag, Part, Proof, matrix::Outcome};
 
 /// Highest steal time, a share: more is another virtual machine's load.
 const STEAL_MOST: f64 = 0.01;
@@ -22,14 +22,14 @@ const STEAL_MOST: f64 = 0.01;
 const LOAD_MOST: f64 = 5.0;
 
 /// Most parts of a profiled cost that are kept.
-const PARTS: usize = 3;
+const PARTS: usize = 5;
 
 /// Where a run comes from.
 #[derive(Debug, Clone, Copy)]
 pub struct Source<'a> {
     /// Version of this program.
     pub tithe: &'a str,
-    /// Name of the experiment of the atlas with the run's text; `None` if none has it.
+    /// Name of the experiment of the atlas that the run followed, without other options; `None` if it followed none.
     pub experiment: Option<&'a str>,
     /// Commit of the program that measured.
     pub commit: &'a str,
@@ -60,7 +60,9 @@ fn refusals(analysis: &Analysis, source: &Source<'_>) -> Vec<String> {
     let mut refusals = Vec::new();
     if source.experiment.is_none() {
         refusals.push(
-            "Its experiment is none of the atlas, or was changed: run a file of experiments/atlas as it is.".to_owned(),
+            "Its experiment is none of the atlas, or was changed in the file or by an option: run a file of \
+             experiments/atlas as it is, with --profile or without."
+                .to_owned(),
         );
     }
     if analysis.tithe != source.tithe {
@@ -145,12 +147,15 @@ fn cell(cell: &CellAnalysis) -> AtlasCell {
 }
 
 fn arm(cell: &CellAnalysis, arm: &ArmAnalysis) -> AtlasArm {
-    let profiled = cell.profile.iter().flat_map(|profile| &profile.arms).find(|it| it.name == arm.name);
-    let parts = profiled.iter().flat_map(|it| &it.components).take(PARTS);
+    let mut profiled = cell.profile.iter().flat_map(|profile| &profile.arms);
+    let profiled = profiled.find(|it| it.name == arm.name);
     AtlasArm {
         difference: arm.primary().and_then(|it| it.difference).filter(|it| it.half_width().is_finite()),
-        parts: parts
-            .map(|part| (format!("{}, {}", part.side.words(), part.component), part.difference.estimate))
-            .collect(),
+        profile: profiled.filter(|it| !it.components.is_empty()).map(self::profile),
     }
+}
+
+fn profile(arm: &ArmProfile) -> AtlasProfile {
+    let part = |part: &Part| (format!("{}, {}", part.side.words(), part.component), part.difference);
+    AtlasProfile { sum: arm.sum, parts: arm.components.iter().take(PARTS).map(part).collect() }
 }

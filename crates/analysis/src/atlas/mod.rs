@@ -110,9 +110,19 @@ pub struct AtlasArm {
     /// The added amount per operation, in the unit of the outcome's levels; `None` if it is unknown.
     #[serde(deserialize_with = "Option::deserialize")]
     pub difference: Option<Interval>,
-    /// The largest parts of the cost, µs per operation, if the run was profiled.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub parts: Vec<(String, f64)>,
+    /// Where its processor time comes from; `None` if the run was not profiled, or found no part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub profile: Option<AtlasProfile>,
+}
+
+/// The parts of a cost in processor time, µs per operation.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AtlasProfile {
+    /// The sum of all parts, of client and server.
+    pub sum: Interval,
+    /// The largest parts, the largest first: side and component, and what they add.
+    pub parts: Vec<(String, Interval)>,
 }
 
 impl AtlasRun {
@@ -244,23 +254,71 @@ pub struct Measured {
     pub starts: Vec<usize>,
     /// True if a run saved no more than its A/A arm.
     pub within_control: bool,
-    /// The largest parts of the cost, µs per operation, of the last run that was profiled.
-    pub parts: Vec<(String, f64)>,
+    /// Where its processor time comes from, by the last run that was profiled.
+    pub profile: Option<AtlasProfile>,
 }
 
 impl Measured {
-    /// The answer in one word; `None` if nothing is pooled. A saving that the A/A arm has as well is none.
+    /// The answer in one word; `None` if nothing counts. Two hosts whose answers differ are too noisy to tell, and so is
+    /// a saving that the A/A arm has as well.
     pub fn verdict(&self) -> Option<Verdict> {
-        let verdict = outcome(self.figure.together()?, self.figure.margin);
-        Some(if verdict == Verdict::Gains && self.within_control { Verdict::TooNoisy } else { verdict })
+        let verdicts: Vec<Verdict> =
+            self.intervals().into_iter().map(|interval| outcome(interval, self.figure.margin)).collect();
+        let (first, others) = verdicts.split_first()?;
+        let is_doubted = *first == Verdict::Gains && self.within_control;
+        Some(if is_doubted || others.iter().any(|other| other != first) { Verdict::TooNoisy } else { *first })
+    }
+
+    /// The cost by which it is sorted, natural-log ratio: of two hosts the mean; `None` if nothing counts.
+    pub fn middle(&self) -> Option<f64> {
+        let intervals = self.intervals();
+        let sum: f64 = intervals.iter().map(|interval| interval.estimate).sum();
+        (!intervals.is_empty()).then(|| sum / intervals.len() as f64)
+    }
+
+    /// The interval over all hosts; those of both if there are two.
+    fn intervals(&self) -> Vec<Interval> {
+        match &self.figure.answer {
+            Answer::Nothing => Vec::new(),
+            Answer::One(interval) => vec![*interval],
+            Answer::Two(both) => both.to_vec(),
+            Answer::Over(_, pooled) => vec![pooled.effect],
+        }
     }
 }
 
 impl Atlas {
     /// Number of costs of protections that were proven to be on.
     pub fn proven(&self) -> usize {
-        let places = self.rows.iter().flat_map(|row| &row.places);
-        places.map(|place| if let Place::Measured(all) = place { all.len() } else { 0 }).sum()
+        self.costs().len()
+    }
+
+    /// Number of those that are too noisy to tell.
+    pub fn too_noisy(&self) -> usize {
+        self.costs().iter().filter(|(_, _, it)| it.verdict() == Some(Verdict::TooNoisy)).count()
+    }
+
+    /// All costs, each with its row and the kind of work.
+    fn costs(&self) -> Vec<(&AtlasRow, Kind, &Measured)> {
+        let mut costs = Vec::new();
+        for row in &self.rows {
+            for (kind, place) in KINDS.into_iter().zip(&row.places) {
+                if let Place::Measured(all) = place {
+                    costs.extend(all.iter().map(|it| (row, kind, it)));
+                }
+            }
+        }
+        costs
+    }
+
+    /// The `count` highest costs, the highest first, each with its row and the kind of work.
+    pub fn highest(&self, count: usize) -> Vec<(&AtlasRow, Kind, &Measured)> {
+        let is_cost = |(_, _, it): &(&AtlasRow, Kind, &Measured)| it.verdict() == Some(Verdict::Costs);
+        let mut costs: Vec<_> = self.costs().into_iter().filter(is_cost).collect();
+        let middle = |it: &Measured| it.middle().unwrap_or(f64::MIN);
+        costs.sort_by(|one, other| middle(other.2).total_cmp(&middle(one.2)));
+        costs.truncate(count);
+        costs
     }
 
     /// Number of hosts.
@@ -365,7 +423,7 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
         frames: Vec::new(),
         starts: Vec::new(),
         within_control: false,
-        parts: Vec::new(),
+        profile: None,
     };
     measured.runs.sort_unstable();
     for run in &measured.runs {
@@ -378,8 +436,8 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
             measured.frames.push(outcome.count);
             measured.starts.push(outcome.starts);
             measured.within_control |= outcome.flags.contains(&Flag::WithinControl);
-            if !arm.parts.is_empty() {
-                measured.parts.clone_from(&arm.parts);
+            if arm.profile.is_some() {
+                measured.profile.clone_from(&arm.profile);
             }
         }
     }

@@ -1,11 +1,13 @@
 //! An atlas made by hand, for the tests of both renderers.
 
+use tithe_model::profile::Side;
+
 use super::{
     Atlas, AtlasRun, KeptRun, Kind, Offered,
     entry::{Source, entry},
     of,
 };
-use crate::{Analysis, report::sample};
+use crate::{Analysis, ArmProfile, CellProfile, Interval, Part, report::sample};
 
 /// The analysis with its cells called by these workloads and resources, measured on the boot `boot`.
 pub(crate) fn named(mut analysis: Analysis, boot: &str, names: &[(&str, &str)]) -> Analysis {
@@ -31,14 +33,52 @@ pub(crate) fn kept(analysis: &Analysis, experiment: &str) -> KeptRun {
 }
 
 /// Reads on `boot`, with costs that are `more` times as high.
-fn reads(boot: &str, more: f64) -> KeptRun {
+pub(crate) fn on_host(boot: &str, more: f64) -> KeptRun {
     let mut analysis = named(sample::full(), boot, &[("reads", "in memory")]);
     for estimate in analysis.cells[0].arms.iter_mut().flat_map(|arm| &mut arm.estimates) {
         for end in [&mut estimate.effect.estimate, &mut estimate.effect.low, &mut estimate.effect.high] {
             *end *= more;
         }
     }
+    analysis.cells[0].profile = Some(profile(15.6 * more));
     kept(&analysis, "postgres")
+}
+
+/// A profile of the arm `tls`, which adds `sum` µs in two parts that are named and in others.
+fn profile(sum: f64) -> CellProfile {
+    let around = |estimate: f64| Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate };
+    let part = |side: Side, component: &str, share: f64| Part {
+        side,
+        component: component.to_owned(),
+        function: String::new(),
+        plain: 0.0,
+        difference: around(share * sum),
+        p: 0.001,
+        lever: String::new(),
+    };
+    let arm = ArmProfile {
+        name: "tls".to_owned(),
+        cost: None,
+        sum: around(sum),
+        adds_up: None,
+        resolves: 0.1,
+        sides: Vec::new(),
+        components: vec![part(Side::Server, "TLS <1.3>", 0.5), part(Side::Client, "TLS", 0.25)],
+        elsewhere: around(0.25 * sum),
+        functions: Vec::new(),
+        stacks: Vec::new(),
+    };
+    CellProfile {
+        frames: 20,
+        starts: 8,
+        invalid: Vec::new(),
+        samples: 40_000,
+        lost: 0,
+        elsewhere: 0,
+        rate: 1000.0,
+        overhead: None,
+        arms: vec![arm],
+    }
 }
 
 pub(crate) fn offered() -> Vec<Offered> {
@@ -63,6 +103,6 @@ pub(crate) fn offered() -> Vec<Offered> {
 pub(crate) fn full() -> Atlas {
     let updates = named(sample::controlled(), "aa11aa11aa11", &[("half updates", ""), ("bulk load", "")]);
     let runs =
-        [("aa11aa11aa11", 1.0), ("bb22bb22bb22", 1.1), ("cc33cc33cc33", 0.8)].map(|(boot, more)| reads(boot, more));
+        [("aa11aa11aa11", 1.0), ("bb22bb22bb22", 1.1), ("cc33cc33cc33", 0.8)].map(|(boot, more)| on_host(boot, more));
     of(runs.into_iter().chain([kept(&updates, "postgres-updates")]).collect(), &offered())
 }

@@ -3,7 +3,7 @@ use tithe_model::ending::CellEnding;
 
 use super::{
     entry::{Source, entry},
-    sample::{kept, named, offered, source},
+    sample::{kept, named, offered, on_host, source},
     *,
 };
 use crate::{Analysis, CellAnalysis, Flag, report::sample};
@@ -57,7 +57,7 @@ fn a_run_that_does_not_qualify_is_refused_with_every_reason() {
         of(&homeless, &source("postgres")),
     ];
     expect![[r#"
-        Its experiment is none of the atlas, or was changed: run a file of experiments/atlas as it is.
+        Its experiment is none of the atlas, or was changed in the file or by an option: run a file of experiments/atlas as it is, with --profile or without.
         It was measured by tithe 0.1.0, and this is 0.2.0: measure again.
         Records are damaged (frame 3 of cell c): measure again.
         It does not say when, or on which boot of a kernel, it was measured.
@@ -106,6 +106,38 @@ fn a_place_says_why_it_is_empty() {
     let redis = Analysis { database: "redis".to_owned(), ..reads() };
     let atlas = of(vec![kept(&redis, "redis")], &offered());
     assert_eq!(empty(&atlas.rows[0].places[1]), "not offered: it keeps all records in memory");
+}
+
+#[test]
+fn two_hosts_have_an_answer_if_theirs_are_the_same() {
+    let answer = |more: f64| {
+        let atlas = of(vec![on_host("aa11aa11aa11", 1.0), on_host("bb22bb22bb22", more)], &offered());
+        let row = atlas.rows.iter().find(|row| row.arm == "tls").expect("a row");
+        let Place::Measured(all) = &row.places[0] else { panic!("{row:?}") };
+        (all[0].verdict().expect("two hosts"), all[0].middle().expect("two hosts"))
+    };
+    let ((alike, middle), (dearer, higher), (free, lower)) = (answer(1.0), answer(1.5), answer(0.0));
+    assert_eq!([alike, dearer, free], [Verdict::Costs, Verdict::Costs, Verdict::TooNoisy]);
+    assert!((higher / middle - 1.25).abs() < 1e-9 && (lower / middle - 0.5).abs() < 1e-9, "{higher} {lower}");
+}
+
+#[test]
+fn the_highest_costs_are_the_highest_that_are_costs() {
+    let atlas = super::sample::full();
+    let told = |count: usize| {
+        let highest = atlas.highest(count);
+        let told = highest.iter().map(|(row, kind, it)| {
+            let sum = it.profile.as_ref().map(|profile| profile.sum.estimate);
+            format!("{} {} {} {sum:?}", row.arm, kind.title(), it.name)
+        });
+        told.collect::<Vec<_>>().join("\n")
+    };
+    expect![[r#"
+        columns reads in memory  None
+        tls reads in memory  Some(12.48)
+        tls half updates  None
+        tls bulk load or scan bulk load None"#]].assert_eq(&told(10));
+    expect!["columns reads in memory  None"].assert_eq(&told(1));
 }
 
 #[test]

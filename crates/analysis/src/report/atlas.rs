@@ -3,11 +3,12 @@
 use std::fmt::Write as _;
 
 use tithe_model::quantity;
+use tithe_statistics::distribution::chance_interval;
 
 use super::{markdown::escape, matrix, number, words};
 use crate::{
     Interval, Outcome,
-    atlas::{Atlas, AtlasRow, KINDS, KeptRun, Measured, Place},
+    atlas::{Atlas, AtlasProfile, AtlasRow, KINDS, KeptRun, Kind, Measured, Place},
     matrix::Answer,
 };
 
@@ -33,8 +34,9 @@ pub fn answer(atlas: &Atlas) -> String {
     let mut products: Vec<&str> = atlas.rows.iter().map(|row| row.product.as_str()).collect();
     products.dedup();
     format!(
-        "{} of protections that were proven to be on, on {}, measured on {}.",
+        "{} of protections that were proven to be on, {} of them too noisy to tell, on {}, measured on {}.",
         words::plural(atlas.proven() as u64, "cost"),
+        atlas.too_noisy(),
         words::plural(products.len() as u64, "product"),
         words::plural(atlas.hosts() as u64, "host")
     )
@@ -44,7 +46,13 @@ pub fn answer(atlas: &Atlas) -> String {
 pub fn controls(atlas: &Atlas) -> Option<String> {
     let (wrong, all) = atlas.false_alarms();
     let noun = words::plural(all as u64, "A/A arm");
-    (all > 0).then(|| format!("The intervals of {wrong} of {noun}, whose true cost is zero, exclude zero."))
+    let (low, high) = chance_interval(wrong as u64, all as u64, 0.025);
+    let share = wrong as f64 / all as f64;
+    let [share, low, high] = [share, low, high].map(|share| quantity::fixed(100.0 * share, 1));
+    let sentence = format!(
+        "The intervals of {wrong} of {noun}, whose true cost is zero, exclude zero: {share} % [{low}, {high}], and 5 % may."
+    );
+    (all > 0).then_some(sentence)
 }
 
 /// The cost as a share, and the rest of its text.
@@ -100,11 +108,45 @@ fn fewest(counts: &[usize]) -> u64 {
     counts.iter().min().copied().unwrap_or_default() as u64
 }
 
-/// The largest parts of a profiled cost; empty without a profile.
-pub fn parts(measured: &Measured) -> String {
-    let part = |(name, us): &(String, f64)| format!("{name} {} µs", quantity::fixed(*us, 2));
-    let parts = measured.parts.iter().map(part).collect::<Vec<_>>().join("; ");
-    if parts.is_empty() { parts } else { format!("mostly {parts}") }
+/// Heading of the list of the highest costs.
+pub const SOURCES: &str = "Where the highest costs come from";
+
+/// Number of costs in that list.
+const SOURCES_SHOWN: usize = 10;
+
+/// One of the highest costs.
+pub struct CostSource<'a> {
+    /// Product, protection and work.
+    pub name: String,
+    /// The cost, relative to the plain server.
+    pub cost: String,
+    /// The sum of its parts, or that it was not profiled.
+    pub sum: String,
+    /// Its parts with what they add.
+    pub parts: Vec<String>,
+    /// The same as figures, for a picture.
+    pub profile: Option<&'a AtlasProfile>,
+}
+
+/// The highest costs with their parts.
+pub fn sources(atlas: &Atlas) -> Vec<CostSource<'_>> {
+    atlas.highest(SOURCES_SHOWN).into_iter().map(source).collect()
+}
+
+fn source<'a>((row, kind, measured): (&AtlasRow, Kind, &'a Measured)) -> CostSource<'a> {
+    let work = if measured.name.is_empty() { kind.title() } else { &measured.name };
+    let (lead, rest) = cost(measured);
+    let time = |difference: &Interval| number::difference(difference, "µs/op", Outcome::Costs).to_string();
+    let profile = measured.profile.as_ref();
+    CostSource {
+        name: format!("{}, {}, {work}", row.product, row.arm),
+        cost: format!("{lead} {rest}").trim().to_owned(),
+        sum: profile.map_or("Not profiled.".to_owned(), |it| {
+            format!("Of {} of processor time on client and server:", time(&it.sum))
+        }),
+        parts: profile.iter().flat_map(|it| &it.parts).map(|(name, more)| format!("{name} {}", time(more))).collect(),
+        profile,
+    }
 }
 
 /// A run in the table of runs, with everything that its figures depend on.
@@ -173,6 +215,15 @@ pub fn markdown(atlas: &Atlas) -> String {
             text.push('\n');
         }
     }
+    let sources = sources(atlas);
+    if !sources.is_empty() {
+        let _ = write!(text, "\n## {SOURCES}\n\n");
+        for CostSource { name, cost, sum, parts, .. } in sources {
+            let parts: Vec<String> = parts.iter().map(|part| escape(part)).collect();
+            let parts = if parts.is_empty() { String::new() } else { format!(" {}.", parts.join("; ")) };
+            let _ = writeln!(text, "* **{}**: {cost}. {sum}{parts}", escape(&name));
+        }
+    }
     if !atlas.unmeasured.is_empty() {
         text.push_str("\n## Not yet measured\n\n");
         for (product, protections) in &atlas.unmeasured {
@@ -212,10 +263,9 @@ fn one(atlas: &Atlas, measured: &Measured) -> String {
 
 /// The effect by which a place is sorted: the highest of its costs; the lowest value for an empty place.
 pub fn rank(place: &Place) -> f64 {
-    let effect = |measured: &Measured| measured.figure.together().map(|Interval { estimate, .. }| estimate);
     match place {
         Place::Empty(_) => f64::MIN,
-        Place::Measured(all) => all.iter().filter_map(effect).fold(f64::MIN, f64::max),
+        Place::Measured(all) => all.iter().filter_map(Measured::middle).fold(f64::MIN, f64::max),
     }
 }
 

@@ -13,11 +13,13 @@ use tithe_analysis::{
     },
     report,
 };
-use tithe_model::catalogue::OfferedDatabase;
+use tithe_harness::folder;
+use tithe_model::{catalogue::OfferedDatabase, plan};
 
 use crate::{
+    asked,
     exit::{self, Stop},
-    offer, records,
+    offer, prepare, records,
 };
 
 /// What to do with the atlas.
@@ -87,16 +89,20 @@ fn add(arguments: &AddArgs) -> Result<i32, Stop> {
 fn kept(
     path: &Path,
     arguments: &AddArgs,
-    experiments: &[(String, String)],
+    experiments: &[(PathBuf, String)],
 ) -> Result<Result<PathBuf, Vec<String>>, Stop> {
     if !path.is_dir() {
         return Ok(Err(vec!["It is not a run folder: only a folder has checksums.".to_owned()]));
     }
     let assessed = records::read(path)?;
     let text = fs::read_to_string(path.join("experiment.toml")).unwrap_or_default();
-    let experiment = experiments.iter().find(|(_, known)| known.trim() == text.trim()).map(|(name, _)| name.as_str());
-    let source =
-        Source { tithe: env!("CARGO_PKG_VERSION"), experiment, commit: &arguments.commit, damage: &assessed.damage };
+    let file = experiments.iter().find(|(_, known)| known.trim() == text.trim()).map(|(file, _)| file);
+    let followed = match file {
+        Some(file) if is_followed(file, path)? => Some(stem(file)),
+        _ => None,
+    };
+    let (experiment, commit) = (followed.as_deref(), arguments.commit.as_str());
+    let source = Source { tithe: env!("CARGO_PKG_VERSION"), experiment, commit, damage: &assessed.damage };
     let run = match entry(&assessed.analysis, &source) {
         Ok(run) => run,
         Err(refusals) => return Ok(Err(refusals)),
@@ -110,9 +116,20 @@ fn kept(
     Ok(Ok(file))
 }
 
-/// The experiments of the atlas: their names and texts.
-fn experiments(folder: &Path) -> Result<Vec<(String, String)>, Stop> {
-    files(folder, "toml")?.into_iter().map(|path| Ok((stem(&path), read(&path)?))).collect()
+/// The experiments of the atlas: their files and texts.
+fn experiments(folder: &Path) -> Result<Vec<(PathBuf, String)>, Stop> {
+    files(folder, "toml")?.into_iter().map(|file| read(&file).map(|text| (file, text))).collect()
+}
+
+/// True if no option but `--profile` changed the experiment in `file` for the run in the folder at `path`.
+fn is_followed(file: &Path, path: &Path) -> Result<bool, Stop> {
+    let (source, catalogue) = (asked::Source::file(file)?, offer::catalogue());
+    let as_written = plan::plan(prepare::read(&source, &catalogue)?, &catalogue);
+    let mut as_written = as_written.map_err(|diagnostics| source.complain(diagnostics))?.experiment;
+    let (records, _) = folder::open(path).map_err(|fault| Stop::new(exit::USAGE, fault))?;
+    let measured = records.plan.experiment;
+    as_written.measure.profile |= measured.measure.profile;
+    Ok(as_written == measured)
 }
 
 fn page(arguments: &PageArgs) -> Result<i32, Stop> {

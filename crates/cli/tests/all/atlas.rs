@@ -71,6 +71,13 @@ fn a_run_that_does_not_qualify_is_not_kept() {
     std::fs::write(&slots, whole).expect("slots");
     bench.file("atlas/known.toml", &experiment().replace("30 s", "31 s"));
     assert!(add(&bench, &run).1.contains("Its experiment is none of the atlas"));
+    bench.file("atlas/known.toml", &experiment());
+    let plan = bench.run_folder().join("plan.json");
+    let whole = std::fs::read_to_string(&plan).expect("a plan");
+    let fewer = whole.replace("\"budget_s\": 30.0", "\"budget_s\": 29.0");
+    assert_ne!(fewer, whole);
+    std::fs::write(&plan, fewer).expect("a plan");
+    assert!(add(&bench, &run).1.contains("changed in the file or by an option"));
     assert_eq!(std::fs::read_dir(bench.path("kept")).expect("a folder").count(), 0);
 }
 

@@ -7,15 +7,15 @@ use maud::{Markup, PreEscaped, html};
 
 use super::{
     marks::{class, mark},
-    markup::{breakable, heads, notes, section, wide},
+    markup::{at, breakable, concat, heads, is_empty, notes, section, wide},
     page,
 };
 use crate::{
     Outcome,
-    atlas::{Atlas, AtlasRow, KINDS, Measured, Place},
+    atlas::{Atlas, AtlasProfile, AtlasRow, KINDS, Measured, Place},
     report::atlas::{
-        HOW, RUN_FACTS, RunLine, TITLE, added, answer, controls, cost, counted, over_hosts, parts, product, rank,
-        run_line,
+        CostSource, HOW, RUN_FACTS, RunLine, SOURCES, TITLE, added, answer, controls, cost, counted, over_hosts,
+        product, rank, run_line, sources,
     },
 };
 
@@ -31,6 +31,7 @@ const STYLE: &str = "\
     .atlas td span,.atlas th span{display:block}.atlas .mark span{display:inline}\
     .atlas b{color:var(--tone,var(--ink))}.atlas .costs{--tone:var(--cost)}.atlas .nil{--tone:var(--nil)}\
     .atlas .gains{--tone:var(--gain)}.atlas .noisy{--tone:var(--noise)}\
+    .part{margin-right:.7rem}.part i{display:inline-block;width:.7rem;height:.7rem;margin-right:.3rem}\
     .atlas td.empty{color:var(--soft);font-size:.84rem}\
     @media(max-width:56rem){.atlas thead{display:none}.atlas tbody tr{display:block;padding:.5rem 0}\
     .atlas td{display:grid;grid-template-columns:8.5rem minmax(0,1fr);gap:0 .6rem;padding:.2rem 0}\
@@ -56,6 +57,8 @@ pub fn atlas(atlas: &Atlas) -> String {
             (choice("Protection", "k", &all_or(&protections)))
             (table(atlas, &products, &protections))
         }))
+        @let sources = concat(sources(atlas).iter().map(source));
+        @if !is_empty(&sources) { (section("sources", SOURCES, "", &sources)) }
         @if !atlas.unmeasured.is_empty() {
             (section("open", "Not yet measured", "", &notes(atlas.unmeasured.iter().map(|(product, protections)| {
                 format!("{product}: {}", protections.join(", "))
@@ -167,7 +170,7 @@ fn place(atlas: &Atlas, title: &str, place: &Place) -> Markup {
 fn one(atlas: &Atlas, measured: &Measured) -> Markup {
     let (lead, rest) = cost(measured);
     let judged = measured.verdict().unwrap_or(Outcome::TooNoisy);
-    let further = [added(measured), over_hosts(measured), parts(measured)];
+    let further = [added(measured), over_hosts(measured)];
     html! {
         div.(class(judged)) {
             @if !measured.name.is_empty() { span { small { (measured.name) } } }
@@ -184,6 +187,43 @@ fn one(atlas: &Atlas, measured: &Measured) -> Markup {
             }
         }
     }
+}
+
+/// One of the highest costs: its parts as a bar, and as a list.
+fn source(source: &CostSource<'_>) -> Markup {
+    html! {
+        h3 { (source.name) ": " (source.cost) }
+        @if let Some(profile) = source.profile { (bar(profile, &source.name)) }
+        p.legend {
+            (source.sum)
+            @for (index, part) in source.parts.iter().enumerate() {
+                " " span.part { i aria-hidden="true" style=(fill("background", index)) {} (part) }
+            }
+        }
+    }
+}
+
+/// The parts as shares of their sum, in the order and the colours of the list.
+fn bar(profile: &AtlasProfile, name: &str) -> Markup {
+    let added = profile.parts.iter().map(|(_, more)| more.estimate.max(0.0));
+    let scale = BAR / profile.sum.estimate.max(added.clone().sum());
+    let starts = added.clone().scan(0.0, |end, more| Some(std::mem::replace(end, *end + more)));
+    html! {
+        svg viewBox={ "0 0 " (BAR) " 12" } role="img" aria-label={ "Parts of the cost of " (name) ", listed below" } {
+            rect width=(BAR) height="12" style="fill:var(--line)" {}
+            @for (index, (from, more)) in starts.zip(added).enumerate() {
+                rect x=(at(from * scale)) width=(at(more * scale)) height="12" style=(fill("fill", index)) {}
+            }
+        }
+    }
+}
+
+/// The width of a bar in its own units.
+const BAR: f64 = 600.0;
+
+/// The colour of the part at `index`: one of the five of the style sheet.
+fn fill(property: &str, index: usize) -> String {
+    format!("{property}:var(--s{})", index % 5)
 }
 
 fn runs(atlas: &Atlas) -> Markup {
