@@ -136,7 +136,8 @@ fn the_highest_costs_are_the_highest_that_are_costs() {
         columns reads in memory  None
         tls reads in memory  Some(12.48)
         tls half updates  None
-        tls bulk load or scan bulk load None"#]].assert_eq(&told(10));
+        tls bulk load or scan bulk load None"#]]
+    .assert_eq(&told(10));
     expect!["columns reads in memory  None"].assert_eq(&told(1));
 }
 

@@ -72,12 +72,10 @@ fn a_run_that_does_not_qualify_is_not_kept() {
     bench.file("atlas/known.toml", &experiment().replace("30 s", "31 s"));
     assert!(add(&bench, &run).1.contains("Its experiment is none of the atlas"));
     bench.file("atlas/known.toml", &experiment());
-    let plan = bench.run_folder().join("plan.json");
-    let whole = std::fs::read_to_string(&plan).expect("a plan");
-    let fewer = whole.replace("\"budget_s\": 30.0", "\"budget_s\": 29.0");
-    assert_ne!(fewer, whole);
-    std::fs::write(&plan, fewer).expect("a plan");
-    assert!(add(&bench, &run).1.contains("changed in the file or by an option"));
+    bench.tithe(&["run", "e.toml", "--quiet", "--budget", "29 s", "--runs", "shorter"]);
+    let shorter = std::fs::read_dir(bench.path("shorter")).expect("a folder").flatten().next().expect("a run");
+    let (_, told) = add(&bench, &shorter.path().display().to_string());
+    assert!(told.contains("changed in the file or by an option"), "{told}");
     assert_eq!(std::fs::read_dir(bench.path("kept")).expect("a folder").count(), 0);
 }
 
