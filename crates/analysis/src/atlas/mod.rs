@@ -259,8 +259,8 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The answer in one word; `None` if nothing counts. Two hosts whose answers differ are too noisy to tell, and so is
-    /// a saving that the A/A arm has as well.
+    /// The answer in one word; `None` if nothing counts. Two hosts whose answers differ are too noisy to tell, and so
+    /// is a saving that the A/A arm has as well.
     pub fn verdict(&self) -> Option<Verdict> {
         let verdicts: Vec<Verdict> =
             self.intervals().into_iter().map(|interval| outcome(interval, self.figure.margin)).collect();
