@@ -89,8 +89,8 @@ pub fn binomial_quantile(probability: f64, trials: u64, chance: f64) -> u64 {
     low
 }
 
-/// The exact interval of a chance after `successes` in `trials` trials, which excludes the chance on each side with at
-/// most the probability `tail` (Clopper and Pearson 1934).
+/// The exact interval of the chance of success after `successes` in `trials` trials. The true chance is below it with a
+/// probability of at most `tail`, and above it with the same (Clopper and Pearson 1934).
 pub fn chance_interval(successes: u64, trials: u64, tail: f64) -> (f64, f64) {
     let (successes, failures) = (successes as f64, (trials - successes) as f64);
     // P(X ≥ successes) for the chance 1 − q, and P(X ≤ successes) for the chance p.

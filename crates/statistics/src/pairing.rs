@@ -9,7 +9,7 @@ use crate::{distribution::t_upper, interval::Interval, order::midmean, variance}
 /// A slot with fewer successful operations gives no cost per operation.
 pub const MIN_OPERATIONS: u64 = 20;
 
-/// A frame with fewer pairs of slots has no effect, unless only a few more were planned.
+/// A frame with so many pairs of slots has an effect; [`fewest_pairs`] also serves frames for which fewer are planned.
 pub const MIN_PAIRS: usize = 8;
 
 /// The smallest number of pairs of slots with which the frame with these `slots` has an effect: [`MIN_PAIRS`], or three

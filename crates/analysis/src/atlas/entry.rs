@@ -29,7 +29,7 @@ const PARTS: usize = 5;
 pub struct Source<'a> {
     /// Version of this program.
     pub tithe: &'a str,
-    /// Name of the experiment of the atlas that the run followed, without other options; `None` if it followed none.
+    /// Name of the experiment of the atlas that was run unchanged; `None` if it was none, or was changed.
     pub experiment: Option<&'a str>,
     /// Commit of the program that measured.
     pub commit: &'a str,

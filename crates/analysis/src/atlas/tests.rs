@@ -110,15 +110,17 @@ fn a_place_says_why_it_is_empty() {
 
 #[test]
 fn two_hosts_have_an_answer_if_theirs_are_the_same() {
-    let answer = |more: f64| {
-        let atlas = of(vec![on_host("aa11aa11aa11", 1.0), on_host("bb22bb22bb22", more)], &offered());
+    let of_both = |second: f64| {
+        let atlas = of(vec![on_host("aa11aa11aa11", 1.0), on_host("bb22bb22bb22", second)], &offered());
         let row = atlas.rows.iter().find(|row| row.arm == "tls").expect("a row");
         let Place::Measured(all) = &row.places[0] else { panic!("{row:?}") };
         (all[0].verdict().expect("two hosts"), all[0].middle().expect("two hosts"))
     };
-    let ((alike, middle), (dearer, higher), (free, lower)) = (answer(1.0), answer(1.5), answer(0.0));
-    assert_eq!([alike, dearer, free], [Verdict::Costs, Verdict::Costs, Verdict::TooNoisy]);
-    assert!((higher / middle - 1.25).abs() < 1e-9 && (lower / middle - 0.5).abs() < 1e-9, "{higher} {lower}");
+    // The second host's cost is as high as the first one's, half as high again, or zero.
+    let [same, higher, zero] = [1.0, 1.5, 0.0].map(of_both);
+    assert_eq!([same.0, higher.0, zero.0], [Verdict::Costs, Verdict::Costs, Verdict::TooNoisy]);
+    let relative = [higher.1, zero.1].map(|middle| middle / same.1);
+    assert!((relative[0] - 1.25).abs() < 1e-9 && (relative[1] - 0.5).abs() < 1e-9, "{relative:?}");
 }
 
 #[test]

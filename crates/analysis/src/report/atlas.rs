@@ -45,14 +45,16 @@ pub fn answer(atlas: &Atlas) -> String {
 /// How often an interval of an A/A arm excludes its true cost; `None` without one.
 pub fn controls(atlas: &Atlas) -> Option<String> {
     let (wrong, all) = atlas.false_alarms();
+    if all == 0 {
+        return None;
+    }
     let noun = words::plural(all as u64, "A/A arm");
     let (low, high) = chance_interval(wrong as u64, all as u64, 0.025);
     let share = wrong as f64 / all as f64;
     let [share, low, high] = [share, low, high].map(|share| quantity::fixed(100.0 * share, 1));
-    let sentence = format!(
+    Some(format!(
         "The intervals of {wrong} of {noun}, whose true cost is zero, exclude zero: {share} % [{low}, {high}], and 5 % may."
-    );
-    (all > 0).then_some(sentence)
+    ))
 }
 
 /// The cost as a share, and the rest of its text.
