@@ -382,6 +382,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_password_is_an_exception_where_passwords_are_asked_for() {
+        let judged = |authenticator: &str, is_untouched: bool| {
+            let roles = Roles::of_first(is_untouched);
+            let rules = of_authentication(&settings(&[("authenticator", authenticator)]), Ok(&roles));
+            (rules.exceptions.join("; "), rules.findings, rules.doubts.len())
+        };
+        let first = "`cassandra` has the password that every installation has".to_owned();
+        let found = vec![&findings::CASSANDRA_AUTHN_FIRST_PASSWORD];
+        assert_eq!(judged("PasswordAuthenticator", true), (first, found, 0));
+        assert_eq!(judged("PasswordAuthenticator", false), (String::new(), vec![], 0));
+        assert_eq!(judged("AllowAllAuthenticator", true), ("it asks for no credentials".to_owned(), vec![], 0));
+    }
+
+    #[test]
     fn optional_tls_for_clients_is_an_exception() {
         let of = |pairs: &[(&str, &str)]| of_transport(&settings(pairs)).exceptions;
         let (on, optional) = ("client_encryption_options_enabled", "client_encryption_options_optional");

@@ -3,6 +3,8 @@
 use std::fs;
 
 use expect_test::expect_file;
+use tithe_machine::observation::Observation;
+use tithe_plugin::simulated::test_bench::Bench;
 
 use super::*;
 use crate::test_setup::{every_way, shown};
@@ -48,4 +50,22 @@ fn a_header_is_plain_or_names_its_cipher() {
         (bytes[0x14], bytes[0x76]) = (1, cipher);
         assert_eq!(told(&bytes), Ok(Header::Encrypted(name.to_owned())));
     }
+}
+
+#[test]
+fn a_header_proves_the_cipher_that_was_asked_for_and_no_other() {
+    let mut bench = Bench::plain();
+    let path = bench.server.folder.join(FILE);
+    bench.server.address = Address::File(path.clone());
+    let check = evidence::header::CipherOfHeader { cipher: "GCM".to_owned() };
+    let told = |flag: u8, cipher: u8| {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[8..12].copy_from_slice(b"DUCK");
+        (bytes[0x14], bytes[0x76]) = (flag, cipher);
+        fs::write(&path, bytes).expect("written");
+        bench.observe(&check)
+    };
+    assert_eq!(told(1, 1), Observation::Protected("encrypted with AES-GCM".to_owned()));
+    assert_eq!(told(1, 2), Observation::Exposed("encrypted with AES-CTR".to_owned()));
+    assert!(matches!(told(0, 1), Observation::Exposed(_)));
 }

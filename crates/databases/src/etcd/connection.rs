@@ -84,6 +84,19 @@ impl EtcdConnection {
         }
     }
 
+    /// True if auth is enabled. A client whose certificate names its account was not asked for a password.
+    ///
+    /// # Errors
+    /// As [`EtcdConnection::call`].
+    pub fn asks(&mut self) -> Result<bool, Fault> {
+        // For a name that nobody has, so that no account is locked or logged in.
+        match self.call(AUTHENTICATE, |out| put_bytes(out, 1, &[b"tithe-is-nobody"])) {
+            Err(Fault::Refused(words)) if words.contains(ASKS_NOT) => Ok(false),
+            Ok(_) | Err(Fault::Refused(_)) => Ok(true),
+            Err(fault) => Err(fault),
+        }
+    }
+
     /// How the client authenticated: `none`, `user and password`.
     pub fn method(&self) -> &'static str {
         self.method

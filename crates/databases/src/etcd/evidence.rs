@@ -5,7 +5,7 @@ use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use super::{
     connection::EtcdConnection,
-    inspect::{doors_beside, plaintext},
+    inspect::{UNADVERTISED, doors_beside, plaintext},
     messages::{STATUS, USER_LIST},
     store::{administrator, client, members},
     target::of_clients,
@@ -33,7 +33,9 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
 fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     let doors = doors_beside(&members(&mut administrator(context.server, context.setup)?)?);
     let exceptions = doors.into_iter().map(|text| Exception { text, loopback: false }).collect();
-    Ok(Whole::of("the list of members (clientURLs), and a listener with TLS speaks nothing else", exceptions))
+    let whole = Whole::of("the list of members (clientURLs), and a listener with TLS speaks nothing else", exceptions);
+    let doubts = if context.server.address.is_attached() { vec![UNADVERTISED.to_owned()] } else { Vec::new() };
+    Ok(Whole { doubts, ..whole })
 }
 
 /// etcd does not report the transport of one connection; its listeners have TLS or plaintext, never both.

@@ -33,9 +33,10 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let method = connection.method();
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     let members = members(&mut connection)?;
-    let logins = authentication(&target, method, opened).with_rules(Ok(logins(method)), "");
-    let mut seen = vec![logins.of(Feature::Authentication)];
-    seen.push(inspect_feature(Feature::Authorisation, || rights(&mut connection, method)));
+    let asks = connection.asks();
+    let rules = asks.clone().map(logins);
+    let mut seen = vec![authentication(&target, method, opened).with_rules(rules, "").of(Feature::Authentication)];
+    seen.push(inspect_feature(Feature::Authorisation, || rights(&mut connection, asks?)));
     let offers = Ok(members.iter().flat_map(|member| &member.clients).any(|url| url.starts_with("https:")));
     let clients = transport(&target, &tls, offers, plaintext).with_rules(Ok(listeners(&target, &members)), "");
     seen.extend(client_rows(clients));
@@ -67,15 +68,14 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
 }
 
 /// Authentication is on for all clients or for none.
-fn logins(method: &str) -> Rules {
-    let is_on = method != "none";
+fn logins(is_on: bool) -> Rules {
     let read = if is_on { "auth is enabled, for every client" } else { "auth is not enabled" };
     Rules { read: read.to_owned(), ..Rules::default() }
 }
 
 /// Which account may do what, from users and their roles.
-fn rights(connection: &mut EtcdConnection, method: &str) -> Result<Judgement, Fault> {
-    if method == "none" {
+fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fault> {
+    if !is_on {
         let seen = "auth is not enabled: every client may read, change and remove every key";
         return Ok(Judgement::whole(State::Off, seen));
     }
@@ -132,13 +132,16 @@ fn is_over_all_keys(permission: &[u8]) -> Result<bool, Fault> {
     Ok(end == b"\0" && key.iter().all(|byte| *byte == 0))
 }
 
+/// What the list of members does not show.
+pub const UNADVERTISED: &str = "listeners that a member does not advertise";
+
 fn listeners(target: &Target, members: &[Member]) -> Rules {
     let exceptions = if target.tls.is_some() { doors_beside(members) } else { Vec::new() };
     let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::ETCD_TLS_OPTIONAL] };
     Rules {
         read: "the list of members".to_owned(),
         exceptions,
-        doubts: vec!["listeners that a member does not advertise".to_owned()],
+        doubts: vec![UNADVERTISED.to_owned()],
         remedy: "write https in listen-client-urls and advertise-client-urls of every member",
         findings,
     }
@@ -162,10 +165,11 @@ fn between(members: &[Member]) -> Judgement {
     let plain: Vec<&str> =
         members.iter().flat_map(|member| &member.peers).map(String::as_str).filter(|url| !is_encrypted(url)).collect();
     match (members, plain.as_slice()) {
-        (_, []) => Judgement::whole(
+        (_, []) => Judgement::account(
             State::Enforced,
             "every member has https alone in its peer URLs (whether it asks peers for certificates is not shown)",
-        ),
+        )
+        .doubted(UNADVERTISED),
         ([_], plain) => {
             let seen = format!("a single member; its peer URL is {}", plain.join(" and "));
             Judgement::whole(State::Off, seen)
@@ -180,6 +184,7 @@ fn between(members: &[Member]) -> Judgement {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::{Authority, Tls};
 
     fn member(peers: &[&str], clients: &[&str]) -> Member {
         let texts = |urls: &[&str]| urls.iter().map(|url| (*url).to_owned()).collect();
@@ -198,11 +203,14 @@ mod tests {
 
     #[test]
     fn peers_are_judged_by_all_of_their_urls() {
-        let state = |members: &[Member]| (between(members).state, between(members).findings.len());
+        let state = |members: &[Member]| {
+            let Judgement { state, scope, findings, .. } = between(members);
+            (state, scope.words(), findings.len())
+        };
         let (plain, encrypted) = (member(&["http://a:2380"], &[]), member(&["https://a:2380"], &[]));
-        assert_eq!(state(std::slice::from_ref(&encrypted)), (State::Enforced, 0));
-        assert_eq!(state(std::slice::from_ref(&plain)), (State::Off, 0));
-        assert_eq!(state(&[plain, encrypted]), (State::Off, 1));
+        assert_eq!(state(std::slice::from_ref(&encrypted)), (State::Enforced, "this account", 0));
+        assert_eq!(state(std::slice::from_ref(&plain)), (State::Off, "whole server", 0));
+        assert_eq!(state(&[plain, encrypted]), (State::Off, "whole server", 1));
     }
 
     #[test]
@@ -217,5 +225,19 @@ mod tests {
         assert_eq!(permission(b"", b"\0"), Ok(true));
         assert_eq!(permission(b"/registry/", b"\0"), Ok(false));
         assert_eq!(permission(b"a", b"b"), Ok(false));
+    }
+
+    #[test]
+    fn what_the_lists_say_of_logins_and_of_doors_beside_tls() {
+        let read = [false, true].map(|is_on| logins(is_on).read);
+        assert_eq!(read, ["auth is not enabled", "auth is enabled, for every client"]);
+        let told = |tls: Option<Tls>, urls: &[&str]| {
+            let rules = listeners(&Target { tls, ..Target::default() }, &[member(&[], urls)]);
+            (rules.exceptions.len(), rules.findings.len(), rules.doubts.len())
+        };
+        let tls = || Some(Tls::of_url(Authority::System, None));
+        assert_eq!(told(tls(), &["https://a:2379", "http://a:2380"]), (1, 1, 1));
+        assert_eq!(told(tls(), &["https://a:2379", "unixs://a"]), (0, 0, 1));
+        assert_eq!(told(None, &["http://a:2380"]), (0, 0, 1), "without TLS no door is beside it");
     }
 }

@@ -6,7 +6,7 @@ use tithe_plugin::{
     setup::Authentication,
 };
 
-use super::{Attempt, ConnectionProbes};
+use super::{Attempt, ConnectionProbes, whole::THIS_ACCOUNT};
 use crate::target::Target;
 
 /// Connects without a password, with a wrong one, and after each with the right one, because an account may be locked
@@ -23,6 +23,10 @@ impl Check for PasswordAsked {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        // Tithe has written the rules of a server that it launched; those of others are not read here.
+        if context.server.address.is_attached() {
+            context.narrowed = Some(THIS_ACCOUNT);
+        }
         let right = (self.0.target)(context)?;
         let open = |target: &Target| (self.0.open)(context, target);
         let without = Target { password: None, must_ask: false, ..right.clone() };

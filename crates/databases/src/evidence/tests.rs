@@ -4,9 +4,9 @@
 use std::cell::RefCell;
 
 use expect_test::expect;
-use tithe_machine::observation::Observation;
+use tithe_machine::{launch::Address, observation::Observation};
 use tithe_plugin::{
-    evidence::Check,
+    evidence::{Check, claimed},
     setup::{Authentication, Setup, TlsVersion, Transport},
     simulated::test_bench::Bench,
 };
@@ -15,7 +15,7 @@ use super::{
     password_asked::PasswordAsked,
     tls_negotiated::{TlsEnforced, TlsNegotiated, TlsSpoken},
     tls_resumed::TlsResumed,
-    whole::Exception,
+    whole::{Exception, THIS_ACCOUNT},
     *,
 };
 use crate::{
@@ -164,6 +164,21 @@ fn every_door_that_concerns_passwords_counts() {
     let [named, nameless] = [&NAMES, &NAMELESS].map(|probes| look(&PasswordAsked(probes), &by_password(), other()).0);
     assert!(matches!(named, Ok(Observation::Exposed(_))), "{named:?}");
     assert!(matches!(nameless, Ok(Observation::Protected(_))), "{nameless:?}");
+}
+
+#[test]
+fn of_the_passwords_of_other_accounts_nothing_is_claimed_on_a_running_server() {
+    let attached = Address::Attached(tithe_model::experiment::Url::new("postgres://tithe@db.example"));
+    for address in [Address::Nowhere, attached] {
+        SERVER.set(shut());
+        let (mut bench, setup, check) = (Bench::plain(), by_password(), PasswordAsked(&NAMES));
+        bench.server.address = address;
+        let mut context = bench.context();
+        context.setup = &setup;
+        assert!(matches!(check.observe(&mut context), Ok(Observation::Protected(_))));
+        let claim = claimed(&check, context.narrowed);
+        assert_eq!(claim.ends_with(&format!("({THIS_ACCOUNT})")), bench.server.address.is_attached(), "{claim}");
+    }
 }
 
 #[test]

@@ -7,7 +7,7 @@ use tithe_plugin::session::rows;
 use crate::mysql_family::{
     accounts::{Account, Certificate, Right, Way, named},
     proof::NATIVE,
-    rights::{EVERYBODY, PUBLIC, Powers, Rights},
+    rights::{EVERYBODY, PUBLIC, Powers, Rights, lets_files_into},
     session::WireSession,
 };
 
@@ -36,7 +36,7 @@ pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), 
     rights.powers = Powers {
         // From 11.0 on it is one right among others.
         super_is_all: major < 11,
-        files_are_free: session.setting("secure_file_priv")?.is_empty(),
+        files_are_free: lets_files_into(&session.setting("secure_file_priv")?, &session.setting("datadir")?),
         maps_proxies: rights.holders.iter().flat_map(|holder| &holder.ways).any(|way| matches!(way, Way::Elsewhere(_))),
         tables_of_rights: &TABLES_OF_RIGHTS,
         ..Powers::default()
@@ -179,5 +179,17 @@ mod tests {
             cipher: by [Empty("mysql_native_password")], Unasked, TCP true, TLS true, rights 1
         "#]]
         .assert_eq(&text);
+    }
+
+    #[test]
+    fn a_subject_asks_for_one_certificate_and_an_issuer_for_any() {
+        let asked = |subject: &str, issuer: &str| {
+            let rights = format!(r#"{{"access":0,"ssl_type":3,"x509_subject":"{subject}","x509_issuer":"{issuer}"}}"#);
+            account(["a".to_owned(), "%".to_owned(), rights]).expect("a row").certificate
+        };
+        assert_eq!(asked("/CN=app", ""), Certificate::Named);
+        assert_eq!(asked("/CN=app", "/CN=ca"), Certificate::Named);
+        assert_eq!(asked("", "/CN=ca"), Certificate::Any);
+        assert_eq!(asked("", ""), Certificate::Unasked);
     }
 }

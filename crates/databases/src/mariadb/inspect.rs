@@ -93,6 +93,14 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
         }
         Err(fault) => doubts.push(format!("tablespaces (GRANT PROCESS ON *.*: {fault})")),
     }
+    match session.value("SELECT COUNT(*) FROM mysql.column_stats") {
+        Ok(count) if count == "0" => {}
+        Ok(count) => exceptions.push(format!(
+            "mysql.column_stats, a table of Aria, has the least and greatest values of {count} columns, and aria_log has \
+             them in the clear: remove the rows, and analyze without PERSISTENT"
+        )),
+        Err(fault) => doubts.push(format!("mysql.column_stats (GRANT SELECT ON mysql.*: {fault})")),
+    }
     words.push("undo and doublewrite as their tablespaces".to_owned());
     binary_logs(session, settings, &mut exceptions, &mut doubts);
     let takes = sources(session);

@@ -37,7 +37,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let logins = authentication(&target, method, opened).with_rules(Ok(logins(&settings)), "");
     let mut seen = vec![logins.of(Feature::Authentication)];
     let offers = Ok(is_on(&settings, "ssl_enabled"));
-    let clients = transport(&target, &tls, offers, plaintext).with_rules(Ok(listeners(&settings)), "");
+    let clients = transport(&target, &tls, offers, plaintext).with_rules(Ok(transports(&settings)), "");
     seen.extend(client_rows(clients));
     seen.extend(not_offered(&[
         (
@@ -85,19 +85,74 @@ fn is_on(settings: &Settings, name: &str) -> bool {
     settings.get(name).is_some_and(|value| value == "yes")
 }
 
-/// Logins by other listeners: if no password is required, a listener without TLS requires no certificate either.
+/// Logins by other listeners. If a password is required, only those of the text protocol require it; if not, some may
+/// require no certificate.
 fn logins(settings: &Settings) -> Rules {
-    let asks = settings.get("auth_enabled_ascii").is_some_and(|file| file != "no");
-    let exceptions = if asks || !is_on(settings, "ssl_enabled") { Vec::new() } else { doors_beside(settings) };
+    let by_password = settings.get("auth_enabled_ascii").is_some_and(|file| file != "no");
+    let exceptions = match (by_password, is_on(settings, "ssl_enabled")) {
+        (true, _) => listeners(settings).into_iter().filter_map(Listener::without_password).collect(),
+        (false, true) => {
+            // Bit 1 is OpenSSL's SSL_VERIFY_FAIL_IF_NO_PEER_CERT.
+            let mode: u32 = settings.get("ssl_verify_mode").and_then(|mode| mode.parse().ok()).unwrap_or_default();
+            let open = |listener: Listener| listener.without_certificate(mode & 2 != 0);
+            let open = listeners(settings).into_iter().filter_map(open);
+            open.chain(doors_beside(settings)).collect()
+        }
+        (false, false) => Vec::new(),
+    };
     Rules {
         read: "stats settings".to_owned(),
         exceptions,
-        remedy: "remove `notls:` listeners, and start it with udp-port 0",
+        remedy: "remove the prefixes of listeners (`notls:`, `btls:`, `proto[…]:`), and start it with udp-port 0",
         ..Rules::default()
     }
 }
 
-fn listeners(settings: &Settings) -> Rules {
+/// One of the listeners of `-l`, with the prefixes of its address.
+struct Listener<'a> {
+    prefixes: Vec<&'a str>,
+    address: &'a str,
+}
+
+/// The listeners, as `server_sockets` in memcached's source reads them.
+fn listeners(settings: &Settings) -> Vec<Listener<'_>> {
+    settings.get("inter").map_or("", String::as_str).split([',', ';']).map(Listener::read).collect()
+}
+
+impl<'a> Listener<'a> {
+    fn read(mut address: &'a str) -> Self {
+        let is_prefix =
+            |it: &str| ["notls", "btls", "mtls"].contains(&it) || it.starts_with("proto[") || it.starts_with("tag[");
+        let mut prefixes = Vec::new();
+        while let Some((prefix, rest)) = address.split_once(':').filter(|(prefix, _)| is_prefix(prefix)) {
+            prefixes.push(prefix);
+            address = rest;
+        }
+        Self { prefixes, address }
+    }
+
+    fn has(&self, prefix: &str) -> bool {
+        self.prefixes.contains(&prefix)
+    }
+
+    fn without_tls(self) -> Option<String> {
+        self.has("notls").then(|| format!("the listener {} speaks plaintext (notls)", self.address))
+    }
+
+    /// `asks`: TLS listeners without a prefix require a certificate.
+    fn without_certificate(self, asks: bool) -> Option<String> {
+        let asks = self.has("mtls") || asks && !self.has("btls");
+        (!asks && !self.has("notls")).then(|| format!("the listener {} asks for no certificate", self.address))
+    }
+
+    /// The file of passwords is of the text protocol alone.
+    fn without_password(self) -> Option<String> {
+        let other = self.prefixes.iter().find(|it| it.starts_with("proto[") && **it != "proto[ascii]")?;
+        Some(format!("the listener {} asks for no password ({other})", self.address))
+    }
+}
+
+fn transports(settings: &Settings) -> Rules {
     let exceptions = if is_on(settings, "ssl_enabled") { doors_beside(settings) } else { Vec::new() };
     let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::MEMCACHED_TLS_OPTIONAL] };
     Rules {
@@ -114,11 +169,9 @@ pub fn doors_beside(settings: &Settings) -> Vec<String> {
     if !is_on(settings, "ssl_enabled") {
         return vec!["ssl_enabled is no: every listener speaks plaintext".to_owned()];
     }
-    let listeners = settings.get("inter").map_or("", String::as_str).split(',');
     let udp = settings.get("udpport").filter(|port| *port != "0");
     let udp = udp.map(|port| format!("UDP port {port} speaks plaintext, and asks for no certificate"));
-    let plain = listeners.filter_map(|listener| listener.strip_prefix("notls:"));
-    let plain = plain.map(|listener| format!("the listener {listener} speaks plaintext (notls)"));
+    let plain = listeners(settings).into_iter().filter_map(Listener::without_tls);
     plain.chain(udp).collect()
 }
 
@@ -141,5 +194,56 @@ mod tests {
                 "UDP port 11211 speaks plaintext, and asks for no certificate"
             ]
         );
+        let beside = ["10.0.0.1;notls:127.0.0.1:11212", "tag[x]:notls:127.0.0.1:11212", "notls:tag[x]:127.0.0.1:11212"];
+        for inter in beside {
+            let doors = doors(&[on, ("udpport", "0"), ("inter", inter)]);
+            assert_eq!(doors, ["the listener 127.0.0.1:11212 speaks plaintext (notls)"], "{inter}");
+        }
+    }
+
+    #[test]
+    fn listeners_that_ask_for_less_are_named() {
+        let open = |pairs: &[(&str, &str)]| {
+            let with = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            logins(&pairs.iter().chain(&[("udpport", "0")]).map(with).collect()).exceptions
+        };
+        let (tls, password) = (("ssl_enabled", "yes"), ("auth_enabled_ascii", "/users"));
+        let none = Vec::<String>::new();
+        // Whether a certificate is required by the mode, by the listener, or neither.
+        for (mode, inter, exceptions) in [
+            ("3", "10.0.0.1", &[][..]),
+            ("7", "10.0.0.1,mtls:10.0.0.1:2", &[]),
+            ("3", "10.0.0.1,btls:10.0.0.1:2", &["the listener 10.0.0.1:2 asks for no certificate"]),
+            ("1", "mtls:10.0.0.1:1,10.0.0.1:2", &["the listener 10.0.0.1:2 asks for no certificate"]),
+            ("0", "mtls:10.0.0.1:1", &[]),
+            ("3", "10.0.0.1;notls:b:2", &["the listener b:2 speaks plaintext (notls)"]),
+        ] {
+            assert_eq!(open(&[tls, ("ssl_verify_mode", mode), ("inter", inter)]), exceptions, "{mode} {inter}");
+            // A password is required of the same listeners.
+            assert_eq!(open(&[tls, password, ("ssl_verify_mode", mode), ("inter", inter)]), none, "{mode} {inter}");
+        }
+        let other = ["the listener b:1 asks for no password (proto[binary])"];
+        assert_eq!(open(&[password, ("inter", "a,proto[ascii]:c,proto[binary]:b:1")]), other);
+        assert_eq!(open(&[("inter", "proto[binary]:b:1")]), none, "nobody is asked, which the attempt shows");
+    }
+
+    #[test]
+    fn doors_beside_are_exceptions_where_there_is_tls() {
+        let told = |pairs: &[(&str, &str)]| {
+            let with = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            let all: Settings = pairs.iter().chain(&[("udpport", "0"), ("inter", "a,notls:b:1")]).map(with).collect();
+            let rules = transports(&all);
+            assert_eq!([rules.read, logins(&all).read], ["stats settings", "stats settings"]);
+            (rules.exceptions.len(), rules.findings.len())
+        };
+        assert_eq!(told(&[]), (0, 0), "no TLS, so no door beside it");
+        assert_eq!(told(&[("ssl_enabled", "yes")]), (1, 1));
+    }
+
+    #[test]
+    fn items_that_are_written_to_a_file_are_told() {
+        let of = |name: &str| written(&Settings::from([(name.to_owned(), "0".to_owned())]));
+        assert_eq!(of("pid"), Vec::<String>::new());
+        assert_eq!(of("extstore_page_evictions"), ["extstore (ext_path) writes items to a file in the clear"]);
     }
 }

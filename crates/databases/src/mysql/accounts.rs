@@ -7,7 +7,7 @@ use tithe_plugin::session::rows;
 
 use crate::mysql_family::{
     accounts::{Account, Certificate, Right, Way, named},
-    rights::{Powers, Rights},
+    rights::{Powers, Rights, lets_files_into},
     session::WireSession,
 };
 
@@ -38,15 +38,21 @@ const TABLES_OF_RIGHTS: [&str; 6] = ["columns_priv", "db", "global_grants", "rol
 pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), Fault> {
     let is_on = |session: &mut WireSession, name: &str| session.setting(name).map(|value| value == "ON");
     let maps = is_on(session, "check_proxy_users")?;
+    let allowed = session.shown("GLOBAL VARIABLES", "secure_file_priv")?;
+    let folder = session.setting("datadir")?;
+    // Plug-ins that ask elsewhere may map by themselves, whatever the setting says.
+    let elsewhere = rights.holders.iter().flat_map(|holder| &holder.ways).any(|way| matches!(way, Way::Elsewhere(_)));
     rights.powers = Powers {
         super_is_all: true,
         guards_system_users: true,
         // Without a value it is off.
-        files_are_free: session.shown("GLOBAL VARIABLES", "secure_file_priv")?.is_some_and(|folder| folder.is_empty()),
+        files_are_free: allowed.is_some_and(|allowed| lets_files_into(&allowed, &folder)),
         tables_of_rights: &TABLES_OF_RIGHTS,
         names_are_literal: is_on(session, "partial_revokes")?,
-        maps_proxies: maps
-            && (is_on(session, "mysql_native_password_proxy_users")? || is_on(session, "sha256_password_proxy_users")?),
+        maps_proxies: elsewhere
+            || maps
+                && (is_on(session, "mysql_native_password_proxy_users")?
+                    || is_on(session, "sha256_password_proxy_users")?),
     };
     let sql = "SELECT TO_USER, TO_HOST, FROM_USER, FROM_HOST FROM mysql.role_edges";
     let members = rights.rows::<4>(session, sql, "mysql.role_edges", "roles");

@@ -154,4 +154,37 @@ mod tests {
             assert!(refused(option).is_some_and(|words| words.contains(&format!("{name}: "))), "{option}");
         }
     }
+
+    #[test]
+    fn a_folder_is_included_by_its_files_of_options_in_their_order() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (file, more) = (folder.path().join("my.cnf"), folder.path().join("conf.d"));
+        fs::create_dir(&more).expect("made");
+        fs::write(&file, format!("[client]\nuser=app\n!includedir {}\n", more.display())).expect("written");
+        for (name, port) in [("b.cnf", 2), ("a.cnf", 1), ("c.cnf~", 3), ("cnf", 4)] {
+            fs::write(more.join(name), format!("[client]\nport={port}\n")).expect("written");
+        }
+        let options = of_clients(&file, "").expect("options");
+        let told: Vec<String> = options.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        assert_eq!(told, ["user=app", "port=1", "port=2"]);
+        fs::write(&file, format!("[client]\n!include {}\n", file.display())).expect("written");
+        let endless = of_clients(&file, "").expect_err("it includes itself").to_string();
+        assert!(endless.ends_with("too many files within each other"), "{endless}");
+    }
+
+    #[test]
+    fn quotes_comments_and_escapes_are_those_of_the_programs() {
+        for (written, value) in [
+            (r"a\bb", "a\u{8}b"),
+            (r"\t\n\r\s", "\t\n\r "),
+            (r#"\\ \" \'"#, r#"\ " '"#),
+            (r"\x\", r"\x\"),
+            ("'a # b' # c", "a # b"),
+            ("a # b", "a"),
+            ("a#b", "a#b"),
+            ("\"", "\""),
+        ] {
+            assert_eq!(unquoted(written), value, "{written}");
+        }
+    }
 }

@@ -444,4 +444,23 @@ mod tests {
               passwords: the general log
         "#]].assert_eq(&text);
     }
+
+    #[test]
+    fn what_leaves_statements_out_is_not_taken_for_every_statement() {
+        let all = [("slow_query_log", "ON"), ("long_query_time", "0.000000")];
+        let few = slow(&settings(&[&all[..], &[("min_examined_row_limit", "100")]].concat()));
+        let left_out = vec!["statements that read less than 100 rows".to_owned()];
+        assert_eq!((few.kept, few.leaves_out), (Kept::Some, left_out));
+        let audit = |name: &'static str, value: &'static str| {
+            let on = [("server_audit_logging", "ON"), ("server_audit_output_type", "file")];
+            let recorder = server_audit(&settings(&[&on[..], &[(name, value)]].concat())).expect("it is loaded");
+            (recorder.kept, recorder.leaves_out.join("; "))
+        };
+        let values = "values of prepared statements";
+        assert_eq!(audit("Server_audit_writes_failed", "0"), (Kept::Every, values.to_owned()));
+        let lost = format!("{values}; 3 records that could not be written");
+        assert_eq!(audit("Server_audit_writes_failed", "3"), (Kept::Every, lost));
+        let others = format!("all accounts but app (server_audit_incl_users); {values}");
+        assert_eq!(audit("server_audit_incl_users", "app"), (Kept::Some, others));
+    }
 }

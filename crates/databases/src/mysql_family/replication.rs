@@ -77,9 +77,13 @@ fn replicas(session: &mut WireSession, requires_tls: bool) -> Result<Vec<Hop>, F
         let kind = session.run(&sql).ok().and_then(|rows| rows.into_iter().flatten().flatten().next());
         let (state, words) = match kind.as_deref() {
             Some("SSL/TLS") => (State::Enforced, "by TLS"),
-            _ if requires_tls => (State::Enforced, "by TLS, as require_secure_transport = ON asks of all"),
+            // The setting is read when a client connects: one that was there before it stays as it is.
+            Some("TCP/IP") if requires_tls => {
+                (State::Off, "in plaintext, since before require_secure_transport was ON")
+            }
             Some("TCP/IP") => (State::Off, "in plaintext"),
             Some(_) => (State::Enforced, "on this machine"),
+            None if requires_tls => (State::Enforced, "by TLS, as require_secure_transport = ON asks of all"),
             None => (State::Unseen, "in an unknown way: start the server with performance_schema = ON"),
         };
         hops.push(Hop { state, words: format!("changes go to {user} at {host} {words}") });

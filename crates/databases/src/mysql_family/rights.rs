@@ -1,6 +1,8 @@
 //! What decides what an account can become: privileges, roles, proxies, and code that runs as another account, as the
 //! server stores them.
 
+use std::path::Path;
+
 use tithe_machine::fault::Fault;
 use tithe_plugin::session::rows;
 
@@ -24,6 +26,13 @@ pub struct Powers {
     pub maps_proxies: bool,
     /// Tables of `mysql` with which an account that may write them can grant itself everything.
     pub tables_of_rights: &'static [&'static str],
+}
+
+/// True if `FILE` may write into the server's `folder` of data or below it: where `secure_file_priv` is empty, or
+/// `allowed` is a folder that contains this one or lies in it.
+pub fn lets_files_into(allowed: &str, folder: &str) -> bool {
+    let (allowed, folder) = (Path::new(allowed), Path::new(folder));
+    folder.starts_with(allowed) || allowed.starts_with(folder)
 }
 
 /// A right on a database or pattern of databases, a row of `mysql.db`.
@@ -172,5 +181,18 @@ impl Rights {
                 Vec::new()
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_above_the_data_or_in_them_lets_files_in() {
+        let reaches = ["", "/", "/var", "/var/lib/mysql", "/var/lib/mysql/", "/var/lib/mysql/shop"];
+        let others = ["/var/lib/mysql-files", "/files/", "relative"];
+        assert_eq!(reaches.map(|allowed| lets_files_into(allowed, "/var/lib/mysql/")), [true; 6]);
+        assert_eq!(others.map(|allowed| lets_files_into(allowed, "/var/lib/mysql/")), [false; 3]);
     }
 }

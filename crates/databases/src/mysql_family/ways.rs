@@ -150,7 +150,7 @@ impl Rights {
             leads.push((EVERYTHING, "chooses the server from which changes are taken".to_owned()));
         }
         if has(File) && self.powers.files_are_free {
-            leads.push((EVERYTHING, "FILE writes into the server's folder: secure_file_priv is empty".to_owned()));
+            leads.push((EVERYTHING, "FILE writes into the server's folder: secure_file_priv allows it".to_owned()));
         }
         let makes_code = has(MakeCode) || self.may_make_code(holder);
         let anyone = if self.powers.guards_system_users && has(SystemUser) { ANY_SYSTEM_USER } else { ANYBODY };

@@ -18,7 +18,7 @@ use tithe_plugin::{
 
 use super::{
     connection::OpenSearchConnection,
-    evidence::{audit::AuditComplete, opened, plaintext},
+    evidence::{audit::AuditComplete, opened, other_nodes, plaintext},
     target::of_clients,
 };
 use crate::{
@@ -50,7 +50,10 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         let logins = accounts.as_ref().map(|accounts| first_passwords(&target, &accounts.names()));
         let rules = domains.as_ref().map(|all| domains::logins(all, logins)).map_err(Clone::clone);
         seen.push(authentication(&target, method, opened).with_rules(rules, RIGHT).of(Feature::Authentication));
-        seen.push(inspect_feature(Feature::Authorisation, || Ok(accounts::judge(&accounts, &mut connection))));
+        seen.push(inspect_feature(Feature::Authorisation, || {
+            let elsewhere = domains.as_ref().map_or(true, domains::ask_elsewhere);
+            Ok(accounts::judge(&accounts, elsewhere, &mut connection))
+        }));
         let audit = get(&mut connection, "audit");
         seen.push(inspect_feature(Feature::Auditing, || audit.as_ref().map(records::judge).map_err(Clone::clone)));
         seen.push(inspect_feature(Feature::ProxyRoles, || {
@@ -73,8 +76,12 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         };
         seen.push(judged.of(Feature::Authentication));
     }
-    let listener = Rules { read: "a node has one listener for HTTP".to_owned(), ..Rules::default() };
-    seen.extend(client_rows(transport(&target, &tls, Ok(false), plaintext).with_rules(Ok(listener), "")));
+    let listeners = other_nodes(&mut connection).map(|doubts| Rules {
+        read: "a node has one listener for HTTP".to_owned(),
+        doubts,
+        ..Rules::default()
+    });
+    seen.extend(client_rows(transport(&target, &tls, Ok(false), plaintext).with_rules(listeners, "")));
     seen.push(inspect_feature(Feature::NodeToNode, || between(&mut connection, has_plugin)));
     seen.push(inspect_feature(Feature::JmxAuthentication, || {
         connection.request("GET /_nodes/jvm").map(|nodes| management(&nodes))
@@ -133,9 +140,16 @@ fn first_passwords(target: &Target, names: &[String]) -> Vec<String> {
             password_command: None,
             ..target.clone()
         };
-        DEMO.contains(&name.as_str()) && OpenSearchConnection::open_unasked(&known).is_ok()
+        let asked = |mut connection: OpenSearchConnection| connection.request("GET /_plugins/_security/authinfo");
+        DEMO.contains(&name.as_str())
+            && OpenSearchConnection::open_unasked(&known).and_then(asked).is_ok_and(|told| is_known_as(&told, name))
     };
     names.iter().filter(is_open).cloned().collect()
+}
+
+/// True if the server knows the client as `name`: a client certificate may have let in somebody else.
+fn is_known_as(told: &Value, name: &str) -> bool {
+    told["user_name"] == name
 }
 
 /// The transport between nodes. The plugin has no switch for it, except one for clusters that are being converted.
@@ -171,22 +185,29 @@ fn dual_mode(settings: &Value) -> Judgement {
 
 /// The management port of the virtual machines, from their arguments.
 fn management(nodes: &Value) -> Judgement {
-    const PORT: &str = "-Dcom.sun.management.jmxremote.port=";
-    const OPEN: &str = "-Dcom.sun.management.jmxremote.authenticate=false";
-    let nodes = nodes["nodes"].as_object().into_iter().flatten();
-    let (mut ports, mut open) = (Vec::new(), false);
-    for (_, node) in nodes {
-        let arguments = node["jvm"]["input_arguments"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let (mut open, mut asking, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
+    for (_, node) in nodes["nodes"].as_object().into_iter().flatten() {
+        let arguments = || node["jvm"]["input_arguments"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        // The last value of a property counts.
+        let last = |name: &str| {
+            arguments()
+                .filter_map(|argument| argument.strip_prefix("-Dcom.sun.management.")?.strip_prefix(name))
+                .next_back()
+        };
         let name = node["name"].as_str().unwrap_or("a node");
-        for argument in arguments {
-            ports.extend(argument.strip_prefix(PORT).map(|port| format!("{name}: port {port}")));
-            open |= argument == OPEN;
-        }
+        elsewhere.extend(last("config.file=").map(|file| format!("{name}: {file}")));
+        let Some(port) = last("jmxremote.port=") else { continue };
+        // Only `true` is on (`Boolean.valueOf` in the JDK's `ConnectorBootstrap`); without a value it is on.
+        let asks = last("jmxremote.authenticate=").is_none_or(|value| value.eq_ignore_ascii_case("true"));
+        if asks { &mut asking } else { &mut open }.push(format!("{name}: port {port}"));
     }
-    match (ports.is_empty(), open) {
-        (true, _) => Judgement::whole(State::Off, "no management port is open"),
-        (false, true) => Judgement::whole(State::Off, format!("{}, for everybody", ports.join(", "))),
-        (false, false) => Judgement::whole(State::Enforced, format!("{}, with passwords", ports.join(", "))),
+    match (open.as_slice(), elsewhere.as_slice(), asking.as_slice()) {
+        ([_, ..], ..) => Judgement::whole(State::Off, format!("{}, for everybody", open.join(", "))),
+        ([], [_, ..], _) => {
+            Judgement::unseen(format!("a file has the management port's settings: {}", elsewhere.join(", ")))
+        }
+        ([], [], []) => Judgement::whole(State::Off, "no management port is open"),
+        ([], [], _) => Judgement::whole(State::Enforced, format!("{}, with passwords", asking.join(", "))),
     }
 }
 
@@ -215,11 +236,31 @@ mod tests {
             management(&json!({ "nodes": { "x": { "name": "a", "jvm": { "input_arguments": arguments } } } }))
         };
         assert_eq!(judged(&["-Xmx1g"]).seen, "no management port is open");
-        let port = "-Dcom.sun.management.jmxremote.port=7199";
-        assert_eq!(judged(&[port]).state, State::Enforced);
-        assert_eq!(
-            judged(&[port, "-Dcom.sun.management.jmxremote.authenticate=false"]).seen,
-            "a: port 7199, for everybody"
-        );
+        let with = |more: &[&str]| {
+            let more = more.iter().map(|value| format!("-Dcom.sun.management.{value}"));
+            let all: Vec<String> = more.chain(["-Dcom.sun.management.jmxremote.port=7199".to_owned()]).collect();
+            let judged = judged(&all.iter().map(String::as_str).collect::<Vec<_>>());
+            format!("{}: {}", judged.state.words(), judged.seen)
+        };
+        for asking in [
+            &[][..],
+            &["jmxremote.authenticate=TRUE"],
+            &["jmxremote.authenticate=false", "jmxremote.authenticate=true"],
+        ] {
+            assert_eq!(with(asking), "enforced: a: port 7199, with passwords", "{asking:?}");
+        }
+        for value in ["false", "False", "no", "", "0"] {
+            let off = format!("jmxremote.authenticate={value}");
+            assert_eq!(with(&["jmxremote.authenticate=true", &off]), "off: a: port 7199, for everybody", "{value}");
+            assert_eq!(with(&["config.file=/m", &off]), "off: a: port 7199, for everybody");
+        }
+        assert_eq!(with(&["config.file=/m"]), "cannot tell: a file has the management port's settings: a: /m");
+    }
+
+    #[test]
+    fn a_certificate_may_let_in_somebody_else() {
+        assert!(is_known_as(&json!({ "user_name": "admin" }), "admin"));
+        assert!(!is_known_as(&json!({ "user_name": "CN=me" }), "admin"));
+        assert!(!is_known_as(&json!({}), "admin"));
     }
 }

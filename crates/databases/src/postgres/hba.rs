@@ -46,6 +46,8 @@ pub struct Hba {
     left: Vec<Vec<(Hop, Way)>>,
     /// Why the file may not be the one that is loaded.
     age: Option<String>,
+    /// Why words that look like keywords may be names.
+    quoted: Option<String>,
 }
 
 /// What is wrong with a rule: in words, and the finding's stable name.
@@ -60,8 +62,15 @@ pub fn read(session: &mut PostgresSession) -> Result<Hba, Fault> {
     let lines = rows.iter().flatten().flatten().map(String::as_str);
     let mut hba = Hba::of(lines, session.value("SHOW ssl")? == "on")?;
     hba.age = doubt_of_age(session);
+    hba.quoted = hba.doubt_of_quotes(session.value(QUOTED));
     Ok(hba)
 }
+
+/// The files with quoted keywords. In quotes a keyword is a name, and the view shows it without them
+/// (`token_is_keyword` and `fill_hba_line` in PostgreSQL's hba.c).
+const QUOTED: &str = r#"SELECT coalesce(string_agg(f.name, ', '), '') FROM (SELECT DISTINCT coalesce(to_jsonb(r)->>'file_name',
+    current_setting('hba_file')) AS name FROM pg_hba_file_rules r) f
+    WHERE pg_read_file(f.name) ~ '(^|\n)[^#\n]*"((all|replication|sameuser|samerole|samegroup)"|[+])'"#;
 
 /// The view shows the file, which can differ from the rules that the server has loaded.
 fn doubt_of_age(session: &mut PostgresSession) -> Option<String> {
@@ -80,21 +89,30 @@ impl Hba {
         let all = rows.map(Rule::of).collect::<Result<Vec<_>, _>>()?;
         let (broken, mut rules): (Vec<_>, Vec<_>) = all.into_iter().partition(Rule::is_broken);
         rules.sort_by_key(|rule| rule.order);
-        let mut before = Before::default();
-        let left = rules.iter().map(|rule| {
-            let left = rule.reach(tls).filter(|(hop, way)| before.leave(rule, *hop, *way)).collect();
-            before.add(rule);
-            left
-        });
-        let left = left.collect();
-        Ok(Self { rules, tls, broken, left, age: None })
+        let left = left(&rules, tls, |_| true);
+        Ok(Self { rules, tls, broken, left, age: None, quoted: None })
+    }
+
+    /// From the answer to [`QUOTED`]. An account that may not read the files only has a doubt if quotes would let
+    /// connections reach a further rule.
+    fn doubt_of_quotes(&self, files: Result<String, Fault>) -> Option<String> {
+        match files {
+            Ok(files) if files.is_empty() => None,
+            Ok(files) => Some(format!("quoted words of {files}, which are names and look like keywords")),
+            Err(fault) => {
+                let if_quoted = left(&self.rules, self.tls, |rule| !rule.has_keywords());
+                let mut rules = self.rules.iter().zip(self.left.iter().zip(&if_quoted));
+                let reaches_more = rules.any(|(rule, (left, if_quoted))| rule.method != "reject" && left != if_quoted);
+                reaches_more.then(|| format!("whether words of pg_hba.conf are quoted (pg_read_file: {fault})"))
+            }
+        }
     }
 
     /// Which rules could not be judged.
     fn doubts(&self) -> Vec<String> {
         let broken: Vec<_> = self.broken.iter().map(|rule| format!("line {} ({})", rule.line, rule.why())).collect();
         let broken = (!broken.is_empty()).then(|| format!("{}: the file was not loaded", named(&broken)));
-        broken.into_iter().chain(self.age.clone()).collect()
+        broken.into_iter().chain(self.age.clone()).chain(self.quoted.clone()).collect()
     }
 
     /// Rules that let clients in without authentication.
@@ -171,13 +189,24 @@ impl Hba {
             return Err(Fault::Wrong(format!("pg_hba.conf, line {}: {}", rule.line, rule.why())));
         }
         let exceptions = self.found(serves_plaintext).map(|(rule, _)| rule.exception()).collect();
-        Ok(Whole { source: SOURCE, exceptions, doubts: self.age.iter().cloned().collect() })
+        Ok(Whole { source: SOURCE, exceptions, doubts: self.age.iter().chain(&self.quoted).cloned().collect() })
     }
 
     /// The same of rules for replicas.
     pub fn of_replication(&self) -> Rules {
         let plain = |_: &Rule, left: &[(Hop, Way)]| -> Option<Weakness> {
             left.contains(&(Hop::Replicas, Way::Plaintext))
+                .then_some(("serves replicas plaintext", &PG_TLS_REPLICATION))
+        };
+        self.judge(plain, "write hostssl for host and reload")
+    }
+
+    /// The same for a server with `wal_level = logical`: a replica that receives single changes comes to a database, by
+    /// the rules for clients (`check_db` in PostgreSQL's hba.c).
+    pub fn of_logical_replication(&self) -> Rules {
+        let plain = |_: &Rule, left: &[(Hop, Way)]| -> Option<Weakness> {
+            left.iter()
+                .any(|(_, way)| *way == Way::Plaintext)
                 .then_some(("serves replicas plaintext", &PG_TLS_REPLICATION))
         };
         self.judge(plain, "write hostssl for host and reload")
@@ -206,6 +235,19 @@ impl Hba {
         let letting_in = reached.filter(|(rule, _)| rule.method != "reject");
         letting_in.filter_map(move |(rule, left)| Some((rule, fault(rule, left)?)))
     }
+}
+
+/// For each of `rules`, which connections pass those before it for which `takes` holds.
+fn left(rules: &[Rule], tls: bool, takes: impl Fn(&Rule) -> bool) -> Vec<Vec<(Hop, Way)>> {
+    let mut before = Before::default();
+    let left = rules.iter().map(|rule| {
+        let left = rule.reach(tls).filter(|(hop, way)| before.leave(rule, *hop, *way)).collect();
+        if takes(rule) {
+            before.add(rule);
+        }
+        left
+    });
+    left.collect()
 }
 
 fn serves_plaintext(_: &Rule, left: &[(Hop, Way)]) -> Option<Weakness> {

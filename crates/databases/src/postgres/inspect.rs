@@ -74,7 +74,9 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         }
     }
     seen.push(inspect_feature(Feature::Auditing, || log.as_ref().map(audit::Log::judge).map_err(Clone::clone)));
-    let replication = hops::replication(&mut session, rules(Hba::of_replication))
+    let is_logical = session.value("SHOW wal_level").is_ok_and(|level| level == "logical");
+    let of_replication = if is_logical { Hba::of_logical_replication } else { Hba::of_replication };
+    let replication = hops::replication(&mut session, rules(of_replication))
         .map_err(|fault| needing(fault, "GRANT SELECT ON pg_stat_replication, pg_stat_ssl, pg_subscription"));
     seen.push(inspect_feature(Feature::NodeToNode, || replication));
     seen.push(audit::Log::at_rest(log.as_ref()).of(Feature::AtRest));

@@ -42,9 +42,12 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let accounts = accounts(&mut connection);
     let mut seen = vec![who_comes_in(&target, &method, &accounts, &ports, &mut connection).of(Feature::Authentication)];
     seen.extend(client_rows(hops::clients(&target, &tls, &ports)));
-    let version = info(&mut connection, "server", "redis_version").ok().flatten().unwrap_or_default();
-    let major = version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(7);
-    let ground = Ground::ask(&mut connection, major);
+    let version = info(&mut connection, "server", "redis_version").map(Option::unwrap_or_default);
+    let major = |version: &String| version.split('.').next().and_then(|major| major.parse().ok());
+    let mut ground = Ground::ask(&mut connection, version.as_ref().ok().and_then(major).unwrap_or(7));
+    if let Err(fault) = version {
+        ground.doubts.push(format!("what version 6 leaves open ({fault})"));
+    }
     seen.push(authorisation(&accounts, &ground).of(Feature::Authorisation));
     seen.push(inspect_feature(Feature::NodeToNode, || hops::between_servers(&mut connection, &ports)));
     let slow_log = recorders::slow_log(&mut connection);
@@ -216,14 +219,18 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     if !shared.is_empty() {
         add(format!("; with the same password: {}", named(&shared)));
     }
-    if !ground.missing.is_empty() {
-        add(format!("; commands that this server does not have: {}", ground.missing.join(", ")));
+    // Redis never has it.
+    let missing: Vec<&str> = ground.missing.iter().copied().filter(|command| *command != "commandlog|get").collect();
+    if !missing.is_empty() {
+        add(format!("; commands that this server does not have: {}", missing.join(", ")));
     }
     if !ground.renamed.is_empty() {
         add(format!("; open to clients that know its other name (rename-command): {}", ground.renamed.join(", ")));
     }
     ground.doubts.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
-    let certain = ground.doubts.is_empty();
+    let hidden = ground.hidden(open.iter().copied().filter(|account| ways.of(&account.name).is_none()));
+    hidden.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
+    let certain = ground.doubts.is_empty() && hidden.is_empty();
     let mut judged = if certain { Judgement::whole(state, seen) } else { Judgement::account(state, seen) };
     if open.iter().any(|account| !account.has_everything() && ways.of(&account.name).is_some()) {
         judged = judged.found(&findings::REDIS_AUTHZ_REACHABLE_EVERYTHING);

@@ -298,6 +298,24 @@ fn a_raw_key_opens_without_derivation_and_is_another_key() {
 }
 
 #[test]
+fn how_a_key_is_derived_is_told_by_its_cipher_unless_it_is_raw() {
+    let told = |cipher: &str, key: &str| {
+        let mut setup = plain_setup();
+        page_encryption::PageEncryption.apply(&chosen(cipher, key), &mut setup);
+        page_encryption::key_derivation(&setup)
+    };
+    let derived = [
+        "Argon2id, 2 passes over 19 MiB",
+        "PBKDF2-HMAC-SHA-256, 64007 rounds",
+        "PBKDF2-HMAC-SHA-512, 256000 rounds",
+        "SHA-256, 4001 rounds, no salt",
+    ];
+    assert_eq!(CIPHERS.map(|cipher| told(cipher, "passphrase")), derived);
+    assert_eq!(told("aegis", "raw"), "none: raw key");
+    assert_eq!(page_encryption::key_derivation(&plain_setup()), "none");
+}
+
+#[test]
 fn a_raw_key_for_the_cipher_that_would_halve_it_is_refused() {
     let chosen = chosen("aes256cbc", "raw");
     let missing = page_encryption::PageEncryption.needs(&Install::default(), &chosen).unwrap_err();
@@ -473,7 +491,7 @@ fn a_rollback_journal_is_looked_at_while_it_is_in_use() {
         observations += &format!("{:?}\n", bench.observe(&evidence::journal::JournalCanary));
     }
     expect![[r#"
-        Exposed("canary ×1: 3 times, in server/tithe.db-journal (3)")
+        Exposed("1 canary found 3 times, in server/tithe.db-journal (3)")
         Protected("no canary in 1 file, 8.7 kB")
     "#]]
     .assert_eq(&observations);
@@ -499,10 +517,10 @@ fn quotations_say_what_was_seen() {
     }
     expect![[r#"
         disk-canary: no key or field value is readable in the data files
-          plain: Exposed("canary ×8: 10 times, in server/tithe.db (10)")
+          plain: Exposed("8 canaries found 10 times, in server/tithe.db (10)")
           protected: Protected("none of 12 canaries in 1 file, 12.3 kB")
         journal-canary: no field value is readable in the journal while it is in use
-          plain: Exposed("canary ×1: 3 times, in server/tithe.db-wal (3)")
+          plain: Exposed("1 canary found 3 times, in server/tithe.db-wal (3)")
           protected: Protected("no canary in 2 files, 41.0 kB")
         wrong-key: the file does not open without a key or with a wrong one
           plain: Exposed("without a key: 2 tables and indexes read")

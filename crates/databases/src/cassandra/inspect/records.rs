@@ -220,4 +220,59 @@ mod tests {
             enforced, this account: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter; whether a management port is open, which can switch it: not shown
         "#]].assert_eq(&text.concat());
     }
+
+    #[test]
+    fn canaries_are_asked_for_in_the_categories_that_are_kept() {
+        let asked = |included: &str, excluded: &str| {
+            let pairs = [
+                ("audit_logging_options_enabled", "true"),
+                ("audit_logging_options_logger", "BinAuditLogger"),
+                ("audit_logging_options_included_categories", included),
+                ("audit_logging_options_excluded_categories", excluded),
+            ];
+            canary(&settings(&pairs)).map(|check| check.claim())
+        };
+        for (included, excluded, expected) in [
+            ("", "", "QUERY,DML"),
+            ("query", "", "QUERY"),
+            ("DDL, DML", "", "DML"),
+            ("", "QUERY", "DML"),
+            ("QUERY,DML", "AUTH, dml", "QUERY"),
+        ] {
+            let claim = format!("every request of {expected} is in the audit log once, and no other");
+            assert_eq!(asked(included, excluded), Some(claim), "{included}; {excluded}");
+        }
+        assert_eq!([asked("DDL", ""), asked("", "QUERY,DML")], [None, None]);
+    }
+
+    #[test]
+    fn what_the_audit_log_leaves_out_and_what_can_switch_it_are_findings() {
+        let found = |more: &[(&str, &str)], properties: &[(&str, &str)]| {
+            let on = [("audit_logging_options_enabled", "true"), ("audit_logging_options_logger", "BinAuditLogger")];
+            auditing(&settings(&[&on[..], more].concat()), Some(&settings(properties))).findings
+        };
+        let partial = vec![&findings::CASSANDRA_AUDIT_PARTIAL];
+        assert!(found(&[], &[]).is_empty());
+        assert_eq!(found(&[("audit_logging_options_block", "false")], &[]), partial);
+        assert_eq!(found(&[("audit_logging_options_excluded_users", "app")], &[]), partial);
+        assert!(found(&[("audit_logging_options_enabled", "false")], &[]).is_empty());
+        let open = [("cassandra.jmx.local.port", "7199")];
+        assert_eq!(found(&[], &open), vec![&findings::CASSANDRA_AUDIT_BY_JMX]);
+    }
+
+    #[test]
+    fn every_place_of_values_in_the_clear_is_named() {
+        let key = "[{keystore=/k/store, keystore_password=x}]";
+        let all = settings(&[
+            ("transparent_data_encryption_options_enabled", "true"),
+            ("transparent_data_encryption_options_key_provider.parameters", key),
+            ("data_file_directories", "/d"),
+            ("saved_caches_directory", "/s"),
+            ("cdc_enabled", "true"),
+            ("cdc_raw_directory", "/c"),
+            ("full_query_logging_options_log_dir", "/q"),
+        ]);
+        expect!["transparent_data_encryption_options.enabled = true: commit log and hints; in the clear: SSTables (/d), saved caches (/s), changes (/c), full query log, where it was started (/q), snapshots and backups of SSTables; its key: /k/store"].assert_eq(&at_rest(&all).seen);
+        expect!["transparent_data_encryption_options.enabled = ; it would cover commit log and hints only, never data files (SSTables); in the clear: SSTables (?), saved caches (?), snapshots and backups of SSTables"].assert_eq(&at_rest(&settings(&[])).seen);
+    }
 }

@@ -132,6 +132,16 @@ impl Roles {
     }
 }
 
+#[cfg(test)]
+impl Roles {
+    /// The role that every installation begins with, alone.
+    pub fn of_first(is_untouched: bool) -> Self {
+        let first =
+            Role { name: FIRST.to_owned(), is_superuser: true, may_log_in: true, has_password: true, is_untouched };
+        Self { roles: vec![first], ..Self::default() }
+    }
+}
+
 /// A set of texts in the protocol's encoding: their number, and each with its length.
 fn set(bytes: &[u8]) -> Vec<String> {
     let Some((count, mut rest)) = bytes.split_first_chunk::<4>() else { return Vec::new() };
@@ -193,6 +203,36 @@ mod tests {
             enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
             enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
         "#]].assert_eq(&text.concat());
+    }
+
+    #[test]
+    fn the_first_role_is_untouched_if_it_logs_in_by_the_first_password() {
+        let found = |name: &str, kind: &str, is_untouched: bool| {
+            let one = Role { is_untouched, ..role(name, kind) };
+            Roles { roles: vec![role("app", "lp"), one], ..Roles::default() }.untouched().map(str::to_owned)
+        };
+        assert_eq!(found(FIRST, "slp", true).as_deref(), Some(FIRST));
+        for (name, kind, is_untouched) in [("admin", "slp", true), (FIRST, "sp", true), (FIRST, "slp", false)] {
+            assert_eq!(found(name, kind, is_untouched), None, "{name} {kind} {is_untouched}");
+        }
+    }
+
+    #[test]
+    fn one_superuser_among_others_is_usual_and_who_becomes_one_is_a_finding() {
+        let seen = |roles: &[(&str, &str)], members: &[(&str, &str)]| {
+            let roles = roles.iter().map(|(name, kind)| role(name, kind)).collect();
+            let members = members.iter().map(|(one, other)| ((*one).to_owned(), (*other).to_owned())).collect();
+            let judged = Roles { roles, members, permissions: Vec::new() }.judge(true);
+            (judged.state, judged.findings)
+        };
+        let (admin, boss, app, clerk) = (("admin", "slp"), ("boss", "slp"), ("app", "lp"), ("clerk", "lp"));
+        let becomes = vec![&findings::CASSANDRA_AUTHZ_REACHABLE_SUPERUSER];
+        assert_eq!(seen(&[admin, app], &[]), (State::Enforced, vec![]));
+        assert_eq!(seen(&[app], &[]), (State::Enforced, vec![]));
+        assert_eq!(seen(&[admin], &[]), (State::Off, vec![]), "nobody is limited");
+        assert_eq!(seen(&[admin, boss, app], &[]), (State::Available, vec![]));
+        assert_eq!(seen(&[admin, app], &[("admin", "app")]), (State::Off, becomes.clone()));
+        assert_eq!(seen(&[admin, app, clerk], &[("admin", "app")]), (State::Available, becomes));
     }
 
     #[test]

@@ -69,6 +69,7 @@ fn tight() -> Told {
             ("SHOW ALL SLAVES STATUS", Ok(&[])),
             ("mysql.general_log", Ok(&[])),
             ("mysql.slow_log", Ok(&[])),
+            ("mysql.column_stats", Ok(&[&["0"]])),
             ("information_schema.PLUGINS", Ok(&[&["file_key_management"]])),
             ("Binlog Dump", Ok(&[])),
             ("CREATE TABLE `tithe`.`unencrypted`", Err(("1005", "encryption is forced"))),
@@ -168,6 +169,14 @@ fn each_change_shows_in_its_rows() {
                 ROOT,
             ])
             .with("secure_file_priv", ""),
+        ),
+        (
+            "files of the server, by a folder above it",
+            accounts(&[
+                &["app", "%", r#"{"access":512,"plugin":"ed25519","authentication_string":"set","ssl_type":1}"#],
+                ROOT,
+            ])
+            .with("secure_file_priv", "/"),
         ),
         (
             "SUPER, which is all until 11.0",
@@ -292,6 +301,8 @@ fn each_change_shows_in_its_rows() {
                 .with("wsrep_provider", "/galera.so")
                 .with("wsrep_provider_options", "a = b; socket.ssl = YES"),
         ),
+        ("statistics of columns", tight().telling("mysql.column_stats", &[&["3"]])),
+        ("no right to the statistics", tight().refusing("mysql.column_stats")),
         ("old rows of the general log", tight().telling("mysql.general_log", &[&["1"]])),
         ("no right to the slow log", tight().refusing("mysql.slow_log")),
         ("the keys beside the data", tight().with("file_key_management_filename", "/data/keys")),
@@ -364,7 +375,9 @@ fn each_change_shows_in_its_rows() {
         a table of rights
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (Insert,Update ON mysql.global_priv); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         files of the server
-          authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (FILE writes into the server's folder: secure_file_priv is empty); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
+          authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (FILE writes into the server's folder: secure_file_priv allows it); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
+        files of the server, by a folder above it
+          authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (FILE writes into the server's folder: secure_file_priv allows it); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         SUPER, which is all until 11.0
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (SUPER writes rows of any table by BINLOG); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         SUPER on 11.0
@@ -463,6 +476,10 @@ fn each_change_shows_in_its_rows() {
         a cluster by TLS
           at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 2 exceptions: the cluster's cache of changes (galera.cache) is in the clear; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
           node-to-node: enforced, this account: the cluster's bus has socket.ssl = yes
+        statistics of columns
+          at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 2 exceptions: mysql.column_stats, a table of Aria, has the least and greatest values of 3 columns, and aria_log has them in the clear: remove the rows, and analyze without PERSISTENT; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
+        no right to the statistics
+          at-rest: available but not enforced, this account [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off; not judged: mysql.column_stats (GRANT SELECT ON mysql.*: refused: 1142 (42000): denied to this account)
         old rows of the general log
           at-rest: available but not enforced, whole server [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 2 exceptions: server_audit_logging = ON, events = `` writes statements in the clear; mysql.general_log holds statements in the clear: TRUNCATE it: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         no right to the slow log

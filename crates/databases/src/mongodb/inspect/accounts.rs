@@ -35,8 +35,10 @@ const UNLIMITED: [(&str, &str); 6] = [
 /// How many of them may do everything themselves.
 const ADMINISTRATORS: usize = 2;
 
-/// Other built-in roles of every database: no way leads on from them.
+/// Other built-in roles of every database: no way leads on from them, except to the accounts of their database.
 const LIMITED: [&str; 5] = ["read", "readWrite", "dbAdmin", "dbOwner", "userAdmin"];
+/// Those of them that set the passwords of the accounts of their database.
+const SETS_PASSWORDS: [&str; 2] = ["dbOwner", "userAdmin"];
 /// Those of `admin` alone.
 const LIMITED_OF_ADMIN: [&str; 10] = [
     "clusterAdmin",
@@ -141,6 +143,13 @@ impl Accounts {
             let database = user.name.rsplit('@').next().unwrap_or_default();
             reach.edge(&all_of(database), &account, "one of them");
             reach.edge(&all_of(""), &account, "one of them");
+        }
+        let of_users = self.users.iter().flat_map(|user| &user.roles);
+        let given: BTreeSet<&String> = of_users.chain(self.roles.values().flat_map(|role| &role.roles)).collect();
+        for name in given {
+            if let Some((role, database)) = name.rsplit_once('@').filter(|(role, _)| SETS_PASSWORDS.contains(role)) {
+                reach.edge(name, &all_of(database), format!("{role} sets their passwords"));
+            }
         }
         for (name, role) in &self.roles {
             role.roles.iter().for_each(|inherited| reach.edge(name, inherited, "inherits it"));
@@ -353,6 +362,12 @@ mod tests {
             judged(&[ops, "copy@admin: backup@admin"], &[]),
             judged(&[ops, "own@admin: loop@admin"], &["loop@admin: loop@admin"]),
             judged(&[ops], &[]),
+            judged(&["boss@shop: root@admin", "app@shop: userAdmin@shop", "web@shop: read@shop"], &[]),
+            judged(
+                &["boss@shop: root@admin", "app@shop: own@shop", "web@shop: read@shop"],
+                &["own@shop: dbOwner@shop"],
+            ),
+            judged(&["boss@shop: root@admin", "app@other: dbOwner@other"], &[]),
         ];
         expect![[r#"
             enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
@@ -368,6 +383,9 @@ mod tests {
             available but not enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); hashes of all passwords are read by copy@admin → backup@admin (role) → hashes (find on admin.system.users): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
             off: 1 of 1 account may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
+            available but not enforced: 2 of 3 accounts may do everything (usersInfo, rolesInfo): boss@shop → root@admin (role) → everything (every right); app@shop → userAdmin@shop (role) → accounts of shop (userAdmin sets their passwords) → account boss@shop (one of them) → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
+            available but not enforced: 2 of 3 accounts may do everything (usersInfo, rolesInfo): boss@shop → root@admin (role) → everything (every right); app@shop → own@shop (role) → dbOwner@shop (inherits it) → accounts of shop (dbOwner sets their passwords) → account boss@shop (one of them) → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
+            enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): boss@shop → root@admin (role) → everything (every right)
         "#]].assert_eq(&text.concat());
     }
 

@@ -136,6 +136,17 @@ fn repeats(options: &Options, profilers: &Profilers) -> (Vec<String>, bool) {
             "each database's system.profile repeats values of every command (operationProfiling.mode)".to_owned(),
         );
     }
+    // From 6.0 on the log may be encrypted.
+    let is_sealed = ["auditEncryptionKeyIdentifier", "localAuditKeyFile"].map(|key| of(&["auditLog", key]));
+    let is_sealed = is_sealed.iter().any(Option::is_some);
+    if of(&["auditLog", "destination"]).is_some() && !is_sealed {
+        let successes = options.parameter("auditAuthorizationSuccess").ok().flatten();
+        let at_run_time = options.is_on(&["auditLog", "runtimeConfiguration"]).unwrap_or_default();
+        let all = successes.as_deref() == Some("true") || at_run_time;
+        every |= all;
+        let which = if all { "every command that it records" } else { "commands that are refused" };
+        seen.push(format!("the audit log repeats values of {which}"));
+    }
     seen.extend(profiled);
     (seen, every)
 }
@@ -176,10 +187,10 @@ mod tests {
         expect![[r#"
             not offered by this product: no edition but Enterprise has an audit log; the log repeats values of commands slower than 100 ms []
             off: getCmdLineOpts: no auditLog.destination; the log repeats values of commands slower than 100 ms []
-            available but not enforced: auditLog to file, no filter; reads and writes are recorded where they are refused, and no others: set auditAuthorizationSuccess to true; the log repeats values of commands slower than 100 ms ["MONGODB-AUDIT-PARTIAL"]
-            enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms []
-            available but not enforced: auditLog to file, only what passes the filter { atype: 'authCheck' }; the log repeats values of commands slower than 100 ms ["MONGODB-AUDIT-PARTIAL"]
-            enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms []
+            available but not enforced: auditLog to file, no filter; reads and writes are recorded where they are refused, and no others: set auditAuthorizationSuccess to true; the log repeats values of commands slower than 100 ms; the audit log repeats values of commands that are refused ["MONGODB-AUDIT-PARTIAL"]
+            enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
+            available but not enforced: auditLog to file, only what passes the filter { atype: 'authCheck' }; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-AUDIT-PARTIAL", "MONGODB-REST-REPEATS-VALUES"]
+            enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
         "#]].assert_eq(&text.concat());
     }
 
@@ -195,6 +206,9 @@ mod tests {
             of(doc! { "operationProfiling": { "mode": "all", "slowOpThresholdMs": -1 } }, false),
             of(doc! { "security": { "redactClientLogData": true }, "systemLog": { "verbosity": 2 } }, false),
             of(doc! { "systemLog": { "verbosity": 1 } }, true),
+            of(doc! { "security": { "enableEncryption": true }, "auditLog": { "destination": "file" } }, false),
+            of(doc! { "auditLog": { "destination": "file", "runtimeConfiguration": true } }, false),
+            of(doc! { "auditLog": { "destination": "file", "localAuditKeyFile": "/k" } }, false),
         ];
         expect![[r#"
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms []
@@ -202,6 +216,9 @@ mod tests {
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of every command (slowOpThresholdMs); each database's system.profile repeats values of every command (operationProfiling.mode) ["MONGODB-REST-REPEATS-VALUES"]
             off: getCmdLineOpts: enableEncryption is not set []
             not offered by this product: no edition but Enterprise encrypts its files; the log repeats values of commands slower than 100 ms; the log repeats values of every command (systemLog.verbosity) ["MONGODB-REST-REPEATS-VALUES"]
+            enforced: getCmdLineOpts: enableEncryption true, AES256-CBC, the default; files were not checked; the log repeats values of commands slower than 100 ms; the audit log repeats values of commands that are refused []
+            off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
+            off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms []
         "#]].assert_eq(&text.concat());
     }
 }

@@ -234,6 +234,11 @@ fn each_change_shows_in_its_rows() {
                 .with("sha256_password_proxy_users", "ON"),
         ),
         (
+            "a proxy that a service maps",
+            accounts(&[account!("app", "%", "authentication_ldap_simple", "set", "ANY", "NNNNNNNNNNN"), ROOT])
+                .telling("mysql.proxies_priv", &[&["app", "%", "root", "localhost"]]),
+        ),
+        (
             "a routine of an administrator",
             tight()
                 .telling("information_schema.ROUTINES", &[&["shop", "pay", "root@localhost"]])
@@ -270,6 +275,8 @@ fn each_change_shows_in_its_rows() {
         ),
         ("a replica by TLS", replica(&[&["SSL/TLS"]])),
         ("a replica in plaintext", replica(&[&["TCP/IP"]])),
+        ("a replica from before TLS was required", replica(&[&["TCP/IP"]]).with("require_secure_transport", "ON")),
+        ("a replica on this machine", replica(&[&["Socket"]]).with("require_secure_transport", "ON")),
         (
             "a group in plaintext",
             tight().with("group_replication_group_name", "g").with("group_replication_ssl_mode", "DISABLED"),
@@ -340,7 +347,7 @@ fn each_change_shows_in_its_rows() {
         a right to write that leaves rights out
         a right to files
         a right to files of a server that keeps none
-          authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (FILE writes into the server's folder: secure_file_priv is empty); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
+          authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (FILE writes into the server's folder: secure_file_priv allows it); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         SUPER
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (SUPER writes rows of any table by BINLOG); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         CREATE USER, which reaches no system user
@@ -377,6 +384,10 @@ fn each_change_shows_in_its_rows() {
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → 'root'@'localhost' (GRANT PROXY) → everything (rights on *.*); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
           proxy-roles: available but not enforced, whole server: 1 way by which an account may act as another or as a role: 'app'@'%' → 'root'@'localhost' (GRANT PROXY)
         a proxy that is not asked for
+        a proxy that a service maps
+          authentication: enforced, this account: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 2 accounts (1 by authentication_ldap_simple, 1 by local socket): no exception; not judged: 'app'@'%': authentication_ldap_simple asks another service
+          authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → 'root'@'localhost' (GRANT PROXY) → everything (rights on *.*); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
+          proxy-roles: available but not enforced, whole server: 1 way by which an account may act as another or as a role: 'app'@'%' → 'root'@'localhost' (GRANT PROXY)
         a routine of an administrator
           authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: what shop.pay does, which 'app'@'%' may call and which runs as 'root'@'localhost'
         no settings
@@ -421,6 +432,14 @@ fn each_change_shows_in_its_rows() {
           node-to-node: enforced, this account: changes go to repl at 10.0.0.2 by TLS
         a replica in plaintext
           node-to-node: off, this account [MY-TLS-REPLICATION]: changes go to repl at 10.0.0.2 in plaintext
+        a replica from before TLS was required
+          tls: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
+          client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
+          node-to-node: off, this account [MY-TLS-REPLICATION]: changes go to repl at 10.0.0.2 in plaintext, since before require_secure_transport was ON
+        a replica on this machine
+          tls: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
+          client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
+          node-to-node: enforced, this account: changes go to repl at 10.0.0.2 on this machine
         a group in plaintext
           node-to-node: off, this account [MY-TLS-REPLICATION]: group_replication_ssl_mode = DISABLED; group_replication_recovery_use_ssl = 
         a group by TLS

@@ -183,4 +183,21 @@ mod tests {
         assert_eq!(describe(&AuditComplete { actions: false }.expected(&sent)), "SELECT 4");
         assert_eq!(describe(&AuditComplete { actions: true }.expected(&sent)), "SELECT 4, SELECT in the server 4");
     }
+
+    #[test]
+    fn only_requests_about_one_document_have_a_verb() {
+        let of = |method: &str, endpoint: &str| {
+            verb_of(method, &format!("/tithe-usertable/{endpoint}/mark-1")).unwrap_or_default()
+        };
+        let all = [("GET", "_doc"), ("PUT", "_create"), ("POST", "_update"), ("DELETE", "_doc")];
+        assert_eq!(all.map(|(method, endpoint)| of(method, endpoint)), ["SELECT", "INSERT", "UPDATE", "DELETE"]);
+        for method in ["GET", "PUT", "POST", "DELETE", "HEAD"] {
+            assert_eq!(of(method, "_search"), "", "{method}");
+        }
+        let action = |name: &str| action_of(&format!("indices:data/{name}")).unwrap_or_default();
+        let told = ["read/get", "write/index", "write/update", "write/delete", "write/bulk"].map(action);
+        let server =
+            ["SELECT in the server", "INSERT in the server", "UPDATE in the server", "DELETE in the server", ""];
+        assert_eq!(told, server);
+    }
 }

@@ -4,6 +4,7 @@ pub mod audit;
 pub mod documents;
 pub mod internode;
 
+use serde_json::Value;
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     evidence::{Check, CheckContext, CheckEntry},
@@ -28,9 +29,34 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     plaintext,
     tls_of_server,
     tls_source: "/_opendistro/_security/sslinfo",
-    // A node has one listener for HTTP.
-    others: |_| Ok(Whole::of("the node's only listener for HTTP, which speaks TLS or plaintext", Vec::new())),
+    others,
 };
+
+/// A node has one listener for HTTP. Those of other nodes are as Tithe set them up, if it launched them.
+fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
+    let whole = Whole::of("the node's only listener for HTTP, which speaks TLS or plaintext", Vec::new());
+    if !context.server.address.is_attached() {
+        return Ok(whole);
+    }
+    let target = of_clients(context.server, context.setup)?;
+    let asked = OpenSearchConnection::open(&target).and_then(|mut connection| other_nodes(&mut connection));
+    Ok(Whole { doubts: asked.unwrap_or_else(|fault| vec![format!("other nodes ({fault})")]), ..whole })
+}
+
+/// Why the listener of the node that was asked is not all of the cluster's; nothing for a single node.
+///
+/// # Errors
+/// The server's error.
+pub fn other_nodes(connection: &mut OpenSearchConnection) -> Result<Vec<String>, Fault> {
+    Ok(unseen_nodes(&connection.request("GET /_cluster/health")?))
+}
+
+fn unseen_nodes(health: &Value) -> Vec<String> {
+    match health["number_of_nodes"].as_u64() {
+        Some(1) => Vec::new(),
+        _ => vec!["listeners of other nodes (plugins.security.ssl.http.enabled is a setting of each node)".to_owned()],
+    }
+}
 
 /// Connects to `target`; returns how the client authenticated.
 ///
@@ -83,7 +109,6 @@ impl Check for RightsEnforced {
         let (mut words, mut served) = (Vec::new(), false);
         for (name, request) in [
             ("an index of someone else", "GET /someone-else/_doc/1"),
-            ("all indices", "GET /_all/_search?size=0"),
             ("the list of accounts", "GET /_plugins/_security/api/internalusers"),
         ] {
             // A server without the plugin has no accounts to list; one that looks for the index has let the client
@@ -104,5 +129,20 @@ impl Check for RightsEnforced {
         connection.request(&format!("GET /{index}/_search?size=0"))?;
         let quotation = format!("{}; Tithe's own index: served", words.join("; "));
         Ok(if served { Observation::Exposed(quotation) } else { Observation::Protected(quotation) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_cluster_has_listeners_that_were_not_asked() {
+        let doubts = |health: Value| unseen_nodes(&health).len();
+        assert_eq!(doubts(json!({ "number_of_nodes": 1 })), 0);
+        assert_eq!(doubts(json!({ "number_of_nodes": 3 })), 1);
+        assert_eq!(doubts(json!({})), 1);
     }
 }

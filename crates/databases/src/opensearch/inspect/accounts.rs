@@ -1,8 +1,12 @@
 //! Which account may do what: users, roles, and the mapping of one to the other.
+//!
+//! Patterns are the plugin's own (`WildcardMatcher` in its source). What its lists do not show is a doubt: accounts of
+//! other lists, accounts that are hidden, and which roles may change accounts.
+
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value};
 use tithe_machine::fault::Fault;
-use tithe_model::experiment::matches;
 use tithe_plugin::matrix::State;
 
 use super::{RIGHT, get};
@@ -12,15 +16,28 @@ use crate::{
     opensearch::connection::OpenSearchConnection,
 };
 
-/// Actions that include reading or changing documents.
-const REACHING: [&str; 8] =
-    ["*", "unlimited", "indices_all", "indices:*", "indices:data/*", "data_access", "crud", "read"];
+/// Actions by which documents are read or changed, one of each kind.
+const ACTIONS: [&str; 5] = [
+    "indices:data/read/get",
+    "indices:data/read/search",
+    "indices:data/write/index",
+    "indices:data/write/delete",
+    "indices:admin/delete",
+];
 
-/// Users, roles and mapping, by name.
+/// Names that an index or an account could have: a pattern that fits all of them is for every index or account.
+const NAMES: [&str; 3] = ["tithe-7fk2", "zz.9", "q"];
+
+/// What no list shows.
+const HIDDEN: &str =
+    "accounts that are hidden, and which roles may change accounts (plugins.security.restapi.roles_enabled)";
+
+/// Users, roles, mapping and groups of actions, by name.
 pub struct Accounts {
     users: Map<String, Value>,
     roles: Map<String, Value>,
     mapping: Map<String, Value>,
+    groups: Map<String, Value>,
 }
 
 impl Accounts {
@@ -33,7 +50,12 @@ impl Accounts {
             Value::Object(all) => Ok(all),
             _ => Err(Fault::Protocol(format!("{part} is not a list"))),
         };
-        Ok(Self { users: all("internalusers")?, roles: all("roles")?, mapping: all("rolesmapping")? })
+        Ok(Self {
+            users: all("internalusers")?,
+            roles: all("roles")?,
+            mapping: all("rolesmapping")?,
+            groups: all("actiongroups")?,
+        })
     }
 
     /// Names of the users.
@@ -41,91 +63,225 @@ impl Accounts {
         self.users.keys().cloned().collect()
     }
 
+    fn mapping(&self, role: &str) -> &Value {
+        self.mapping.get(role).unwrap_or(&Value::Null)
+    }
+
     /// True if the user `name` has `role`.
     fn has(&self, name: &str, role: &str) -> bool {
         let user = &self.users[name];
-        let mapping = self.mapping.get(role).unwrap_or(&Value::Null);
-        let fits = |patterns: &Value, text: &str| texts(patterns).any(|pattern| matches(pattern, text));
+        let mapping = self.mapping(role);
+        let own = |pattern: &str| texts(&user["backend_roles"]).any(|own| fits(pattern, own));
+        let together = &mapping["and_backend_roles"];
         texts(&user["opendistro_security_roles"]).any(|own| own == role)
-            || fits(&mapping["users"], name)
-            || texts(&user["backend_roles"]).any(|own| fits(&mapping["backend_roles"], own))
+            || texts(&mapping["users"]).any(|pattern| fits(pattern, name))
+            || texts(&mapping["backend_roles"]).any(own)
+            || texts(together).next().is_some() && texts(together).all(own)
     }
 
-    /// Roles for which `is_so` holds, that somebody has.
-    fn roles(&self, is_so: impl Fn(&Value) -> bool) -> Vec<&String> {
-        self.roles.iter().filter(|(_, role)| is_so(role)).map(|(name, _)| name).collect()
+    /// The patterns of actions behind `names`: a group of actions holds patterns and further groups.
+    fn actions<'a>(&'a self, names: &'a Value) -> BTreeSet<&'a str> {
+        let mut found = BTreeSet::new();
+        let mut open: Vec<&str> = texts(names).collect();
+        while let Some(name) = open.pop() {
+            if found.insert(name)
+                && let Some(group) = self.groups.get(name)
+            {
+                open.extend(texts(&group["allowed_actions"]));
+            }
+        }
+        found
     }
 
-    fn judge(&self) -> Judgement {
-        let everything = self.roles(may_do_everything);
+    /// The patterns of actions that `role` allows on the indices whose patterns are `chosen`.
+    fn over<'a>(&'a self, role: &'a Value, chosen: impl Fn(&str) -> bool) -> BTreeSet<&'a str> {
+        let parts = role["index_permissions"].as_array().into_iter().flatten();
+        let parts = parts.filter(|part| texts(&part["index_patterns"]).any(&chosen));
+        parts.flat_map(|part| self.actions(&part["allowed_actions"])).collect()
+    }
+
+    fn may_do_everything(&self, role: &Value) -> bool {
+        let cluster = self.actions(&role["cluster_permissions"]);
+        let over_all = self.over(role, is_for_all);
+        allows(&cluster, "cluster:admin/settings/update") && ACTIONS.iter().all(|action| allows(&over_all, action))
+    }
+
+    /// True for a role that reads or changes documents of the indices whose patterns are `chosen`.
+    fn reaches(&self, role: &Value, chosen: impl Fn(&str) -> bool) -> bool {
+        let over = self.over(role, chosen);
+        ACTIONS.iter().any(|action| allows(&over, action))
+    }
+
+    /// Who has a role of `reaching` and is in no list that was read. `elsewhere`: some clients log in by another list.
+    fn unlisted(&self, reaching: &[&String], elsewhere: bool) -> Vec<String> {
+        let mut doubts = Vec::new();
+        let backend = self.users.values().flat_map(|user| texts(&user["backend_roles"]));
+        let listed: BTreeSet<&str> = self.users.keys().map(String::as_str).chain(backend).collect();
+        for role in reaching {
+            let mapping = self.mapping(role);
+            let named = ["users", "backend_roles", "and_backend_roles"].map(|list| texts(&mapping[list]));
+            for name in named.into_iter().flatten() {
+                if is_unknown(name) {
+                    doubts.push(format!("who fits {name} in the mapping to the role {role}"));
+                } else if elsewhere && !listed.contains(name) {
+                    doubts.push(format!("who logs in elsewhere as {name}, which is mapped to the role {role}"));
+                }
+            }
+        }
+        doubts
+    }
+
+    fn judge(&self, elsewhere: bool) -> Judgement {
+        let which = |is_so: &dyn Fn(&Value) -> bool| -> Vec<&String> {
+            self.roles.iter().filter(|(_, role)| is_so(role)).map(|(name, _)| name).collect()
+        };
+        let everything = which(&|role| self.may_do_everything(role));
         let with = |role: &&String| self.users.keys().filter(|name| self.has(name, role)).cloned().collect::<Vec<_>>();
         let mut unlimited: Vec<String> = everything.iter().flat_map(with).collect();
         unlimited.sort();
         unlimited.dedup();
         let judged = limited(&unlimited, self.users.len(), "a role over every action");
         let judged = if unlimited.len() > 1 { judged.found(&findings::OPENSEARCH_AUTHZ_EVERYTHING) } else { judged };
+        if unlimited.len() == self.users.len() {
+            return judged;
+        }
+        let reaching = which(&|role| self.reaches(role, is_for_all));
+        let of_limited = |role: &str| {
+            let names = self.users.keys().filter(|name| !unlimited.contains(name) && self.has(name, role));
+            names.cloned().collect::<Vec<_>>()
+        };
         let mut exceptions = Vec::new();
-        for role in self.roles(reaches_everything) {
-            let mapping = self.mapping.get(role).unwrap_or(&Value::Null);
-            if texts(&mapping["users"]).any(|user| user == "*") {
-                exceptions.push(format!("every account by the mapping of * to the role {role}"));
+        for role in &reaching {
+            let mapping = self.mapping(role);
+            for pattern in texts(&mapping["users"]).filter(|pattern| is_for_all(pattern)) {
+                exceptions.push(format!("every account by the mapping of {pattern} to the role {role}"));
             }
             if texts(&mapping["hosts"]).next().is_some() {
                 exceptions.push(format!("clients by their host to the role {role}"));
             }
-            if texts(&mapping["backend_roles"]).any(|name| name == "opendistro_security_anonymous_backendrole") {
+            if texts(&mapping["backend_roles"]).any(|name| name == ANONYMOUS) {
                 exceptions.push(format!("anonymous clients by the role {role}"));
             }
-            let limited = self.users.keys().filter(|name| !unlimited.contains(name) && self.has(name, role));
-            exceptions.extend(limited.map(|name| format!("{name} by the role {role}")));
+            exceptions.extend(of_limited(role).into_iter().map(|name| format!("{name} by the role {role}")));
         }
-        if exceptions.is_empty() {
-            return judged;
+        let mut doubts = self.unlisted(&reaching, elsewhere);
+        for role in which(&|role| self.reaches(role, is_unknown)) {
+            let of = |name| format!("which indices {name} reaches by an expression in the role {role}");
+            doubts.extend(of_limited(role).into_iter().map(of));
         }
+        let changing = which(&|role| self.changes_accounts(role)).into_iter().map(String::as_str).chain([REST_API]);
+        for role in changing {
+            let of = |name| format!("whether {name} changes accounts by the role {role}");
+            doubts.extend(of_limited(role).into_iter().map(of));
+        }
+        doubts.push(HIDDEN.to_owned());
+        let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::OPENSEARCH_AUTHZ_EVERYTHING] };
         let rules = Rules {
             read: counted(self.roles.len(), "role"),
             exceptions,
             remedy: "name the indices that are needed in index_patterns, and the users in the mapping",
-            findings: vec![&findings::OPENSEARCH_AUTHZ_EVERYTHING],
-            ..Rules::default()
+            doubts,
+            findings,
         };
         judged.with_rules(Ok(rules), RIGHT)
     }
+
+    /// True for a role that may change accounts where `plugins.security.restapi.admin.enabled` is set.
+    fn changes_accounts(&self, role: &Value) -> bool {
+        let cluster = self.actions(&role["cluster_permissions"]);
+        !self.may_do_everything(role)
+            && ["roles", "rolesmapping", "internalusers"]
+                .iter()
+                .any(|part| allows(&cluster, &format!("restapi:admin/{part}")))
+    }
 }
+
+/// The backend role of clients without an account.
+const ANONYMOUS: &str = "opendistro_security_anonymous_backendrole";
+
+/// A role without any right, which the documentation's `plugins.security.restapi.roles_enabled` lets change accounts.
+const REST_API: &str = "security_rest_api_access";
 
 fn texts(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str)
 }
 
-/// True for a role whose rights over some index patterns, of which one is `*`, hold one of `actions`.
-fn holds(role: &Value, actions: &[&str]) -> bool {
-    let over = role["index_permissions"].as_array().into_iter().flatten();
-    over.filter(|part| texts(&part["index_patterns"]).any(|pattern| pattern == "*"))
-        .any(|part| texts(&part["allowed_actions"]).any(|action| actions.contains(&action)))
+fn allows(patterns: &BTreeSet<&str>, action: &str) -> bool {
+    patterns.iter().any(|pattern| fits(pattern, action))
 }
 
-fn may_do_everything(role: &Value) -> bool {
-    let cluster = texts(&role["cluster_permissions"]).any(|action| matches!(action, "*" | "unlimited" | "cluster_all"));
-    cluster && holds(role, &REACHING[..4])
+fn is_for_all(pattern: &str) -> bool {
+    NAMES.iter().all(|name| fits(pattern, name))
 }
 
-fn reaches_everything(role: &Value) -> bool {
-    holds(role, &REACHING)
+/// True for a regular expression (`/…/`) of which [`fits`] knows nothing.
+fn is_unknown(pattern: &str) -> bool {
+    expression(pattern).is_some() && !is_for_all(pattern)
 }
 
-/// The judgement of the lists, or of what an account that may not read them may do.
-pub fn judge(accounts: &Result<Accounts, Fault>, connection: &mut OpenSearchConnection) -> Judgement {
-    match accounts {
-        Ok(accounts) => accounts.judge(),
-        Err(fault) => match connection.request("GET /_all/_search?size=0") {
-            Ok(_) => Judgement::account(State::Off, "this account may search every index")
-                .found(&findings::OPENSEARCH_AUTHZ_EVERYTHING),
-            Err(Fault::Refused(search)) => {
-                let seen = format!("every index: refused ({search}); others: {fault}: {RIGHT}");
-                Judgement::account(State::Enforced, seen)
+fn expression(pattern: &str) -> Option<&str> {
+    pattern.strip_prefix('/')?.strip_suffix('/')
+}
+
+/// True if `text` fits the plugin's `pattern`. Of regular expressions only those that every text fits are known.
+fn fits(pattern: &str, text: &str) -> bool {
+    match expression(pattern) {
+        Some(inside) => matches!(inside.trim_start_matches('^').trim_end_matches('$'), ".*" | ".+"),
+        None => glob(&pattern.chars().collect::<Vec<_>>(), &text.chars().collect::<Vec<_>>()),
+    }
+}
+
+/// `*` fits any text, `?` one character. Takes steps of at most the product of both lengths.
+fn glob(pattern: &[char], text: &[char]) -> bool {
+    let (mut at, mut read, mut star) = (0, 0, None);
+    while read < text.len() {
+        match (pattern.get(at), star) {
+            (Some('*'), _) => {
+                star = Some((at, read));
+                at += 1;
             }
-            Err(fault) => Judgement::unseen(fault.to_string()),
-        },
+            (Some(sign), _) if *sign == '?' || *sign == text[read] => {
+                at += 1;
+                read += 1;
+            }
+            // The last star takes one more character.
+            (_, Some((begin, taken))) => {
+                star = Some((begin, taken + 1));
+                at = begin + 1;
+                read = taken + 1;
+            }
+            (_, None) => return false,
+        }
+    }
+    pattern[at..].iter().all(|sign| *sign == '*')
+}
+
+/// The judgement of the lists, or of what an account that may not read them may do. `elsewhere`: some clients log in by
+/// a list of accounts that is not the plugin's own.
+pub fn judge(accounts: &Result<Accounts, Fault>, elsewhere: bool, connection: &mut OpenSearchConnection) -> Judgement {
+    match accounts {
+        Ok(accounts) => accounts.judge(elsewhere),
+        Err(fault) => {
+            let all = connection.request("GET /_all/_search?size=0").map(drop);
+            let one = connection.request("GET /tithe-belongs-to-nobody/_doc/1").map(drop);
+            of_this_account(all, one, fault)
+        }
+    }
+}
+
+/// The judgement from a search of `all` indices and a read of `one` that nobody has. With `do_not_fail_on_forbidden`
+/// the search is answered for the permitted indices alone; the read is refused all the same.
+fn of_this_account(all: Result<(), Fault>, one: Result<(), Fault>, lists: &Fault) -> Judgement {
+    let enforced = |seen| Judgement::account(State::Enforced, format!("{seen}; others: {lists}: {RIGHT}"));
+    match (all, one) {
+        (Err(Fault::Refused(search)), _) => enforced(format!("every index: refused ({search})")),
+        (Ok(()), Err(Fault::Refused(read))) => enforced(format!("an index of nobody: refused ({read})")),
+        // That the index is missing is an answer.
+        (Ok(()), Ok(()) | Err(Fault::Server(_))) => {
+            Judgement::account(State::Off, "this account may search every index")
+                .found(&findings::OPENSEARCH_AUTHZ_EVERYTHING)
+        }
+        (Ok(()), Err(fault)) | (Err(fault), _) => Judgement::unseen(fault.to_string()),
     }
 }
 
@@ -145,17 +301,51 @@ mod tests {
         let all = json!({ "cluster_permissions": ["*"], "index_permissions": [{ "index_patterns": ["*"], "allowed_actions": ["*"] }] });
         let reader = json!({ "cluster_permissions": [], "index_permissions": [{ "index_patterns": ["*"], "allowed_actions": ["read"] }] });
         let own = json!({ "index_permissions": [{ "index_patterns": ["app-*"], "allowed_actions": ["*"] }] });
-        let roles = json!({ "all_access": all, "reader": reader, "own": own });
+        let over = |patterns: &str, action: &str| json!({ "index_permissions": [{ "index_patterns": [patterns], "allowed_actions": [action] }] });
+        let roles = json!({
+            "all_access": all,
+            "reader": reader,
+            "own": own,
+            "writer": over("*", "write"),
+            "reads": over("*", "indices:data/read/*"),
+            "team": over("*", "team"),
+            "regex": over("/.*/", "read"),
+            "questions": over("?*", "read"),
+            "some": over("/logs-[0-9]+/", "read"),
+            "suggests": over("*", "suggest"),
+            "own writer": over("app-*", "write"),
+            "parts": { "cluster_permissions": ["cluster:*"], "index_permissions": [
+                { "index_patterns": ["*"], "allowed_actions": ["indices:data/*"] },
+                { "index_patterns": ["a", "*"], "allowed_actions": ["indices:admin/*"] },
+            ] },
+            "security_rest_api_access": {},
+            "changes": { "cluster_permissions": ["restapi:admin/*"] },
+        });
+        let groups = json!({
+            "read": { "allowed_actions": ["indices:data/read*"] },
+            "write": { "allowed_actions": ["indices:data/write*"] },
+            "crud": { "allowed_actions": ["read", "write"] },
+            "suggest": { "allowed_actions": ["indices:data/read/suggest*"] },
+            // A group may hold itself.
+            "team": { "allowed_actions": ["crud", "team"] },
+        });
         let users = |more: Value| {
             let mut users = map(json!({ "root": {}, "app": { "backend_roles": ["apps"] } }));
             users.extend(map(more));
             users
         };
-        let judged = |name: &str, more: Value, mapping: Value| {
-            let accounts = Accounts { users: users(more), roles: map(roles.clone()), mapping: map(mapping) };
-            let Judgement { state, scope, seen, findings } = accounts.judge();
+        let judged_by = |name: &str, more: Value, mapping: Value, elsewhere: bool| {
+            let accounts = Accounts {
+                users: users(more),
+                roles: map(roles.clone()),
+                mapping: map(mapping),
+                groups: map(groups.clone()),
+            };
+            let Judgement { state, scope, seen, findings } = accounts.judge(elsewhere);
+            let seen = seen.replace(HIDDEN, "…").replace("1 of 2 accounts may do everything", "1 of 2");
             format!("{name}: {}, {}: {seen} ({})\n", state.words(), scope.words(), findings.len())
         };
+        let judged = |name: &str, more: Value, mapping: Value| judged_by(name, more, mapping, false);
         let root = json!({ "users": ["root"] });
         let text = [
             judged("good", json!({}), json!({ "all_access": root, "own": { "backend_roles": ["apps"] } })),
@@ -173,16 +363,134 @@ mod tests {
             judged("everybody", json!({}), json!({ "all_access": root, "reader": { "users": ["*"] } })),
             judged("by host", json!({}), json!({ "all_access": root, "reader": { "hosts": ["10.0.0.*"] } })),
             judged("unmapped", json!({}), json!({ "all_access": root })),
+            judged("every name by ?*", json!({}), json!({ "all_access": { "users": ["?*"] } })),
+            judged("an expression", json!({}), json!({ "all_access": { "users": ["/.*/"] } })),
+            judged(
+                "an expression that is not known",
+                json!({}),
+                json!({ "all_access": { "users": ["root", "/ops.+/"] } }),
+            ),
+            judged(
+                "together",
+                json!({}),
+                json!({ "all_access": { "users": ["root"], "and_backend_roles": ["apps"] } }),
+            ),
+            judged(
+                "together, one missing",
+                json!({}),
+                json!({ "all_access": { "users": ["root"], "and_backend_roles": ["apps", "night"] } }),
+            ),
+            judged_by(
+                "elsewhere",
+                json!({}),
+                json!({ "all_access": { "users": ["root"], "backend_roles": ["employees", "apps"] } }),
+                true,
+            ),
+            judged("in parts", json!({}), json!({ "parts": { "users": ["*"] } })),
         ]
-        .concat();
+        .into_iter()
+        .chain(
+            [
+                "writer",
+                "reads",
+                "team",
+                "regex",
+                "questions",
+                "some",
+                "suggests",
+                "own writer",
+                "security_rest_api_access",
+                "changes",
+            ]
+            .map(|role| {
+                let mapping = [("all_access".to_owned(), root.clone()), (role.to_owned(), json!({ "users": ["app"] }))];
+                judged(role, json!({}), Value::Object(mapping.into_iter().collect()))
+            }),
+        )
+        .collect::<String>();
         expect![[r#"
-            good: enforced, whole server: 1 of 2 accounts may do everything (a role over every action) (0)
-            two: available but not enforced, whole server: 2 of 3 accounts may do everything (a role over every action): ops; root (1)
-            by backend role: available but not enforced, whole server: 2 of 3 accounts may do everything (a role over every action): app; root (1)
-            by the user's own list: available but not enforced, whole server: 1 of 3 accounts may do everything (a role over every action); 3 roles: 1 exception: ops by the role reader: name the indices that are needed in index_patterns, and the users in the mapping (1)
-            everybody: available but not enforced, whole server: 1 of 2 accounts may do everything (a role over every action); 3 roles: 2 exceptions: every account by the mapping of * to the role reader; app by the role reader: name the indices that are needed in index_patterns, and the users in the mapping (1)
-            by host: available but not enforced, whole server: 1 of 2 accounts may do everything (a role over every action); 3 roles: 1 exception: clients by their host to the role reader: name the indices that are needed in index_patterns, and the users in the mapping (1)
-            unmapped: enforced, whole server: 1 of 2 accounts may do everything (a role over every action) (0)
+            good: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: … (0)
+            two: available but not enforced, this account: 2 of 3 accounts may do everything (a role over every action): ops; root; 14 roles: no exception; not judged: … (1)
+            by backend role: available but not enforced, this account: 2 of 3 accounts may do everything (a role over every action): app; root; 14 roles: no exception; not judged: … (1)
+            by the user's own list: available but not enforced, this account: 1 of 3 accounts may do everything (a role over every action); 14 roles: 1 exception: ops by the role reader: name the indices that are needed in index_patterns, and the users in the mapping; not judged: … (1)
+            everybody: available but not enforced, this account: 1 of 2 (a role over every action); 14 roles: 2 exceptions: every account by the mapping of * to the role reader; app by the role reader: name the indices that are needed in index_patterns, and the users in the mapping; not judged: … (1)
+            by host: available but not enforced, this account: 1 of 2 (a role over every action); 14 roles: 1 exception: clients by their host to the role reader: name the indices that are needed in index_patterns, and the users in the mapping; not judged: … (1)
+            unmapped: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: … (0)
+            every name by ?*: off, whole server: 2 of 2 accounts may do everything (a role over every action) (1)
+            an expression: off, whole server: 2 of 2 accounts may do everything (a role over every action) (1)
+            an expression that is not known: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: who fits /ops.+/ in the mapping to the role all_access; not judged: … (0)
+            together: off, whole server: 2 of 2 accounts may do everything (a role over every action) (1)
+            together, one missing: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: … (0)
+            elsewhere: off, whole server: 2 of 2 accounts may do everything (a role over every action) (1)
+            in parts: off, whole server: 2 of 2 accounts may do everything (a role over every action) (1)
+            writer: available but not enforced, this account: 1 of 2 (a role over every action); 14 roles: 1 exception: app by the role writer: name the indices that are needed in index_patterns, and the users in the mapping; not judged: … (1)
+            reads: available but not enforced, this account: 1 of 2 (a role over every action); 14 roles: 1 exception: app by the role reads: name the indices that are needed in index_patterns, and the users in the mapping; not judged: … (1)
+            team: available but not enforced, this account: 1 of 2 (a role over every action); 14 roles: 1 exception: app by the role team: name the indices that are needed in index_patterns, and the users in the mapping; not judged: … (1)
+            regex: available but not enforced, this account: 1 of 2 (a role over every action); 14 roles: 1 exception: app by the role regex: name the indices that are needed in index_patterns, and the users in the mapping; not judged: … (1)
+            questions: available but not enforced, this account: 1 of 2 (a role over every action); 14 roles: 1 exception: app by the role questions: name the indices that are needed in index_patterns, and the users in the mapping; not judged: … (1)
+            some: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: which indices app reaches by an expression in the role some; not judged: … (0)
+            suggests: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: … (0)
+            own writer: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: … (0)
+            security_rest_api_access: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: whether app changes accounts by the role security_rest_api_access; not judged: … (0)
+            changes: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: whether app changes accounts by the role changes; not judged: … (0)
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn patterns_are_the_plugins() {
+        let fitting =
+            [("*", ""), ("a*", "a"), ("a*b*c", "abbc"), ("?", "q"), ("a?c*", "abcd"), ("/^.*$/", "x"), ("a", "a")];
+        let others = [("", "a"), ("?", ""), ("a?", "a"), ("a*b", "abc"), ("/a.*/", "ab"), ("a", "A"), ("/", "x")];
+        assert_eq!(fitting.map(|(pattern, text)| fits(pattern, text)), [true; 7]);
+        assert_eq!(others.map(|(pattern, text)| fits(pattern, text)), [false; 7]);
+        assert!(!fits(&"*a".repeat(5_000), &"a".repeat(4_999)), "in time");
+        assert_eq!(["/.+/", "/a.*/", "*", "/"].map(is_unknown), [false, true, false, false]);
+    }
+
+    #[test]
+    fn an_answer_about_the_permitted_indices_is_none_about_all() {
+        let refused = || Err(Fault::Refused("no permissions".to_owned()));
+        let missing = || Err(Fault::Server("404".to_owned()));
+        let gone = || Err(Fault::Connection("gone".to_owned()));
+        let judged = |all, one| {
+            let Judgement { state, seen, findings, .. } =
+                of_this_account(all, one, &Fault::Refused("lists".to_owned()));
+            format!("{}: {seen} ({})", state.words(), findings.len())
+        };
+        assert!(judged(refused(), missing()).starts_with("enforced: every index: refused (no permissions); others: "));
+        assert!(
+            judged(Ok(()), refused()).starts_with("enforced: an index of nobody: refused (no permissions); others: ")
+        );
+        for one in [Ok(()), missing()] {
+            assert_eq!(judged(Ok(()), one), "off: this account may search every index (1)");
+        }
+        for (all, one) in [(gone(), refused()), (Ok(()), gone()), (missing(), Ok(()))] {
+            assert!(judged(all, one).starts_with("cannot tell: "));
+        }
+    }
+
+    #[test]
+    fn everything_is_the_cluster_and_every_index() {
+        let accounts = Accounts {
+            users: map(json!({ "root": {}, "app": {} })),
+            roles: Map::new(),
+            mapping: Map::new(),
+            groups: map(json!({ "unlimited": { "allowed_actions": ["*"] } })),
+        };
+        let may = |cluster: &str, pattern: &str, action: &str| {
+            let over = json!([{ "index_patterns": [pattern], "allowed_actions": [action] }]);
+            accounts.may_do_everything(&json!({ "cluster_permissions": [cluster], "index_permissions": over }))
+        };
+        for all in ["*", "unlimited"] {
+            for every in ["*", "?*", "/.*/"] {
+                assert!(may(all, every, all), "{all} {every}");
+            }
+        }
+        assert!(!may("cluster:monitor/*", "*", "*"), "all indices alone");
+        assert!(!may("*", "*", "indices:data/*"), "the cluster, and documents alone");
+        assert!(!may("*", "app-*", "*"), "the cluster, and some indices");
+        let mut names = accounts.names();
+        names.sort();
+        assert_eq!(names, ["app", "root"]);
     }
 }

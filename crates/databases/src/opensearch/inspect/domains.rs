@@ -46,6 +46,14 @@ fn is_for_everybody(pattern: &str) -> bool {
     pattern.split('|').any(|part| matches!(part.trim_matches(['^', '$', '(', ')']), ".*" | ".+"))
 }
 
+/// True if a domain takes accounts or their roles from a list that is not the plugin's own.
+pub fn ask_elsewhere(answer: &Value) -> bool {
+    let own = |domain: &Domain<'_>| domain.kind == "basic" && ["intern", "internal"].contains(&domain.backend);
+    let mut roles = dynamic(answer)["authz"].as_object().into_iter().flatten();
+    !domains(answer).iter().all(own)
+        || roles.any(|(_, source)| source["http_enabled"] == true && source["authorization_backend"]["type"] != "noop")
+}
+
 /// Who is let in without a password of the plugin's own accounts. `known`: accounts with a well-known password.
 pub fn logins(answer: &Value, known: Result<Vec<String>, &Fault>) -> Rules {
     let (mut exceptions, mut doubts, mut found) = (Vec::new(), Vec::new(), Vec::new());
@@ -151,20 +159,28 @@ mod tests {
         let mut text = String::new();
         for (name, answer, known) in all {
             let Rules { exceptions, doubts, findings, .. } = logins(&answer, known.as_ref().cloned());
-            let proxies = proxies(&answer);
-            text += &format!("{name}: {exceptions:?} {doubts:?} {}; {}\n", findings.len(), proxies.state.words());
+            let (proxies, elsewhere) = (proxies(&answer), ask_elsewhere(&answer));
+            let proxies = proxies.state.words();
+            text +=
+                &format!("{name}: {exceptions:?} {doubts:?} {}; {proxies}; elsewhere: {elsewhere}\n", findings.len());
+        }
+        let mut roles = answer(json!({}), &[internal]);
+        for (is_on, kind, elsewhere) in [(true, "ldap", true), (false, "ldap", false), (true, "noop", false)] {
+            roles["config"]["dynamic"]["authz"] =
+                json!({ "roles": { "http_enabled": is_on, "authorization_backend": { "type": kind } } });
+            assert_eq!(ask_elsewhere(&roles), elsewhere, "{is_on} {kind}");
         }
         expect![[r#"
-            passwords: [] [] 0; off
-            anonymous clients: ["anonymous_auth_enabled lets clients in without a password"] [] 1; off
-            any password: ["domain open takes every password (authentication_backend noop)"] [] 1; off
-            any password, switched off: [] [] 0; off
-            any proxy: ["domain gateway believes the user in a header, from any address (.*)"] [] 1; available but not enforced
-            one proxy: [] ["domain gateway (proxy, noop), which asks elsewhere"] 0; enforced
-            no proxy: [] [] 0; off
-            a directory: [] ["domain ldap (basic, ldap), which asks elsewhere"] 0; off
-            a demo: ["admin by the password that every demo configuration has"] [] 1; off
-            no right: [] ["well-known passwords of accounts (refused: no)"] 0; off
+            passwords: [] [] 0; off; elsewhere: false
+            anonymous clients: ["anonymous_auth_enabled lets clients in without a password"] [] 1; off; elsewhere: false
+            any password: ["domain open takes every password (authentication_backend noop)"] [] 1; off; elsewhere: true
+            any password, switched off: [] [] 0; off; elsewhere: false
+            any proxy: ["domain gateway believes the user in a header, from any address (.*)"] [] 1; available but not enforced; elsewhere: true
+            one proxy: [] ["domain gateway (proxy, noop), which asks elsewhere"] 0; enforced; elsewhere: true
+            no proxy: [] [] 0; off; elsewhere: true
+            a directory: [] ["domain ldap (basic, ldap), which asks elsewhere"] 0; off; elsewhere: true
+            a demo: ["admin by the password that every demo configuration has"] [] 1; off; elsewhere: false
+            no right: [] ["well-known passwords of accounts (refused: no)"] 0; off; elsewhere: false
         "#]].assert_eq(&text);
     }
 }

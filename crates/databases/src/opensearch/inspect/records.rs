@@ -159,4 +159,13 @@ mod tests {
         assert_eq!(named, ["the log of slow requests (index.search.slowlog.threshold.query.warn = 0ms)"]);
         assert_eq!(slow(&json!({})), Vec::<String>::new());
     }
+
+    #[test]
+    fn requests_are_recorded_where_their_layer_is_on_and_their_category_is_not_left_out() {
+        let off = |name: &str| answer(true, &[(name, json!(false))]);
+        let left_out = answer(true, &[("disabled_rest_categories", json!(["authenticated"]))]);
+        let all =
+            [answer(true, &[]), off("enable_transport"), off("enable_rest"), left_out, answer(false, &[]), json!({})];
+        assert_eq!(all.map(|answer| of_requests(&answer)), [true, true, false, false, false, false]);
+    }
 }

@@ -38,7 +38,8 @@ pub enum Way {
     Gss,
 }
 
-/// Whether it is a client's connection or a replica's: `all` databases match clients only.
+/// Whether it is a client's connection or a replica's that copies all files: `all` databases match clients only, and
+/// logical replicas, which come as clients do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hop {
     Clients,
@@ -113,6 +114,15 @@ impl Rule {
         self.databases.iter().filter(move |name| (*name == "replication") == (hop == Hop::Replicas))
     }
 
+    /// True if a word for its databases or users is a keyword, unless the file has it in quotes.
+    pub fn has_keywords(&self) -> bool {
+        let is_keyword = |word: &String| {
+            ["all", "replication", "sameuser", "samerole", "samegroup"].contains(&word.as_str())
+                || word.starts_with('+')
+        };
+        self.databases.iter().chain(&self.users).any(is_keyword)
+    }
+
     /// True if this rule stops the server from loading the file. A rule that only has no effect, such as `hostssl` on a
     /// server without TLS, also has an error, but the file is loaded.
     pub fn is_broken(&self) -> bool {
@@ -180,8 +190,13 @@ impl Range {
 fn place(address: &str, netmask: &str) -> (String, Vec<Range>) {
     match (address.parse::<IpAddr>(), netmask.parse::<IpAddr>()) {
         (Ok(net), Ok(mask)) => {
-            let length = bits(mask).leading_ones() as u8;
-            (format!("{net}/{length}"), vec![Range::net(net, length)])
+            let length = bits(mask).leading_ones();
+            // A mask with gaps matches single addresses here and there: it contains no other range.
+            if bits(mask).count_ones() != length {
+                let text = format!("{net} {mask}");
+                return (text.clone(), vec![Range::Named(text)]);
+            }
+            (format!("{net}/{length}"), vec![Range::net(net, length as u8)])
         }
         _ if address.is_empty() => (String::new(), vec![Range::Here]),
         _ if address == "all" => (address.to_owned(), EVERYWHERE.to_vec()),

@@ -102,6 +102,47 @@ fn rules_that_no_connection_reaches_do_not_count() {
 }
 
 #[test]
+fn a_method_is_weak_by_where_the_password_goes_and_who_could_read_it() {
+    let weak = |line: &str| {
+        let rules = parsed(&[line], true).of_authentication();
+        let words = rules.exceptions.first().and_then(|told| told.rsplit_once(") ")).map(|(_, words)| words.to_owned());
+        (words.unwrap_or_default(), rules.findings.iter().map(|finding| finding.id).collect::<Vec<_>>().join(" "))
+    };
+    let none = || (String::new(), String::new());
+    let no_password = |words: &str| (words.to_owned(), "PG-AUTHN-NO-PASSWORD".to_owned());
+    let weak_method = |words: &str| (words.to_owned(), "PG-AUTHN-WEAK-METHOD".to_owned());
+    assert_eq!(weak("hostssl all all all trust"), no_password("lets everyone in"));
+    let some_certificate = no_password("lets everyone with some certificate be anyone");
+    assert_eq!(weak("hostssl all all all trust clientcert=verify-ca"), some_certificate);
+    assert_eq!(weak("hostssl all all all trust clientcert=verify-full"), none());
+    assert_eq!(weak("host all all all ident"), no_password("believes the client's machine"));
+    assert_eq!(weak("local all all ident"), none(), "the kernel says it");
+    let directory = weak_method("has passwords sent to the directory in the clear");
+    assert_eq!(weak("hostssl all all all ldap"), directory);
+    for encrypted in ["ldaptls=true", "ldapscheme=ldaps"] {
+        assert_eq!(weak(&format!("hostssl all all all ldap {encrypted}")), none());
+    }
+    let clear = weak_method("has passwords sent in the clear");
+    for method in ["password", "ldap ldaptls=true", "pam", "bsd", "radius"] {
+        let open = ["host all all all", "hostnossl all all all", "hostnogssenc all all all", "host all all 10.0.0.0/8"];
+        for exposed in open {
+            assert_eq!(weak(&format!("{exposed} {method}")), clear, "{exposed} {method}");
+        }
+        let unexposed = [
+            "hostssl all all all",
+            "hostgssenc all all all",
+            "local all all",
+            "host all all 127.0.0.1/32",
+            "host all all 127.0.0.0/8",
+        ];
+        for exposed in unexposed {
+            assert_eq!(weak(&format!("{exposed} {method}")), none(), "{exposed} {method}");
+        }
+    }
+    assert_eq!(weak("host all all all scram-sha-256"), none());
+}
+
+#[test]
 fn each_hop_has_its_own_rules() {
     expect![[r#"
         authentication: none
@@ -262,6 +303,48 @@ fn takes(rule: &Rule, way: Way, database: &str, user: &str, range: &Range) -> bo
         (own, other) => own == other,
     };
     rule.ways(true).any(|own| own == way) && databases && users && rule.ranges.iter().any(covers)
+}
+
+#[test]
+fn logical_replicas_come_as_clients_do() {
+    let hba = parsed(&["hostssl all tithe 0.0.0.0/0 scram-sha-256", "host all sub 10.0.0.0/8 scram-sha-256"], true);
+    assert_eq!((hba.of_replication().exceptions.len(), hba.of_logical_replication().exceptions.len()), (0, 1));
+    let hba = parsed(&["host replication sub 10.0.0.0/8 scram-sha-256"], true);
+    assert_eq!((hba.of_replication().exceptions.len(), hba.of_logical_replication().exceptions.len()), (1, 1));
+}
+
+#[test]
+fn a_mask_with_gaps_contains_no_range() {
+    let below = row(2, "host all all 0.0.0.0/0 scram-sha-256");
+    let under = |mask: &str| {
+        let above = row(1, "hostnossl all all 0.0.0.0/0 reject");
+        let above = above.replace(r#""netmask":"0.0.0.0""#, &format!(r#""netmask":"{mask}""#));
+        let hba = Hba::of([above.as_str(), &below].into_iter(), true).expect("rules");
+        (hba.of_transport().exceptions.len(), hba.rules[0].text())
+    };
+    assert_eq!(under("0.0.0.0"), (0, "hostnossl all all 0.0.0.0/0 reject".to_owned()));
+    assert_eq!(under("0.0.0.1"), (1, "hostnossl all all 0.0.0.0 0.0.0.1 reject".to_owned()));
+    assert_eq!(under("255.0.255.0").0, 1);
+    assert_eq!(under("255.255.0.0"), (1, "hostnossl all all 0.0.0.0/16 reject".to_owned()));
+}
+
+#[test]
+fn quoted_keywords_are_a_doubt_where_they_matter() {
+    let decoy = ["host all tithe all scram-sha-256", "host all all all scram-sha-256", "host all all all trust"];
+    let usual = ["local all all peer", "hostssl all all all scram-sha-256", "host all all all reject"];
+    let refused = || Err(Fault::Refused("pg_read_file".to_owned()));
+    let doubts = |lines: &[&str], files: Result<String, Fault>| {
+        let mut hba = parsed(lines, true);
+        hba.quoted = hba.doubt_of_quotes(files);
+        (hba.of_authentication().doubts, hba.in_plaintext().expect("loaded").doubts)
+    };
+    let told = |doubt: &str| (vec![doubt.to_owned()], vec![doubt.to_owned()]);
+    assert_eq!(doubts(&decoy, Ok(String::new())), (vec![], vec![]));
+    let quoted = "quoted words of /etc/pg_hba.conf, which are names and look like keywords";
+    assert_eq!(doubts(&usual, Ok("/etc/pg_hba.conf".to_owned())), told(quoted));
+    let unknown = "whether words of pg_hba.conf are quoted (pg_read_file: refused: pg_read_file)";
+    assert_eq!(doubts(&decoy, refused()), told(unknown));
+    assert_eq!(doubts(&usual, refused()), (vec![], vec![]));
 }
 
 proptest! {

@@ -145,16 +145,17 @@ fn overrides(session: &mut PostgresSession) -> Result<Vec<Override>, Fault> {
     Ok(rows.map(|row| Override::of(row.map(Option::unwrap_or_default))).collect())
 }
 
-/// Accounts that may set such a setting for themselves: from version 15 on that privilege can be granted.
+/// Accounts that may set such a setting for themselves or, by `ALTER SYSTEM`, for everybody: from version 15 on these
+/// privileges can be granted.
 fn setters(session: &mut PostgresSession) -> Result<Vec<String>, Fault> {
     if session.value("SELECT to_regclass('pg_parameter_acl') IS NULL")? == "t" {
         return Ok(Vec::new());
     }
     let names = NAMES.map(|(name, _)| format!("'{name}'")).join(", ");
     let sql = format!(
-        "SELECT coalesce(r.rolname, 'everybody') || ' may set ' || parname FROM pg_parameter_acl, aclexplode(paracl) a \
-         LEFT JOIN pg_roles r ON r.oid = a.grantee WHERE a.privilege_type = 'SET' AND parname IN ({names}) \
-         AND NOT coalesce(r.rolsuper, false)"
+        "SELECT coalesce(r.rolname, 'everybody') || ' may set ' || CASE a.privilege_type WHEN 'SET' THEN '' ELSE 'for \
+         everybody ' END || parname FROM pg_parameter_acl, aclexplode(paracl) a LEFT JOIN pg_roles r ON r.oid = a.grantee \
+         WHERE parname IN ({names}) AND NOT coalesce(r.rolsuper, false)"
     );
     Ok(session.run(&sql)?.into_iter().flatten().flatten().collect())
 }
@@ -255,7 +256,7 @@ impl Log {
                 count => format!("{count} settings of single roles and databases"),
             },
             exceptions,
-            remedy: "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER",
+            remedy: "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER",
             doubts: self.doubts.iter().chain(&self.elsewhere).cloned().collect(),
             ..Rules::default()
         };
@@ -452,9 +453,9 @@ mod tests {
         .concat();
         expect![[r#"
             enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
+            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
             available but not enforced, whole server: nothing that clients do is recorded; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 setting of single roles and databases: no exception
         "#]].assert_eq(&text);
     }

@@ -40,7 +40,8 @@ const PRIVILEGES: [(&str, &str); 5] = [
         "SELECT coalesce(r.rolname, ''), a.privilege_type || ' of ' || parname FROM pg_parameter_acl, \
          aclexplode(paracl) a LEFT JOIN pg_roles r ON r.oid = a.grantee WHERE parname IN ('archive_command', \
          'archive_library', 'restore_command', 'shared_preload_libraries', 'session_preload_libraries', \
-         'dynamic_library_path', 'ssl_passphrase_command', 'hba_file', 'ident_file') AND NOT coalesce(r.rolsuper, false)",
+         'dynamic_library_path', 'jit_provider', 'recovery_end_command', 'archive_cleanup_command', \
+         'ssl_passphrase_command', 'hba_file', 'ident_file') AND NOT coalesce(r.rolsuper, false)",
     ),
     (
         "event triggers",
@@ -62,13 +63,7 @@ const PRIVILEGES: [(&str, &str); 5] = [
 ];
 
 /// Ways that may lead to a superuser and are not followed: each query returns names.
-const UNJUDGED: [(&str, &str); 3] = [
-    (
-        "functions of superusers that run with their rights (SECURITY DEFINER)",
-        "SELECT p.proname FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner WHERE p.prosecdef AND r.rolsuper AND \
-         p.oid >= 16384 AND (p.proacl IS NULL OR EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE a.grantee <> p.proowner)) \
-         ORDER BY 1",
-    ),
+const UNJUDGED: [(&str, &str); 2] = [
     (
         "what superusers run in schemas in which everybody may make functions (CVE-2018-1058)",
         "SELECT DISTINCT nspname FROM pg_namespace, aclexplode(nspacl) a WHERE a.grantee = 0 AND \
@@ -79,6 +74,12 @@ const UNJUDGED: [(&str, &str); 3] = [
         "SELECT usename || ' on ' || srvname FROM pg_user_mappings ORDER BY 1",
     ),
 ];
+
+/// Functions that run with the rights of their owner and that others may call, with the owner: what they do is not
+/// known.
+const DEFINERS: &str = "SELECT p.proname, r.rolname FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner WHERE p.prosecdef \
+                        AND p.oid >= 16384 AND (p.proacl IS NULL OR EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE \
+                        a.grantee <> p.proowner)) ORDER BY 1";
 
 /// Roles that every server has, and why a member of one can act as the server.
 const PREDEFINED: [(&str, &str); 3] = [
@@ -97,6 +98,8 @@ pub struct Rights {
     reach: Reach,
     /// Roles with the attribute of replicas, which may copy all files.
     copying: Vec<String>,
+    /// Functions of [`DEFINERS`], each with its owner.
+    definers: Vec<[String; 2]>,
     /// What could not be read.
     doubts: Vec<String>,
 }
@@ -130,6 +133,10 @@ pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
             Err(fault) => rights.doubts.push(format!("{what} ({fault})")),
         }
     }
+    match rows::<2>(session, DEFINERS) {
+        Ok(definers) => rights.definers = definers,
+        Err(fault) => rights.doubts.push(format!("functions that run with the rights of others ({fault})")),
+    }
     let copying = "SELECT rolname FROM pg_roles WHERE rolreplication AND rolcanlogin AND NOT rolsuper ORDER BY oid";
     rights.copying = rows::<1>(session, copying).map_err(denied)?.concat();
     Ok(rights)
@@ -145,6 +152,7 @@ impl Rights {
             memberships: Vec::new(),
             reach: Reach::default(),
             copying: Vec::new(),
+            definers: Vec::new(),
             doubts: Vec::new(),
         };
         for [member, role, set, admin] in members {
@@ -182,8 +190,16 @@ impl Rights {
 
     /// Which accounts have all privileges.
     pub fn authorisation(&mut self, readers: Result<Vec<String>, Fault>) -> Judgement {
-        let Self { accounts, superusers, reach, copying, doubts, .. } = self;
+        let Self { accounts, superusers, reach, copying, definers, doubts, .. } = self;
         let ways = reach.ways(superusers.iter().map(String::as_str));
+        let open = definers.iter().filter(|[_, owner]| ways.has(owner)).map(|[name, _]| name.clone());
+        let open: Vec<String> = open.collect();
+        if !open.is_empty() {
+            doubts.push(format!(
+                "functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): {}",
+                named(&open)
+            ));
+        }
         let ways: Vec<Way<'_>> = accounts.iter().filter_map(|account| ways.of(account)).collect();
         let reached: Vec<&Way<'_>> = ways.iter().filter(|way| !way.steps.is_empty()).collect();
         // Ways that can be closed come first.

@@ -44,6 +44,7 @@ fn tight() -> Told {
         answers: vec![
             (RULES, Ok(&[&[BY_PASSWORD], &[OF_REPLICAS]])),
             ("pg_conf_load_time", Ok(&[&["f"]])),
+            ("pg_read_file(f.name)", Ok(&[&[""]])),
             ("FROM pg_stat_ssl WHERE pid = pg_backend_pid()", Ok(&[&["off"]])),
             (OVERRIDES, Ok(&[])),
             ("to_regclass('pg_parameter_acl')", Ok(&[&["f"]])),
@@ -109,6 +110,12 @@ fn each_change_shows_in_its_rows() {
     let changes = [
         ("no password", Told { password: false, ..tight() }),
         ("everybody", rules(&[&[BY_PASSWORD], &[TRUST], &[OF_REPLICAS]])),
+        ("quoted words", tight().telling("pg_read_file(f.name)", &[&["/etc/pg_hba.conf"]])),
+        ("no right to the files", tight().refusing("pg_read_file(f.name)")),
+        (
+            "logical replicas in plaintext",
+            rules(&[&[BY_PASSWORD], &[TRUST], &[OF_REPLICAS]]).with("wal_level", "logical"),
+        ),
         ("everybody, after a rule for all", rules(&[&[TRUST], &[BY_PASSWORD], &[OF_REPLICAS]])),
         ("a method that takes old hashes", rules(&[&[MD5], &[OF_REPLICAS]])),
         ("an old hash", rules(&[&[MD5], &[OF_REPLICAS]]).telling("rolpassword LIKE 'md5%'", &[&["old"], &["older"]])),
@@ -164,7 +171,14 @@ fn each_change_shows_in_its_rows() {
         ),
         ("a trigger", tight().telling("pg_event_trigger", &[&["app", "owns the function of event trigger t"]])),
         ("a trigger that is not shown", tight().refusing("pg_event_trigger")),
-        ("a function of a superuser", tight().telling("p.prosecdef", &[&["pay"]])),
+        ("a function of a superuser", tight().telling("p.prosecdef", &[&["pay", "postgres"]])),
+        (
+            "a function of a role that becomes one",
+            tight()
+                .telling(MEMBERS, &[&["dba", "pg_execute_server_program", "true", "f"]])
+                .telling("p.prosecdef", &[&["run", "dba"]]),
+        ),
+        ("a function of an ordinary role", tight().telling("p.prosecdef", &[&["sum", "app"]])),
         ("a function that is not shown", tight().refusing("p.prosecdef")),
         ("an account of replicas", tight().telling("WHERE rolreplication", &[&["repl"]])),
         ("a reader of hashes", tight().telling("pg_catalog.pg_shadow", &[&["app"]])),
@@ -269,6 +283,17 @@ fn each_change_shows_in_its_rows() {
           tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
           client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
           node-to-node: cannot tell, this account: no other server is connected; 3 rules of pg_hba.conf: no exception
+        quoted words
+          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; not judged: quoted words of /etc/pg_hba.conf, which are names and look like keywords; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          tls: available but not enforced, this account [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 2 rules of pg_hba.conf: no exception; not judged: quoted words of /etc/pg_hba.conf, which are names and look like keywords
+          client-to-node: available but not enforced, this account [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 2 rules of pg_hba.conf: no exception; not judged: quoted words of /etc/pg_hba.conf, which are names and look like keywords
+          node-to-node: cannot tell, this account: no other server is connected; 2 rules of pg_hba.conf: no exception; not judged: quoted words of /etc/pg_hba.conf, which are names and look like keywords
+        no right to the files
+        logical replicas in plaintext
+          authentication: available but not enforced, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) lets everyone in: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
+          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
+          node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: no other server is connected; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves replicas plaintext: write hostssl for host and reload
         everybody, after a rule for all
           authentication: available but not enforced, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) lets everyone in: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
           tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
@@ -369,9 +394,12 @@ fn each_change_shows_in_its_rows() {
         a trigger that is not shown
           authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: event triggers (refused: 42501: denied to this account)
         a function of a superuser
-          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions of superusers that run with their rights (SECURITY DEFINER): pay
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): pay
+        a function of a role that becomes one
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): run
+        a function of an ordinary role
         a function that is not shown
-          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions of superusers that run with their rights (SECURITY DEFINER) (refused: 42501: denied to this account)
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of others (refused: 42501: denied to this account)
         an account of replicas
           authorisation: enforced, whole server: 1 of 3 accounts may do everything (superusers, and who can become one); for replicas, which read all data, hashes of passwords too: repl
         a reader of hashes
@@ -436,18 +464,18 @@ fn each_change_shows_in_its_rows() {
         texts kept
           authentication: enforced, whole server [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; passwords that ALTER ROLE sets are kept in the clear, by log_statement, pg_stat_statements: set them by \password of psql
         an account without a log
-          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
         a database without a log
-          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 1 setting of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 1 setting of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
         an account without a log, but with one in a database
-          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 2 settings of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 2 settings of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
         an account with a log
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: nothing that clients do is recorded; values are in the log in the clear, by log_statement; some roles or databases are recorded: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); 1 setting of single roles and databases: no exception
         an account with another setting
         no right to the overrides
           audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: single roles and databases (SELECT ON pg_db_role_setting, pg_database, pg_roles: refused: 42501: denied to this account)
         an account that may set it
-          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: 1 exception: app may set log_statement: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET ON PARAMETER
+          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: 1 exception: app may set log_statement: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
         an account that may set it, before 15
         a session with its own setting
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception

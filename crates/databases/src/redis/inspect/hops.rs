@@ -188,3 +188,29 @@ fn judged(links: &[Link], told: Vec<String>, is_replica: bool, ports: &Result<Po
     let judged = if certain { Judgement::whole(state, seen) } else { Judgement::account(state, seen) };
     if plain.is_empty() { judged } else { judged.found(&findings::REDIS_TLS_REPLICATION) }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_link_by_tls_does_not_make_up_for_one_in_plaintext() {
+        let seen = |encrypted: &[Option<bool>], plain: &str, is_replica: bool| {
+            let ports = Ok(Ports { plain: plain.to_owned(), tls: Some("6380".to_owned()) });
+            let link = |encrypted: &Option<bool>| Link { to: "it".to_owned(), encrypted: *encrypted };
+            let links: Vec<Link> = encrypted.iter().map(link).collect();
+            let found = judged(&links, Vec::new(), is_replica, &ports);
+            (found.state, found.scope, found.findings.len())
+        };
+        let (tls, plain) = (Some(true), Some(false));
+        assert_eq!(seen(&[tls], "0", false), (State::Enforced, Scope::Server, 0));
+        assert_eq!(seen(&[tls], "6379", false), (State::Available, Scope::Server, 0));
+        assert_eq!(seen(&[tls], "6379", true), (State::Enforced, Scope::Account, 0));
+        assert_eq!(seen(&[tls, plain], "0", false), (State::Available, Scope::Server, 1));
+        assert_eq!(seen(&[plain], "0", false), (State::Off, Scope::Server, 1));
+        assert_eq!(seen(&[tls, None], "0", false), (State::Unseen, Scope::Account, 0));
+        assert_eq!(seen(&[plain, None], "0", false), (State::Off, Scope::Account, 1));
+        assert_eq!(seen(&[tls, plain, None], "0", false), (State::Available, Scope::Account, 1));
+        assert_eq!(seen(&[], "0", false), (State::Unseen, Scope::Account, 0));
+    }
+}

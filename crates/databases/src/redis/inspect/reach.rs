@@ -33,6 +33,8 @@ pub struct Ground {
     pub debugs: bool,
     /// Functions are loaded.
     pub has_functions: bool,
+    /// `CONFIG` was removed, so what the file of settings opened is not shown.
+    pub hides_settings: bool,
     /// What could not be read, each with the reason.
     pub doubts: Vec<String>,
 }
@@ -40,16 +42,18 @@ pub struct Ground {
 impl Ground {
     /// Asks the server.
     pub fn ask(connection: &mut RedisConnection, major: u32) -> Self {
-        let functions = info(connection, "memory", "number_of_functions").ok().flatten();
-        let has_functions = functions.is_some_and(|count| count != "0");
-        let mut ground = Self { sort_reads_all: major < 7, has_functions, ..Self::default() };
+        let mut ground = Self { sort_reads_all: major < 7, ..Self::default() };
+        match info(connection, "memory", "number_of_functions") {
+            Ok(count) => ground.has_functions = count.is_some_and(|count| count != "0"),
+            Err(fault) => ground.doubts.push(format!("whether functions are loaded ({fault})")),
+        }
         match commands(connection) {
             Ok((missing, renamed)) => (ground.missing, ground.renamed) = (missing, renamed),
             Err(fault) => ground.doubts.push(format!("which commands were taken away ({fault})")),
         }
         if !ground.has("config|get") {
             // Without `CONFIG GET` no account reads a setting, and those below cannot be changed while the server runs.
-            (ground.loads_modules, ground.debugs) = (major < 7, major < 7);
+            (ground.loads_modules, ground.debugs, ground.hides_settings) = (major < 7, major < 7, major >= 7);
             return ground;
         }
         for name in ["requirepass", "masterauth"] {
@@ -76,6 +80,21 @@ impl Ground {
 
     fn has(&self, command: &str) -> bool {
         !self.missing.contains(&command)
+    }
+
+    /// Those of `accounts` that would get further by settings that are not shown, each with its command.
+    pub fn hidden<'a>(&self, accounts: impl Iterator<Item = &'a Account>) -> Vec<String> {
+        if !self.hides_settings {
+            return Vec::new();
+        }
+        let leads = |account: &Account| {
+            let commands = ["module|load", "module|loadex", "debug"].into_iter();
+            commands.filter(|command| account.may(command) && self.has(command)).collect::<Vec<_>>()
+        };
+        let described = |(account, commands): (&Account, Vec<&str>)| {
+            format!("whether the settings, which are not shown, let `{}` use {}", account.name, commands.join(" and "))
+        };
+        accounts.map(|it| (it, leads(it))).filter(|(_, commands)| !commands.is_empty()).map(described).collect()
     }
 }
 
@@ -182,7 +201,7 @@ pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
     };
     let name = &account.name;
     let mut detours = Vec::new();
-    let mut reading = vec!["monitor", "psync", "sync", "slowlog|get"];
+    let mut reading = vec!["monitor", "psync", "sync", "slowlog|get", "commandlog|get"];
     if ground.sort_reads_all {
         reading.push("sort");
     }

@@ -27,9 +27,11 @@ pub fn of_commands(
 /// Recorders that repeat values in plaintext.
 pub fn of_values(connection: &mut RedisConnection) -> Recording {
     let mut recording = Recording::default();
-    match slow(connection) {
-        Ok((true, words)) => recording.repeats.push(words),
-        Ok((false, _)) => {}
+    match slow(connection).and_then(|slow| Ok((slow, large(connection)?))) {
+        Ok(((repeats, words), large)) => {
+            recording.repeats.extend(repeats.then_some(words));
+            recording.repeats.extend(large);
+        }
         Err(fault) => recording.doubts.push(format!("the slow log ({fault})")),
     }
     match watchers(connection) {
@@ -40,9 +42,26 @@ pub fn of_values(connection: &mut RedisConnection) -> Recording {
     recording
 }
 
-/// The slow log: in memory, the latest commands above a duration, with the first bytes of their values.
+/// The slow log, and Valkey's logs of large commands: in memory, the latest commands above a limit, with the first
+/// bytes of their values.
 pub fn slow_log(connection: &mut RedisConnection) -> Result<String, Fault> {
-    slow(connection).map(|(_, words)| words)
+    let (_, slow) = slow(connection)?;
+    Ok([vec![slow], large(connection)?].concat().join("; "))
+}
+
+/// Those of Valkey's logs of large requests and large replies (8.1 and newer) that repeat values.
+fn large(connection: &mut RedisConnection) -> Result<Vec<String>, Fault> {
+    let mut repeating = Vec::new();
+    for kind in ["request", "reply"] {
+        let above = connection.setting(&format!("commandlog-{kind}-larger-than"))?;
+        let kept = connection.setting(&format!("commandlog-large-{kind}-max-len"))?.unwrap_or_default();
+        // Redis does not have the setting; a negative limit switches the log off.
+        let Some(above) = above.filter(|above| !above.starts_with('-') && kept != "0") else { continue };
+        repeating.push(format!(
+            "the command log repeats values of commands whose {kind} has more than {above} bytes, the last {kept}, in memory"
+        ));
+    }
+    Ok(repeating)
 }
 
 /// Whether it repeats values, and a description.

@@ -2,10 +2,12 @@
 
 /// The commands with which an account gets beyond its own keys, with their categories, which are the same in every
 /// version from 6 on. Categories of modules or later versions grant none of them.
-const LEADING: [(&str, &[&str]); 22] = [
+const LEADING: [(&str, &[&str]); 23] = [
     ("acl|getuser", ADMIN),
     ("acl|list", ADMIN),
     ("acl|setuser", ADMIN),
+    // Valkey 8.1.
+    ("commandlog|get", ADMIN),
     ("config|get", ADMIN),
     ("config|set", ADMIN),
     ("debug", ADMIN),
@@ -186,14 +188,14 @@ mod tests {
         .map(read)
         .concat();
         expect![[r#"
-            on nopass ~* &* +@all: [commands reads writes] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
+            on nopass ~* &* +@all: [commands reads writes] acl|getuser acl|list acl|setuser commandlog|get config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
             off nopass ~* &* +@all: nobody
-            on ~* &* +@all: [commands reads writes no login] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
-            on #aa ~app:* resetchannels +@all: [commands] acl|getuser acl|list acl|setuser config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
+            on ~* &* +@all: [commands reads writes no login] acl|getuser acl|list acl|setuser commandlog|get config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
+            on #aa ~app:* resetchannels +@all: [commands] acl|getuser acl|list acl|setuser commandlog|get config|get config|set debug flushall flushdb function|load keys module|load module|loadex monitor psync randomkey replicaof scan slaveof slowlog|get sort swapdb sync
             on #aa ~* +@all -@dangerous: [reads writes] function|load randomkey scan
             on #aa ~* +@all -@admin: [reads writes] flushall flushdb function|load keys randomkey scan sort swapdb
             on #aa ~* +@all -@dangerous +config|get: [reads writes] config|get function|load randomkey scan
-            on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] acl|getuser acl|list debug module|load module|loadex monitor psync replicaof slaveof slowlog|get sync
+            on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] acl|getuser acl|list commandlog|get debug module|load module|loadex monitor psync replicaof slaveof slowlog|get sync
             on #aa ~* -@all +acl|whoami +config -config|set: [reads writes] config|get
             on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser): [reads writes] acl|setuser keys randomkey scan
             on #aa resetchannels -@all +psync +replconf +ping: [] psync

@@ -9,9 +9,13 @@ use std::{
 use expect_test::expect;
 use tithe_machine::launch::Address;
 use tithe_model::experiment::Url;
+use tithe_plugin::{evidence::CheckContext, session::Table};
 
 use super::*;
-use crate::test_setup::{asked_in_plaintext, plain, tried_in_plaintext};
+use crate::{
+    redis::evidence::PROBES,
+    test_setup::{asked_in_plaintext, plain, tried_in_plaintext},
+};
 
 const PASSWORD: &str = "correct horse";
 
@@ -236,6 +240,20 @@ fn each_change_shows_in_its_rows() {
         ("files of the server", tight().with("enable-protected-configs", "local").account(&on("~o:* +config|set"))),
         ("a password that settings show", tight().with("requirepass", PASSWORD).account(&on("~o:* +config|get"))),
         ("commands taken away", Redis { missing: vec!["config"], ..tight() }),
+        (
+            "modules, and settings that are not shown",
+            Redis { missing: vec!["config"], ..tight() }.account(&on("~o:* +module|load +debug")),
+        ),
+        (
+            "modules taken away as well",
+            Redis { missing: vec!["config", "module"], ..tight() }.account(&on("~o:* +module|load")),
+        ),
+        ("a way round keys of Valkey", tight().account(&on("resetkeys +commandlog|get"))),
+        (
+            "a log of large requests",
+            tight().with("commandlog-request-larger-than", "1024").with("commandlog-large-request-max-len", "128"),
+        ),
+        ("no right to the version", tight().refusing(&["INFO"])),
         ("an old version", tight().telling("redis_version", "6.2.1").account(&on("~o:* +sort"))),
         ("functions", tight().telling("number_of_functions", "2").account(&on("~o:* +fcall"))),
         ("a slow log of everything", tight().with("slowlog-log-slower-than", "0")),
@@ -311,6 +329,22 @@ fn each_change_shows_in_its_rows() {
           at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); a password is set, in the clear where /etc/redis.conf or what it includes has it; the slow log is off
         commands taken away
           authorisation: enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); commands that this server does not have: config|get, config|set
+        modules, and settings that are not shown
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); commands that this server does not have: config|get, config|set; not judged: whether the settings, which are not shown, let `ops` use module|load and debug
+        modules taken away as well
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); commands that this server does not have: config|get, config|set, module|load, module|loadex
+        a way round keys of Valkey
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: available but not enforced, whole server [REDIS-AUTHZ-BEYOND-KEYS]: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `ops` reads keys of others by commandlog|get: ACL SETUSER … -@admin -@dangerous, with back what it needs
+        a log of large requests
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log is off; the command log repeats values of commands whose request has more than 1024 bytes, the last 128, in memory
+          audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off; the command log repeats values of commands whose request has more than 1024 bytes, the last 128, in memory
+        no right to the version
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: whether functions are loaded (refused: NOPERM User x has no permissions to run the 'INFO' command); not judged: what version 6 leaves open (refused: NOPERM User x has no permissions to run the 'INFO' command)
+          node-to-node: cannot tell, this account: refused: NOPERM User x has no permissions to run the 'INFO' command
+          at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; which files values reach: refused: NOPERM User x has no permissions to run the 'INFO' command; the slow log is off
         an old version
           authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
           authorisation: available but not enforced, whole server [REDIS-AUTHZ-BEYOND-KEYS]: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `ops` reads keys of others by sort: ACL SETUSER … -@admin -@dangerous, with back what it needs
@@ -368,6 +402,60 @@ fn each_change_shows_in_its_rows() {
 }
 
 #[test]
+fn what_a_command_leads_to_depends_on_the_server() {
+    let detours = |server: Redis, rules: &str| {
+        let rows = server.account(&format!("user ops on #{} {rules}", hash_of("third horse"))).matrix();
+        let row = rows.iter().find(|row| row.starts_with("authorisation: ")).expect("a row");
+        let parts = row.split("`ops` ").skip(1).map(|part| part.split([';', ':']).next().unwrap_or_default().trim());
+        parts.map(str::to_owned).collect::<Vec<_>>().join(" + ")
+    };
+    let old = || tight().telling("redis_version", "6.2.1");
+    let functions = "changes functions, which run with the rights of the caller, by function|load";
+    assert_eq!(detours(tight(), "~o:* +function|load"), "", "none is loaded");
+    assert_eq!(detours(tight().telling("number_of_functions", "2"), "~o:* +function|load"), functions);
+    assert_eq!(detours(tight(), "~o:* +sort"), "");
+    assert_eq!(detours(old(), "~o:* +sort"), "reads keys of others by sort");
+    let stops = "stops the server by debug";
+    assert_eq!(detours(tight(), "~o:* +debug"), "");
+    assert_eq!(detours(tight().with("enable-debug-command", "local"), "~o:* +debug"), stops);
+    // Before version 7 it is open, whether settings are shown or not.
+    assert_eq!(detours(Redis { missing: vec!["config"], ..old() }, "~o:* +debug"), stops);
+    assert_eq!(detours(old().refusing(&["CONFIG GET"]), "~o:* +debug"), stops);
+    assert_eq!(detours(tight().refusing(&["CONFIG GET"]), "~o:* +debug"), "");
+    for (rules, expected) in [
+        ("~* +monitor", ""),
+        ("~* +flushall", ""),
+        ("%R~* +flushall", "removes keys of others by flushall"),
+        ("~o:* +replicaof", "replaces all data by another server's with replicaof"),
+        ("~o:* +acl|list", "reads the hashes of all passwords, which have no salt, by acl|list"),
+    ] {
+        assert_eq!(detours(tight(), rules), expected, "{rules}");
+    }
+}
+
+#[test]
+fn a_port_for_plaintext_is_an_exception_of_the_claim_that_there_is_none() {
+    let table = Table::of_canaries();
+    let of = |redis: Redis| {
+        redis.seen(|server, setup| {
+            let context = CheckContext {
+                database: &crate::redis::Redis,
+                server,
+                setup,
+                table: &table,
+                protected: true,
+                nonce: 1,
+                narrowed: None,
+            };
+            let others = (PROBES.others)(&context).expect("it is told");
+            others.exceptions.into_iter().map(|one| one.text).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(of(tight()), ["port 6379 speaks plaintext"]);
+    assert_eq!(of(tight().with("port", "0")), [""; 0]);
+}
+
+#[test]
 fn recorders_of_values_are_named_or_doubted() {
     let recorded = |server: &Redis| {
         let recording = server.seen(|server, setup| recording(server, setup, Sent::Values).expect("reached"));
@@ -376,12 +464,18 @@ fn recorders_of_values_are_named_or_doubted() {
     let text = [
         recorded(&tight()),
         recorded(&tight().with("slowlog-log-slower-than", "0")),
+        recorded(&tight().with("commandlog-reply-larger-than", "0").with("commandlog-large-reply-max-len", "128")),
+        recorded(&tight().with("commandlog-reply-larger-than", "-1").with("commandlog-large-reply-max-len", "128")),
+        recorded(&tight().with("commandlog-request-larger-than", "0").with("commandlog-large-request-max-len", "0")),
         recorded(&Redis { clients: "id=5 addr=10.0.0.3:9 flags=O user=eve\n", ..tight() }),
         recorded(&tight().refusing(&["CONFIG GET", "CLIENT LIST"])),
     ];
     expect![[r#"
         Some(([], []))
         Some((["the slow log repeats values of all commands, the last 128, in memory"], []))
+        Some((["the command log repeats values of commands whose reply has more than 0 bytes, the last 128, in memory"], []))
+        Some(([], []))
+        Some(([], []))
         Some((["MONITOR shows every command with its values to `eve` at 10.0.0.3:9"], []))
         Some(([], ["the slow log (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command)", "whether a client runs MONITOR (refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command)"]))
     "#]].assert_eq(&text.concat());

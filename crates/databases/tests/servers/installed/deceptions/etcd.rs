@@ -45,13 +45,14 @@ impl Stage for OnStage {
         let user = if entry.asks == "administrator" { "root" } else { "tithe-clients" };
         let login = match sandbox.setup.authentication {
             Authentication::None => String::new(),
+            Authentication::Password { .. } if entry.asks == "certificate alone" => String::new(),
             Authentication::Password { .. } => format!("{user}:{}@", credentials.password.expose_text()),
         };
         let (scheme, mut options) = match sandbox.setup.transport {
             Transport::Plain => ("etcd", String::new()),
             Transport::Tls { .. } => ("etcds", format!("?ca={}", credentials.authority.display())),
         };
-        if entry.asks == "certificate" {
+        if entry.asks.starts_with("certificate") {
             let (certificate, key) = (credentials.client_certificate.display(), credentials.client_key.display());
             options += &format!("&cert={certificate}&key={key}");
         }
