@@ -20,7 +20,11 @@ pub const MIN_PAIRS: usize = 8;
 /// frame itself, because it is lower than planned if slots were made longer.
 pub fn fewest_pairs(slots: &[Slot], lanes: usize) -> usize {
     let blocks = slots.iter().map(|slot| slot.block + 1).max().unwrap_or(0);
-    let most = blocks as usize * lanes;
+    fewest_of(blocks as usize * lanes)
+}
+
+/// As [`fewest_pairs`], of `most` pairs.
+pub fn fewest_of(most: usize) -> usize {
     MIN_PAIRS.min(most - most / 4).max(1)
 }
 

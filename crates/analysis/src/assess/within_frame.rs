@@ -9,7 +9,7 @@ use std::ops::Range;
 use tithe_model::{experiment::Metric, record::Slot};
 use tithe_statistics::{
     inference::infer,
-    pairing::{MIN_PAIRS, frame_effect},
+    pairing::{fewest_of, frame_effect},
 };
 
 use super::measured::Measured;
@@ -30,7 +30,7 @@ pub(super) fn changes(measured: &Measured<'_>, arm: usize, metric: Metric) -> bo
 fn change(slots: &[Slot], arm: u32, metric: Metric, lanes: usize) -> Option<f64> {
     let blocks = slots.iter().map(|slot| slot.block + 1).max()?;
     let third = blocks / 3;
-    let fewest = MIN_PAIRS.min(third as usize * lanes).max(1);
+    let fewest = fewest_of(third as usize * lanes);
     let effect = |within: Range<u32>| {
         let slots: Vec<Slot> = slots.iter().copied().filter(|slot| within.contains(&slot.block)).collect();
         frame_effect(&slots, 0, arm, metric, fewest)
@@ -66,6 +66,10 @@ mod tests {
         assert_eq!(change(&slots(30, 4, 2)), Some(50.0));
         assert_eq!(change(&slots(30, 1, 3)), Some(300.0));
         assert_eq!(change(&slots(30, 3, 3)), Some(100.0));
+        let stalled = |blocks: u32| slots(blocks, 3, 3).into_iter().skip(1).collect::<Vec<_>>();
+        assert_eq!(change(&stalled(12)), Some(100.0), "three of the four pairs of a third are enough");
+        assert_eq!(change(&stalled(9)), None, "two of three are not");
+        assert_eq!(super::change(&stalled(12), 1, Metric::Cpu, 2), None, "two lanes can have eight pairs in a third");
         assert_eq!(change(&slots(2, 3, 1)), None, "no third of two blocks");
         assert_eq!(change(&[]), None);
     }

@@ -11,7 +11,7 @@ use tithe_statistics::{starts::KnownSpread, verdict};
 
 use super::{Answer, Basis, CellOutcome, Gathered, MatrixFigure, Repeat, figures, figures::over_all};
 use crate::{
-    Estimate, Figure, Interval, OverRun, Proof,
+    Estimate, Figure, Interval, OverRun,
     assess::estimate::stated,
     compare::{
         Comparison, Counted, Match, Refusal, Side, between_runs, judged_over_all, judged_over_runs, nothing_left,
@@ -143,15 +143,16 @@ fn matched(matrices: &[Named], first: &Named, figure: &MatrixFigure) -> Result<M
             let name = &matrix.name;
             return Err(format!("{} is {} and in {name} {}.", first.place(figure), figure.title(), same.title()));
         }
-        let (effect, metric) = same
+        let ((effect, metric), proof) = same
             .together()
             .zip(same.figure)
+            .zip(same.proof())
             .ok_or_else(|| format!("{} has no interval over hosts in {}.", first.place(figure), matrix.name))?;
         let (count, counted) = counted(same);
         sides.push(Side {
             run,
             estimate: estimate((same, metric), (effect, matrix.over_all[number]), count),
-            proof: Proof::Proven,
+            proof,
             counted,
             between_runs: known_between_runs(same),
         });

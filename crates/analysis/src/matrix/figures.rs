@@ -158,6 +158,11 @@ impl MatrixFigure {
         self.hosts.iter().filter(|host| host.counts())
     }
 
+    /// The worst of the proofs of the hosts that count; `None` if none does.
+    pub fn proof(&self) -> Option<Proof> {
+        self.counting().map(|host| host.proof.clone()).reduce(|one, other| worse(one, &other))
+    }
+
     /// The resulting cost, natural-log ratio; `None` if nothing is pooled.
     pub fn together(&self) -> Option<Interval> {
         match &self.answer {
@@ -344,7 +349,7 @@ fn host(of_host: &[&TaskEffect<'_>], error: Divided) -> Option<HostFigure> {
         host: if boot.is_empty() { "unknown".to_owned() } else { boot.chars().take(HOST_DIGITS).collect() },
         answer: Answer::of(&pairs, error.alpha(), Basis::Repeats),
         unit: combined(&units)?,
-        proof: of_host.iter().map(|said| &said.arm.proof).fold(Proof::Proven, worse),
+        proof: of_host.iter().map(|said| &said.arm.proof).fold(first.arm.proof.clone(), worse),
         machine: first.outcome.machine.clone(),
         state: first.cell.host,
         repeats,
@@ -365,13 +370,15 @@ impl Repeat {
     }
 }
 
-/// The worse of two proofs.
+/// The worse of two proofs, or of two that stand the one that says less.
 fn worse(one: Proof, other: &Proof) -> Proof {
     let rank = |proof: &Proof| match proof {
-        Proof::Baseline | Proof::Proven | Proof::ByClaim | Proof::Setting => 0,
-        Proof::ToldByProvider(_) => 1,
-        Proof::Unproven(_) => 2,
-        Proof::Disproven(_) => 3,
+        Proof::Baseline | Proof::Proven => 0,
+        Proof::ByClaim => 1,
+        Proof::Setting => 2,
+        Proof::ToldByProvider(_) => 3,
+        Proof::Unproven(_) => 4,
+        Proof::Disproven(_) => 5,
     };
     if rank(other) > rank(&one) { other.clone() } else { one }
 }
@@ -392,6 +399,25 @@ mod tests {
         let State::Whole(outcome) = &mut gathered.tasks[task].state else { panic!("the task is whole") };
         change(&mut outcome.cells[0].arms[0]);
         figures(&gathered).remove(0)
+    }
+
+    #[test]
+    fn what_stands_without_a_proof_is_not_called_proven() {
+        let of = |proof: Proof| {
+            let figure = changed(|arm| arm.proof = proof.clone());
+            let third = figure.hosts.iter().find(|host| host.repeats[0].task == 2).expect("the third host");
+            (third.proof.clone(), third.counts(), figure.proof())
+        };
+        for standing in [Proof::Proven, Proof::ByClaim, Proof::Setting] {
+            assert_eq!(of(standing.clone()), (standing.clone(), true, Some(standing)));
+        }
+        let off = Proof::Disproven(vec!["it was off".to_owned()]);
+        assert_eq!(of(off.clone()), (off, false, Some(Proof::Proven)));
+        // The first host has two repeats.
+        for repeat in [0, 5] {
+            let figure = changed_in(repeat, |arm| arm.proof = Proof::Setting);
+            assert_eq!(figure.proof(), Some(Proof::Setting), "{repeat}");
+        }
     }
 
     #[test]

@@ -178,3 +178,48 @@ fn standard_error(cell: &CellAnalysis, estimate: &Estimate) -> f64 {
     let error = estimate.effect.half_width() / quantile;
     if error.is_finite() { error } else { f64::NAN }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    fn of(change: impl Fn(&mut CellAnalysis)) -> CellOutcome {
+        let mut analysis = sample::full();
+        analysis.cells[0].arms.truncate(2);
+        change(&mut analysis.cells[0]);
+        Outcome::of(&analysis, "", 0, 0).cells.remove(0)
+    }
+
+    #[test]
+    fn the_error_of_a_host_is_its_interval_by_the_quantile_that_made_it() {
+        let quantile = |starts: usize, widened: bool, ending: CellEnding| {
+            let cell = of(|cell| {
+                cell.ending = Some(ending.clone());
+                let tls = &mut cell.arms[1].estimates[0];
+                (tls.starts, tls.widened) = (starts, widened);
+            });
+            cell.arms[0].effect.half_width() / cell.arms[0].error
+        };
+        // R 4.3: qnorm(0.975), qt(0.975, 3), qt(0.975, 7), and qnorm(0.98) for a cell that ended by its precision.
+        for (found, right) in [
+            (quantile(3, false, CellEnding::Budget), 1.959_963_985),
+            (quantile(8, true, CellEnding::Budget), 1.959_963_985),
+            (quantile(4, false, CellEnding::Budget), 3.182_446_305),
+            (quantile(8, false, CellEnding::Budget), 2.364_624_252),
+            (quantile(3, false, CellEnding::Precision), 2.053_748_911),
+        ] {
+            assert!((found - right).abs() < 1e-6, "{found} {right}");
+        }
+    }
+
+    #[test]
+    fn a_cell_without_frames_says_why() {
+        let failed = |frames: usize, ending: CellEnding| {
+            of(|cell| (cell.frames, cell.ending) = (frames, Some(ending.clone()))).failed
+        };
+        assert_eq!(failed(30, CellEnding::Budget), None);
+        assert_eq!(failed(0, CellEnding::Budget).as_deref(), Some("not one frame was measured"));
+        assert_eq!(failed(30, CellEnding::Failed("gone".to_owned())).as_deref(), Some("gone"));
+    }
+}

@@ -195,11 +195,19 @@ fn claim(arm: &ArmAnalysis, group: &[&Finding]) -> Claim {
 /// `before and after`, with the epochs if there are several; `5 of 6 looks` if the others had another outcome, so that
 /// no outcome covers more than was seen.
 fn when(group: &[&Finding], looks: usize) -> String {
-    let looked = |phase: Phase| group.iter().any(|finding| finding.phase == phase);
-    let phases = match (looked(Phase::Before), looked(Phase::After)) {
-        (true, true) if group.len() < looks => return format!("{} of {looks} looks", group.len()),
-        (true, true) => BOTH,
-        (true, false) => "before",
+    let looked = |phase: Phase| -> BTreeSet<u32> {
+        group.iter().filter(|finding| finding.phase == phase).map(|finding| finding.epoch).collect()
+    };
+    let (before, after) = (looked(Phase::Before), looked(Phase::After));
+    let phases = match (before.is_empty(), after.is_empty()) {
+        (false, false) if group.len() < looks => return format!("{} of {looks} looks", group.len()),
+        // An epoch that was cut short has no look after it.
+        (false, false) if before != after => {
+            let epochs = before.union(&after).count();
+            return format!("before {} and after {} of {epochs} epochs", before.len(), after.len());
+        }
+        (false, false) => BOTH,
+        (false, true) => "before",
         _ => "after",
     };
     let epochs: BTreeSet<u32> = group.iter().map(|finding| finding.epoch).collect();
@@ -230,6 +238,8 @@ mod tests {
     #[test]
     fn observations_that_agree_are_told_once() {
         expect!["✓ before and after, 3 epochs · 1 seen"].assert_eq(&reported(|_| ()));
+        expect!["✓ before 3 and after 2 of 3 epochs · 1 seen"]
+            .assert_eq(&reported(|findings| drop(findings.remove(3))));
         expect!["✓ before · 1 seen"].assert_eq(&reported(|findings| findings.truncate(1)));
         expect!["✓ after, epoch 1 · 1 seen"].assert_eq(&reported(|findings| *findings = vec![findings[3].clone()]));
     }
