@@ -70,7 +70,7 @@ Exit status:
     4  a cell could not be measured (witness: the command failed, or a server could not be reached)
     5  a protection is disproven: a claim does not hold (inspect: a required feature is not enforced)
     6  a cost is beyond the threshold of compare, and none of 1, 4, 5 and 7 applies
-    7  a protection is unproven: a claim could not be checked (inspect: not for the whole server)
+    7  a protection is unproven: a claim could not be checked (inspect: unknown, or for this account only)
   130  interrupted";
 
 /// Why a command ends early: what to print, and its status.

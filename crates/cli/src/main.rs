@@ -78,7 +78,7 @@ enum Command {
     /// to the server; the environment variables TITHE_URL, TITHE_HOST and TITHE_PORT hold the same. For a second
     /// server they are {url2} and TITHE_URL_2.
     Witness(WitnessArgs),
-    /// Download a database that the system has no package for, for this user
+    /// Download the programs of a database, for this user only
     Get(GetArgs),
     /// List databases and workloads, the protections of a database, or the options of a protection
     Ls(LsArgs),
@@ -232,8 +232,8 @@ pub struct RunArgs {
     /// Continue this run folder after its last complete frame instead of starting a new one
     #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "replay", "like_production", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
     resume: Option<PathBuf>,
-    /// Compare two builds of the server instead of the experiment's arms: the programs in this folder (or beside this
-    /// program, or of this installed version) and the installed ones, both with the first arm's set-up
+    /// Compare two builds of the server instead of the experiment's arms, both set up as the first arm: PROGRAM (a
+    /// folder of programs, one of them, or an installed version) and the installed build
     #[arg(long, value_name = "PROGRAM", requires = "file")]
     against: Option<PathBuf>,
     /// Add the A/A arm, a second instance of the baseline, as a negative control

@@ -269,7 +269,7 @@ fn keep_to_budget(experiment: &mut Experiment, catalogue: &Catalogue) {
         let workload = experiment.workloads.first().map_or("", |workload| &workload.name);
         let resources: Vec<&str> = experiment.resources.iter().map(|resources| resources.name.as_str()).collect();
         crate::shown::telln!(
-            "tithe: {} of load buys a part of the built-in experiment: workload {workload}, {}",
+            "tithe: {} of load is enough for a part of the built-in experiment only: workload {workload}, {}",
             quantity::precise_duration(experiment.measure.budget_s),
             resources.join(" and ")
         );

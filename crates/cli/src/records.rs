@@ -40,7 +40,7 @@ pub fn read(path: &Path) -> Result<Assessed, Stop> {
 /// The document at `path`, or why it cannot be shown.
 fn document(path: &Path) -> Result<Assessed, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
-    let text = String::from_utf8(bytes).map_err(|_| "it is not text, and so no report as JSON".to_owned())?;
+    let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8, so it is no report as JSON".to_owned())?;
     let (analysis, page_data) = json::read(&text)?;
     Ok(Assessed { analysis, page_data, damage: Vec::new() })
 }

@@ -15,7 +15,7 @@ pub fn read(path: &Path, database: &str) -> Result<Vec<StartSpread>, Stop> {
         refused(format!("{flaw}; `tithe calibrate {database} --starts` writes such lines, and FORMAT.md explains them"))
     };
     let text = fs::read_to_string(path)
-        .map_err(|error| said(format!("cannot read the start spreads {}: {error}", path.display())))?;
+        .map_err(|error| said(format!("cannot read the start-to-start variation in {}: {error}", path.display())))?;
     start_spread::read(&text, database).map_err(|flaw| said(format!("{}: {flaw}", path.display())))
 }
 
@@ -25,7 +25,7 @@ pub fn check(path: &Path) -> Result<(), Stop> {
     let (path, text) = found(path).map_err(nothing)?;
     start_spread::replaced(&text, "", &[]).map_err(|flaw| {
         nothing(format!(
-            "{}: {flaw}; it is not a file of start spreads, and nothing is written over it",
+            "{}: {flaw}; it is not a file of start-to-start variation, and nothing is written over it",
             path.display()
         ))
     })?;

@@ -86,7 +86,7 @@ fn hold_against(estimate: &mut Estimate, cpu: Interval) {
     }
     if is_saving(estimate.verdict) {
         estimate.verdict = Outcome::TooNoisy;
-        estimate.text = "less waiting alone, which one load of the data does not show to be a saving".to_owned();
+        estimate.text = "only waiting fell, and one load of the data cannot show a saving".to_owned();
     }
     if let Some(over_run) = estimate.over_run.as_mut().filter(|over_run| is_saving(over_run.verdict)) {
         over_run.verdict = Outcome::TooNoisy;

@@ -42,7 +42,7 @@ fn steady_after(warm_ups: &[WarmedUp]) -> Option<String> {
     let shown = lengths_of(warm_ups.iter().filter(|it| it.ended == Steadiness::Steady && !it.as_before))
         .map(|lengths| format!("steady after {lengths}"));
     let as_before = lengths_of(warm_ups.iter().filter(|it| it.as_before))
-        .map(|lengths| format!("then as long as those showed to be enough: {lengths}"));
+        .map(|lengths| format!("later starts as long as the first ones needed: {lengths}"));
     let parts: Vec<String> = shown.into_iter().chain(as_before).collect();
     (!parts.is_empty()).then(|| parts.join(", "))
 }
@@ -198,7 +198,7 @@ mod tests {
         let first = warmed_up(0, 31.0, Steady, Steadied::Log, 0.0);
         assert_eq!(
             words(&cell(until_steady), &[first, before(1), before(2)]),
-            "steady after 31 s, then as long as those showed to be enough: 3 s (median of 2 starts; 3 to 3 s)"
+            "steady after 31 s, later starts as long as the first ones needed: 3 s (median of 2 starts; 3 to 3 s)"
         );
         let changed = warmed_up(0, 31.0, Changing, Steadied::Log, -0.25);
         let alike = [changed, before(1), before(2), before(3), before(4)];
@@ -221,5 +221,10 @@ mod tests {
         let (told, warning) = check(until_steady, &[(121.0, Changing, -0.2)]);
         assert_eq!(told, "not steady within 2 min");
         assert!(warning.contains("the servers were not steady: bytes of log per operation of arm `tls` still fell"));
+        let four = [(40.0, Steady, 0.0), (10.0, Steady, 0.0), (50.0, Steady, 0.0), (22.0, Steady, 0.0)];
+        assert_eq!(check(until_steady, &four), quiet("steady after 31 s (median of 4 starts; 10 to 50 s)"));
+        let fixed = cell(WarmUp::Fixed { ns: 20_000_000_000 });
+        let switched = Cell { design: Design::Switched { frames_a_side: 3 }, ..fixed };
+        assert_eq!(words(&switched, &[]), "20 s at the beginning of each side");
     }
 }

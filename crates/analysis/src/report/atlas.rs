@@ -20,8 +20,10 @@ pub const HOW: [&str; 5] = [
     "A row is a protection of a product, a column a kind of work. A place has a figure only if the protection was \
      proven to be on (✓); else it says why not.",
     "The figure is what the protection adds to an operation: relative to the plain server, and as an amount, each with \
-     its 95 % interval. *At most* means that no cost was found, and that it is no larger. *~* means too noisy to tell.",
-    "Measured on one host, a figure holds for that host. From three hosts on it is their mean, with the spread between \
+     its 95 % interval. *At most* means that no cost was found, and that it is no larger. *~* means too noisy to tell: \
+     zero is possible, two hosts disagree, or the A/A arm saves as much.",
+    "Measured on one host, a figure holds for that host. Of two hosts both shares are shown, and the range of their \
+     amounts. From three hosts on it is their mean, with the spread between \
      them; from five on, *next* is where another host lies.",
     "After the mark are the numbers of frames and of starts, then the run, which leads to its data. Runs have their \
      host, date, commit and load in a table below.",

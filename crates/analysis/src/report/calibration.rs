@@ -31,7 +31,7 @@ fn write_cell(text: &mut String, cell: &CellResolution) -> std::fmt::Result {
     if cell.metrics.is_empty() {
         return writeln!(text, "  too few frames to say anything");
     }
-    writeln!(text, "  {:<18} {:<24} {:<16} false alarms", "", "the same twice", "here, per minute")?;
+    writeln!(text, "  {:<18} {:<24} {:<16} false alarms", "", "identical arms", "half-width, 1 min")?;
     for metric in &cell.metrics {
         write_metric(text, metric)?;
     }
@@ -43,7 +43,7 @@ fn verdict(metric: &Resolution) -> String {
     let percent = |effect: f64| number::digits(number::percent(effect));
     match metric.answer() {
         Answer::Dishonest => {
-            "NOT IN ORDER: intervals leave out the truth too often. Do not rely on costs measured here and now."
+            "NOT IN ORDER: intervals miss zero, the truth, too often. Do not rely on costs measured here and now."
                 .to_owned()
         }
         Answer::Difference => format!(
@@ -95,7 +95,7 @@ fn write_spreads(text: &mut String, cell: &CellSpread) -> std::fmt::Result {
     let Some(first) = cell.metrics.first() else {
         return writeln!(text, "  too few starts with several frames each to estimate how much starts differ");
     };
-    writeln!(text, "  {:<18} {:<24} {:<24} one start alone", "", "from start to start", "with what frames scatter")?;
+    writeln!(text, "  {:<18} {:<24} {:<24} one start alone", "", "from start to start", "with frame scatter")?;
     for metric in &cell.metrics {
         write_spread(text, metric)?;
     }
@@ -166,23 +166,23 @@ mod tests {
         expect![[r#"
 
             c: twin, slots of 20 ms, 60 frames in 60 s
-                                 the same twice           here, per minute false alarms
+                                 identical arms           half-width, 1 min false alarms
               net time per op    0.20 % [−0.50, 0.90]     ±0.80 %          4.8 %
               time per op        −0.50 % [−2.0, 1.0]      ±0.80 %          4.8 %
               The instrument finds no difference where there is none.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
-                                 the same twice           here, per minute false alarms
+                                 identical arms           half-width, 1 min false alarms
               net time per op    0.70 % [0.50, 0.90]      ±0.80 %          4.8 %
               NOT IN ORDER: a difference was found where there is none. Do not rely on a cost below 0.90 % here and now. Use several `epochs`: they average chance differences between two instances, such as where their memory lies.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
-                                 the same twice           here, per minute false alarms
+                                 identical arms           half-width, 1 min false alarms
               net time per op    −3.4 % [−13.4, 7.7]      ±0.80 %          4.8 %
               Too noisy to say: a difference beyond your margin of 3.0 % could go unnoticed. With the current noise about 4 s of load would show it.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
-                                 the same twice           here, per minute false alarms
+                                 identical arms           half-width, 1 min false alarms
               net time per op    0.50 % [−4.9, 6.2]       ±4.2 %           —
               Too noisy to say: a difference beyond your margin of 3.0 % could go unnoticed. Starts probably differ by more than that: measure more starts, not longer.
 
@@ -208,13 +208,13 @@ mod tests {
         expect![[r#"
 
             a: 12 starts, 120 frames in 2 min
-                                 from start to start      with what frames scatter one start alone
+                                 from start to start      with frame scatter       one start alone
               net time per op    0.70 % [0.40, 1.3]       0.76 %, 11 degrees       ±1.7 %
               CPU per op         0.70 % [0.00, 1.3]       0.76 %, 11 degrees       ±1.7 %
               An interval on one start is at least ±1.7 %, however long it is measured; one on 12 starts ±0.48 %.
 
             a: 12 starts, 120 frames in 2 min
-                                 from start to start      with what frames scatter one start alone
+                                 from start to start      with frame scatter       one start alone
               CPU per op         0.70 % [0.00, 1.3]       0.76 %, 11 degrees       ±1.7 %
               Frames scatter more than starts differ: more `--seconds` separate the two. An interval on one start is at least ±1.7 %, however long it is measured; one on 12 starts ±0.48 %.
 

@@ -53,7 +53,7 @@ pub fn answer(history: &History) -> String {
         (_, 0) => format!("No change was found in {}", words::plural(all - short, "cost")),
         _ => format!("{} in {changed} of {}", words::plural(changes as u64, "change"), words::plural(all, "cost")),
     };
-    let untold = if short > 0 { format!("; of {short} there are too few runs") } else { String::new() };
+    let untold = if short > 0 { format!("; {short} have too few runs") } else { String::new() };
     format!("{told}{untold}.")
 }
 

@@ -15,7 +15,7 @@ pub(super) fn heading(cell: &CellAnalysis) -> Option<String> {
     let (length, windows) = (number::duration(idle.seconds), idle.windows);
     Some(format!(
         "a minute without clients, measured over {length} in {windows} windows, and in parentheses what is added to the \
-         baseline"
+         plain arm"
     ))
 }
 

@@ -5,9 +5,8 @@ use std::cmp::Reverse;
 use crate::{ArmAnalysis, CellAnalysis, Estimate, StatementUse, figures::Rank};
 
 /// The text above the rows.
-pub const LEAD: &str = "The median time of a call, against the same statement on the plain arm; the statement to \
-                        which an arm adds most in all its calls first. Share: of the time of all statements on the \
-                        plain arm. Calls: of all arms.";
+pub const LEAD: &str = "Median time of a call, compared with the plain arm. The statement that costs most over all \
+                        its calls is first. Share: of the plain arm's time in statements. Calls: over all arms.";
 
 /// One statement of a cell.
 pub struct Row<'a> {

@@ -270,8 +270,8 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         }
         Flag::ServerUnseen => {
             "The server's processes could not be seen, so processor time is the client's alone: \
-             let Tithe launch the server, or run Tithe on its machine as root or as its user. The fact `server processes` \
-             has the reason. A server that its provider switches is never observed."
+             let Tithe launch the server, or run Tithe on its machine as root or as its user. The reason is under \
+             *Versions and facts*, `server processes`. A server that its provider switches is never observed."
         }
         Flag::CarryOver => {
             "Effects of the previous arm (filled caches, deferred work) change this figure by more than 0.5 %: set a \

@@ -21,7 +21,7 @@ pub fn get(arguments: &GetArgs) -> Result<i32, Stop> {
         return Err(refused(exit::USAGE, offer::no_database(wanted)));
     };
     let Some(download) = database.download() else {
-        let why = format!("{} is installed by the packages of your system", database.title());
+        let why = format!("tithe downloads no {}", database.title());
         return Err(refused(exit::MACHINE, why));
     };
     crate::shown::telln!("{}: {}", database.title(), download.words);

@@ -70,7 +70,7 @@ fn what_is_no_document_is_refused_with_its_place() {
     std::fs::write(bench.path("d.json"), [0xff, 0xfe]).expect("written");
     let output = bench.tithe(&["report", "d.json"]);
     assert_eq!((status(&output), out(&output)), (2, String::new()));
-    assert!(err(&output).contains("d.json: it is not text"), "{}", err(&output));
+    assert!(err(&output).contains("d.json: it is not UTF-8"), "{}", err(&output));
 }
 
 #[test]

@@ -169,3 +169,16 @@ fn an_ending_that_is_none_is_refused_with_its_file() {
     let told = err(&refused);
     assert!(told.contains("cells/0.json") && told.contains("`bored` is not an ending of a cell"), "{told}");
 }
+
+#[test]
+fn a_run_whose_budget_is_used_up_measures_nothing_more_when_it_is_resumed() {
+    let (bench, output) = measured("used-up", &experiment());
+    assert_eq!(status(&output), 0, "{}{}", out(&output), err(&output));
+    let frames = || bench.kept_lines("frames.jsonl").iter().filter(|frame| frame["free"] != true).count();
+    let (run, before) = (bench.run_folder(), frames());
+    let mut cell = bench.kept_json("cells/0.json");
+    cell["ending"] = Value::from("");
+    fs::write(run.join("cells/0.json"), cell.to_string()).expect("written");
+    ended_well("resume", &bench.tithe(&["run", "--resume", &run.display().to_string(), "--quiet"]));
+    assert_eq!(frames(), before);
+}

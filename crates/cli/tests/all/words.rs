@@ -249,7 +249,7 @@ fn the_built_in_experiment_fits_every_budget() {
     assert_eq!((status, told.as_str()), (0, ""), "all of it");
     let (status, told) = plan(&["--quick"]);
     expect![[r#"
-        0 tithe: 30 s of load buys a part of the built-in experiment: workload C, larger than the cache
+        0 tithe: 30 s of load is enough for a part of the built-in experiment only: workload C, larger than the cache
     "#]]
     .assert_eq(&format!("{status} {told}"));
     assert_eq!(plan(&["--budget", "10 s"]).0, 2);

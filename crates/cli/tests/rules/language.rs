@@ -67,6 +67,7 @@ const BUDGETS: &[(&str, usize)] = &[
     ("CONTRIBUTING.md", 1_700),
     ("docs/answers.md", 3_500),
     ("docs/atlas.md", 3_500),
+    ("docs/reports/README.md", 1_700),
     ("ARCHITECTURE.md", 2_500),
 ];
 
@@ -81,7 +82,7 @@ const PROSE_OF_FORMAT: usize = 3_800;
 const GENERATED: [&str; 2] = ["docs/databases", "docs/inspect"];
 
 /// Pages of measured figures: commands make them, and they grow with what is measured. They have budgets of their own.
-const MEASURED: [&str; 2] = ["docs/answers.md", "docs/atlas.md"];
+const MEASURED: [&str; 3] = ["docs/answers.md", "docs/atlas.md", "docs/reports/README.md"];
 
 /// Documents that people read first. All but one in twenty of their sentences have at most [`SENTENCE`] words.
 const SHORT_SENTENCES: [&str; 2] = ["README.md", "docs/tutorial.md"];

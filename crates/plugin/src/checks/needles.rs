@@ -215,8 +215,8 @@ impl Tally {
         self.distinct.iter().filter(|(name, _)| *name == what).count()
     }
 
-    /// `canary ×12, data key ×1: 44 times as raw and hexadecimal`, the forms only if they are not just raw; nothing
-    /// found: `nothing`.
+    /// `12 canaries, 1 data key found 44 times as raw and hexadecimal`, the forms only if they are not just raw;
+    /// nothing found: `nothing`.
     pub fn describe(&self) -> String {
         let mut kinds: BTreeMap<&str, usize> = BTreeMap::new();
         for (what, _) in &self.distinct {
@@ -225,10 +225,18 @@ impl Tally {
         if kinds.is_empty() {
             return "nothing".to_owned();
         }
-        let kinds: Vec<_> = kinds.into_iter().map(|(what, count)| format!("{what} ×{count}")).collect();
-        let text = format!("{}: {}", kinds.join(", "), times(self.hits));
+        let kinds: Vec<_> = kinds.into_iter().map(|(what, count)| counted(what, count)).collect();
+        let text = format!("{} found {}", kinds.join(", "), times(self.hits));
         let forms: Vec<_> = self.forms.iter().map(|form| form.name()).collect();
         if forms == [Form::Raw.name()] { text } else { format!("{text} as {}", forms.join(" and ")) }
+    }
+}
+
+fn counted(what: &str, count: usize) -> String {
+    match what.strip_suffix("ry") {
+        _ if count == 1 => format!("1 {what}"),
+        Some(stem) => format!("{count} {stem}ries"),
+        None => format!("{count} {what}s"),
     }
 }
 

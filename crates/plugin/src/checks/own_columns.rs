@@ -123,7 +123,8 @@ fn exposed(column: &OwnColumn, read: &[Vec<u8>], stored: &[Vec<u8>]) -> Option<O
     }
     let mut blocks = HashSet::new();
     let repeats = stored.iter().flat_map(|value| value.windows(BLOCK)).any(|block| !blocks.insert(block));
-    (repeats && !column.is_compared).then(|| Observation::Exposed(format!("{name} repeats what it should not")))
+    (repeats && !column.is_compared)
+        .then(|| Observation::Exposed(format!("{name} repeats a block of 16 bytes: equal values can be recognised")))
 }
 
 /// Reads encrypted columns with a key that is not the arm's, which must be refused. Id `wrong-column-key`.
@@ -188,7 +189,7 @@ impl Check for OwnDisk<'_> {
         }
         if values.is_empty() {
             return Ok(Observation::Unknown(format!(
-                "every value has fewer than {NEEDLE_BYTES} bytes, which chance may write"
+                "every value is shorter than {NEEDLE_BYTES} bytes, so a match could be chance"
             )));
         }
         if let Some(workload) = self.0.workload {

@@ -296,7 +296,7 @@ impl Report {
         self.found.iter().any(|(file, _)| file.kind == kind)
     }
 
-    /// `canary ×12: 44 times, in base/5/16389 (40), pg_wal/01 (4)`: at most four files by name.
+    /// `12 canaries found 44 times, in base/5/16389 (40), pg_wal/01 (4)`: at most four files by name.
     pub fn describe_found(&self) -> String {
         const NAMED: usize = 4;
         let mut names: Vec<_> =

@@ -352,7 +352,7 @@ impl Seen {
             return Observation::Exposed(format!("{count} columns hold what was sent, the first of them {first}"));
         }
         if let Some(first) = self.repeats.first() {
-            return Observation::Exposed(format!("{first}: what is equal and what differs is not as it should be"));
+            return Observation::Exposed(format!("{first}: a block of 16 bytes repeats, or equal values differ"));
         }
         Observation::Protected(format!(
             "{} columns randomised ({randomised}), no block of 16 bytes twice; {} deterministic ({deterministic}), \

@@ -192,7 +192,7 @@ fn sealing_is_proven() {
     expect![[r#"
         disk-canary: Holds
           on: Protected("none of 33 canaries in 1 file, 2.1 kB")
-         off: Exposed("canary ×22: 22 times, in data/records (22)")
+         off: Exposed("22 canaries found 22 times, in data/records (22)")
     "#]]
     .assert_eq(&verdicts("seal", &[], &sealed));
 }
@@ -202,8 +202,8 @@ fn sealing_that_is_off_is_found_out() {
     let claimed = Bench::new(&[("placebo", &[])], &[]);
     expect![[r#"
         disk-canary: Fails
-          on: Exposed("canary ×22: 22 times, in data/records (22)")
-         off: Exposed("canary ×22: 22 times, in data/records (22)")
+          on: Exposed("22 canaries found 22 times, in data/records (22)")
+         off: Exposed("22 canaries found 22 times, in data/records (22)")
     "#]]
     .assert_eq(&verdicts("seal", &[], &claimed));
 }

@@ -51,7 +51,7 @@ pub fn answer(comparison: &Comparison) -> String {
         let times = least.iter().filter(|other| **other == run).count();
         let word = if comparison.runs.len() > 2 { "least" } else { "less" };
         if times > 0 {
-            told.push(format!("{name} loses {word}{}", of(times)));
+            told.push(format!("{name} costs {word}{}", of(times)));
         }
     }
     let open = all - least.len();
@@ -98,7 +98,7 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
         let Difference { less, more, points, ratio } = difference;
         if difference.reported() {
             return format!(
-                "{} loses less than {}: {} against {}, {} between them, {} as a ratio of protected ÷ plain.",
+                "Costs less in {} than in {}: {} against {}, {} less, a ratio of protected ÷ plain of {}.",
                 name(less),
                 name(more),
                 cost(less).lead,

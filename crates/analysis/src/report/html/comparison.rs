@@ -49,7 +49,7 @@ fn told(comparison: &Comparison, confidence: f64, sources: &[&str]) -> String {
         }
     };
     let header = html! {
-        p.over { "Which loses less by its protection: " (listed(&runs, "or")) "?" }
+        p.over { "Where does the protection cost less: " (listed(&runs, "or")) "?" }
         h1 { (listed(&runs, "and")) }
         p.answer { (answer(comparison)) }
     };

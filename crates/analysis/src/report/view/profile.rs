@@ -148,7 +148,7 @@ pub(in crate::report) fn conditions(profile: &CellProfile) -> String {
     };
     format!(
         "Profile: {} sampled frames between the measured ones{invalid}, {:.0} samples a second and processor, {} lost; \
-         {overhead}. Intervals are over {over}. At most one in twenty named parts is expected to be nothing.",
+         {overhead}. Intervals are over {over}. Of the parts named, at most 5 % are expected to be chance.",
         profile.frames, profile.rate, profile.lost
     )
 }

@@ -42,7 +42,7 @@ fn runs_are_compared_and_a_threshold_gives_a_status() {
     let (cheap, dear) = (run(0.05, "before"), run(0.3, "after"));
     let output = bench.tithe(&["compare", &cheap, &dear, "--threshold", "5%"]);
     assert_eq!(status(&output), 6, "{}{}", out(&output), err(&output));
-    assert!(out(&output).contains("loses less"), "{}", out(&output));
+    assert!(out(&output).contains("costs less"), "{}", out(&output));
     assert!(err(&output).contains("grew by"), "{}", err(&output));
     assert!(err(&output).contains("points") && err(&output).contains("beyond 5"), "{}", err(&output));
     let same = bench.tithe(&["compare", &dear, &cheap, "--threshold", "5%"]);
@@ -60,8 +60,8 @@ fn runs_are_compared_and_a_threshold_gives_a_status() {
     // Every format contains the text of a label, and reports how far the costs are apart.
     let (before, after) = (format!("before={cheap}"), format!("after={dear}"));
     for (format, wanted) in [
-        ("text", "before loses less than after"),
-        ("html", "before loses less than after"),
+        ("text", "Costs less in before than in after"),
+        ("html", "Costs less in before than in after"),
         ("markdown", "| after |"),
         ("json", "\"run\": \"after\""),
         ("junit", "sealed in after"),
@@ -115,6 +115,12 @@ fn a_killed_run_continues_after_its_last_complete_frame() {
         .map(|line| serde_json::from_str::<Value>(line).expect("a frame")["frame"].as_u64().expect("a number"))
         .collect();
     assert_eq!(numbers, (0..numbers.len() as u64).collect::<Vec<_>>(), "no frame twice, none left out");
+    let place = |line: &str| {
+        let frame: Value = serde_json::from_str(line).expect("a frame");
+        ["epoch", "start"].map(|name| frame[name].as_u64().expect("a number"))
+    };
+    let next = place(complete[complete.len() - 1]).map(|number| number + 1);
+    assert!(after.lines().skip(complete.len()).all(|line| place(line) == next), "an epoch and a start of its own");
     let sandboxes = std::fs::read_dir(&run).expect("the folder").flatten();
     assert_eq!(sandboxes.filter(|entry| entry.file_name().to_string_lossy().starts_with("tithe-sandbox")).count(), 0);
 }

@@ -148,7 +148,7 @@ fn a_file_that_says_nothing_of_the_database_is_refused_before_anything_starts() 
     }
     let output = bench.tithe(&["run", "e.toml", "--start-spread", "none.csv"]);
     assert_eq!(status(&output), 2);
-    assert!(err(&output).contains("cannot read the start spreads none.csv: "), "{}", err(&output));
+    assert!(err(&output).contains("cannot read the start-to-start variation in none.csv: "), "{}", err(&output));
     assert!(!bench.path("tithe-runs").exists());
 }
 
@@ -165,7 +165,7 @@ fn starts_that_cannot_be_told_or_written_are_refused_before_anything_starts() {
         ),
         (
             &["e.toml", "--starts", "8", "--to", "e.toml"],
-            "it is not a file of start spreads, and nothing is written over it",
+            "it is not a file of start-to-start variation, and nothing is written over it",
         ),
         (&["e.toml", "--starts", "8", "--to", "no/where.csv"], "cannot write no/where.csv"),
         (&["e.toml", "--starts", "3"], "3 is not in 4..=100"),

@@ -14,18 +14,18 @@ fn check(haystack: &[u8], expected: Expect) {
 fn needles_are_found_in_every_form() {
     check(b"", expect!["nothing"]);
     check(&TOKEN[1..], expect!["nothing"]);
-    check(&[b"k\0", TOKEN, TOKEN].concat(), expect!["canary ×1: 2 times"]);
-    check(format!("'\\x{}'", hex(TOKEN)).as_bytes(), expect!["canary ×1: once as hexadecimal"]);
-    check(hex(TOKEN).to_uppercase().as_bytes(), expect!["canary ×1: once as hexadecimal"]);
-    check(&[TOKEN, &[7; 33]].concat(), expect!["canary ×1, data key ×1: 3 times"]);
+    check(&[b"k\0", TOKEN, TOKEN].concat(), expect!["1 canary found 2 times"]);
+    check(format!("'\\x{}'", hex(TOKEN)).as_bytes(), expect!["1 canary found once as hexadecimal"]);
+    check(hex(TOKEN).to_uppercase().as_bytes(), expect!["1 canary found once as hexadecimal"]);
+    check(&[TOKEN, &[7; 33]].concat(), expect!["1 canary, 1 data key found 3 times"]);
     check(
         &[TOKEN, hex(&[7; 32]).as_bytes()].concat(),
-        expect!["canary ×1, data key ×1: 2 times as raw and hexadecimal"],
+        expect!["1 canary, 1 data key found 2 times as raw and hexadecimal"],
     );
     // The output of `base64` of GNU coreutils 9.1 for the token after "", "a" and "ab", before "bc".
-    check(b"c1ljVTZ1OXpxVC1jYW5hcnlfMFprMUx3YmM=", expect!["canary ×1: once as base64"]);
-    check(b"YXNZY1U2dTl6cVQtY2FuYXJ5XzBaazFMd2Jj", expect!["canary ×1: once as base64"]);
-    check(b"YWJzWWNVNnU5enFULWNhbmFyeV8wWmsxTHdiYw==", expect!["canary ×1: once as base64"]);
+    check(b"c1ljVTZ1OXpxVC1jYW5hcnlfMFprMUx3YmM=", expect!["1 canary found once as base64"]);
+    check(b"YXNZY1U2dTl6cVQtY2FuYXJ5XzBaazFMd2Jj", expect!["1 canary found once as base64"]);
+    check(b"YWJzWWNVNnU5enFULWNhbmFyeV8wWmsxTHdiYw==", expect!["1 canary found once as base64"]);
 }
 
 /// Delivers a few bytes at a time, as pipes and network file systems may.

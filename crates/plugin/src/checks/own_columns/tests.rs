@@ -29,7 +29,7 @@ fn plaintext_and_repetitions_are_exposed() {
         nothing
         Exposed("1 of 2 values of t.c are as clients read them")
         Exposed("1 of 1 values of t.c are as clients read them")
-        Exposed("t.c repeats what it should not")
+        Exposed("t.c repeats a block of 16 bytes: equal values can be recognised")
         nothing
         Unknown("t.c holds no value")"#]]
     .assert_eq(&all.join("\n"));
@@ -122,7 +122,7 @@ fn each_column_counts_and_each_check_is_told_from_its_opposite() {
     expect![[r#"
         ciphertext-seen: the server holds ciphertext in account.iban, account.note: Exposed("2 of 2 values of account.iban are as clients read them")
         wrong-column-key: the arm's key opens account.iban, account.note, another key does not: Exposed("account.iban is read without a key")
-        disk-canary: no value of account.iban, account.note is readable in the data files: Exposed("value ×3: 3 times, in data/tables (3)")
+        disk-canary: no value of account.iban, account.note is readable in the data files: Exposed("3 values found 3 times, in data/tables (3)")
 
         ciphertext-seen: the server holds ciphertext in account.iban, account.note: Protected("4 values of 2 columns are ciphertext; 1 of these columns repeat no block of 16 bytes (AES-256-GCM)")
         wrong-column-key: the arm's key opens account.iban, account.note, another key does not: Protected("2 columns do not decrypt with another key")
@@ -130,19 +130,19 @@ fn each_column_counts_and_each_check_is_told_from_its_opposite() {
 
         ciphertext-seen: the server holds ciphertext in account.iban, account.note: Exposed("2 of 2 values of account.note are as clients read them")
         wrong-column-key: the arm's key opens account.iban, account.note, another key does not: Exposed("account.note is read with another key")
-        disk-canary: no value of account.iban, account.note is readable in the data files: Exposed("value ×1: once, in data/tables (1)")
+        disk-canary: no value of account.iban, account.note is readable in the data files: Exposed("1 value found once, in data/tables (1)")
 
         ciphertext-seen: the server holds ciphertext in account.iban, account.note: Exposed("2 of 2 values of account.iban are as clients read them")
         wrong-column-key: the arm's key opens account.iban, account.note, another key does not: Exposed("account.iban is read with another key")
-        disk-canary: no value of account.iban, account.note is readable in the data files: Exposed("value ×2: 2 times, in data/tables (2)")
+        disk-canary: no value of account.iban, account.note is readable in the data files: Exposed("2 values found 2 times, in data/tables (2)")
 
         ciphertext-seen: the server holds ciphertext in account.iban, account.note: Unknown("account.iban holds no value")
         wrong-column-key: the arm's key opens account.iban, account.note, another key does not: Unknown("account.iban holds no value")
-        disk-canary: no value of account.iban, account.note is readable in the data files: Unknown("every value has fewer than 12 bytes, which chance may write")
+        disk-canary: no value of account.iban, account.note is readable in the data files: Unknown("every value is shorter than 12 bytes, so a match could be chance")
 
         ciphertext-seen: the server holds ciphertext in account.iban, account.note: Protected("2 values of 2 columns are ciphertext; 1 of these columns repeat no block of 16 bytes (AES-256-GCM)")
         wrong-column-key: the arm's key opens account.iban, account.note, another key does not: Protected("2 columns do not decrypt with another key")
-        disk-canary: no value of account.iban, account.note is readable in the data files: Unknown("every value has fewer than 12 bytes, which chance may write")
+        disk-canary: no value of account.iban, account.note is readable in the data files: Unknown("every value is shorter than 12 bytes, so a match could be chance")
     "#]].assert_eq(&told.join("\n"));
 }
 

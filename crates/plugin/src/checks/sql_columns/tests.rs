@@ -42,7 +42,7 @@ fn what_is_not_found_is_protected_only_where_it_could_have_been() {
         assert!(matches!(exposed, Observation::Exposed(_)), "{exposed:?}");
     }
     let control = conclude_on_disk(&found_in(FileKind::Journal), 9, Ok(()), false);
-    assert_eq!(control, unknown("not in the data files; canary ×1: once, in base/1 (1)"));
+    assert_eq!(control, unknown("not in the data files; 1 canary found once, in base/1 (1)"));
 }
 
 #[test]
@@ -240,10 +240,10 @@ fn what_was_written_is_looked_for_in_files() {
         filled,
         expect![[r#"
         CheckEntry { id: "disk-canary", role: Claim, control: PlainArm } no value of an encrypted column is readable in the data files, journal and logs
-        nothing encrypted: (Exposed("canary ×4: 8 times, in data/tables (8)"), Some("in tables with a key"))
+        nothing encrypted: (Exposed("4 canaries found 8 times, in data/tables (8)"), Some("in tables with a key"))
         all: (Protected("none of 10 canaries in 2 files, 887 B"), Some("in tables with a key"))
-        identifiers alone: (Exposed("canary ×1: 2 times, in data/tables (2)"), Some("in tables with a key"))
-        wrapped alone: (Exposed("canary ×4: 8 times, in data/tables (8)"), Some("in tables with a key"))
+        identifiers alone: (Exposed("1 canary found 2 times, in data/tables (2)"), Some("in tables with a key"))
+        wrapped alone: (Exposed("4 canaries found 8 times, in data/tables (8)"), Some("in tables with a key"))
     "#]],
     );
     table(
@@ -251,10 +251,10 @@ fn what_was_written_is_looked_for_in_files() {
         |arm| arm,
         expect![[r#"
         CheckEntry { id: "disk-canary", role: Claim, control: PlainArm } no value of an encrypted column is readable in the data files, journal and logs
-        nothing encrypted: (Exposed("canary ×1: 4 times, in data/tables (4)"), Some("in tables with a key"))
+        nothing encrypted: (Exposed("1 canary found 4 times, in data/tables (4)"), Some("in tables with a key"))
         all: (Protected("none of 1 canaries in 2 files, 530 B"), Some("in tables with a key"))
         identifiers alone: (Protected("none of 1 canaries in 2 files, 298 B"), Some("in tables with a key"))
-        wrapped alone: (Exposed("canary ×1: 4 times, in data/tables (4)"), Some("in tables with a key"))
+        wrapped alone: (Exposed("1 canary found 4 times, in data/tables (4)"), Some("in tables with a key"))
     "#]],
     );
     let none = |mut arm: SqlBench| {
@@ -281,10 +281,10 @@ fn what_was_written_is_looked_for_in_files() {
         refuses,
         expect![[r#"
         CheckEntry { id: "disk-canary", role: Claim, control: PlainArm } no value of an encrypted column is readable in the data files, journal and logs
-        nothing encrypted: (Exposed("canary ×4: 8 times, in data/tables (8)"), Some("in tables with a key"))
+        nothing encrypted: (Exposed("4 canaries found 8 times, in data/tables (8)"), Some("in tables with a key"))
         all: (Unknown("the server could not be made to write the tables: refused: no right"), Some("in tables with a key"))
-        identifiers alone: (Exposed("canary ×1: 2 times, in data/tables (2)"), Some("in tables with a key"))
-        wrapped alone: (Exposed("canary ×4: 8 times, in data/tables (8)"), Some("in tables with a key"))
+        identifiers alone: (Exposed("1 canary found 2 times, in data/tables (2)"), Some("in tables with a key"))
+        wrapped alone: (Exposed("4 canaries found 8 times, in data/tables (8)"), Some("in tables with a key"))
     "#]],
     );
 }
@@ -296,10 +296,10 @@ fn what_was_written_is_looked_for_on_the_wire() {
         |arm| arm.wired(),
         expect![[r#"
         CheckEntry { id: "wire-canary", role: Claim, control: PlainArm } no value of an encrypted column is readable on the wire
-        nothing encrypted: (Exposed("canary ×4: 16 times"), Some("in tables with a key"))
+        nothing encrypted: (Exposed("4 canaries found 16 times"), Some("in tables with a key"))
         all: (Protected("none of 10 canaries in 1454 bytes"), Some("in tables with a key"))
-        identifiers alone: (Exposed("canary ×1: 4 times"), Some("in tables with a key"))
-        wrapped alone: (Exposed("canary ×4: 16 times"), Some("in tables with a key"))
+        identifiers alone: (Exposed("1 canary found 4 times"), Some("in tables with a key"))
+        wrapped alone: (Exposed("4 canaries found 16 times"), Some("in tables with a key"))
     "#]],
     );
     table(
@@ -323,10 +323,10 @@ fn what_was_written_is_looked_for_on_the_wire() {
         |arm| arm.attached(),
         expect![[r#"
         CheckEntry { id: "wire-canary", role: Claim, control: PlainArm } no value of an encrypted column is readable on the wire
-        nothing encrypted: (Exposed("canary ×4: 16 times"), Some("in tables with a key"))
+        nothing encrypted: (Exposed("4 canaries found 16 times"), Some("in tables with a key"))
         all: (Protected("none of 10 canaries in 1454 bytes"), Some("in tables with a key"))
-        identifiers alone: (Exposed("canary ×1: 4 times"), Some("in tables with a key"))
-        wrapped alone: (Exposed("canary ×4: 16 times"), Some("in tables with a key"))
+        identifiers alone: (Exposed("1 canary found 4 times"), Some("in tables with a key"))
+        wrapped alone: (Exposed("4 canaries found 16 times"), Some("in tables with a key"))
     "#]],
     );
     table(
@@ -345,10 +345,10 @@ fn what_was_written_is_looked_for_on_the_wire() {
         |arm| hello(arm.wired()),
         expect![[r#"
         CheckEntry { id: "wire-canary", role: Claim, control: PlainArm } no value of an encrypted column is readable on the wire
-        nothing encrypted: (Exposed("canary ×4: 16 times"), Some("in tables with a key"))
+        nothing encrypted: (Exposed("4 canaries found 16 times"), Some("in tables with a key"))
         all: (Protected("none of 10 canaries in 1468 bytes"), Some("in tables with a key"))
-        identifiers alone: (Exposed("canary ×1: 4 times"), Some("in tables with a key"))
-        wrapped alone: (Exposed("canary ×4: 16 times"), Some("in tables with a key"))
+        identifiers alone: (Exposed("1 canary found 4 times"), Some("in tables with a key"))
+        wrapped alone: (Exposed("4 canaries found 16 times"), Some("in tables with a key"))
     "#]],
     );
     let with_tls = |mut arm: SqlBench| {
@@ -360,10 +360,10 @@ fn what_was_written_is_looked_for_on_the_wire() {
         with_tls,
         expect![[r#"
         CheckEntry { id: "wire-canary", role: Claim, control: PlainArm } no value of an encrypted column is readable on the wire
-        nothing encrypted: (Exposed("canary ×4: 16 times"), Some("in tables with a key"))
+        nothing encrypted: (Exposed("4 canaries found 16 times"), Some("in tables with a key"))
         all: (Protected("none of 10 canaries in 1468 bytes"), Some("in tables with a key"))
-        identifiers alone: (Exposed("canary ×1: 4 times"), Some("in tables with a key"))
-        wrapped alone: (Exposed("canary ×4: 16 times"), Some("in tables with a key"))
+        identifiers alone: (Exposed("1 canary found 4 times"), Some("in tables with a key"))
+        wrapped alone: (Exposed("4 canaries found 16 times"), Some("in tables with a key"))
     "#]],
     );
 }

@@ -36,14 +36,14 @@ fn canaries_in_either_direction_are_told() {
         &[b"PUT ", TOKEN].concat(),
         b"OK",
         false,
-        expect![[r#"Exposed("sent: canary ×1: once; received: nothing; no TLS record")"#]],
+        expect![[r#"Exposed("sent: 1 canary found once; received: nothing; no TLS record")"#]],
     );
-    check(b"GET", TOKEN, false, expect![[r#"Exposed("sent: nothing; received: canary ×1: once; no TLS record")"#]]);
+    check(b"GET", TOKEN, false, expect![[r#"Exposed("sent: nothing; received: 1 canary found once; no TLS record")"#]]);
     check(
         HELLO,
         TOKEN,
         true,
-        expect![[r#"Exposed("sent: nothing; received: canary ×1: once; TLS handshake on 1 of 1 connections")"#]],
+        expect![[r#"Exposed("sent: nothing; received: 1 canary found once; TLS handshake on 1 of 1 connections")"#]],
     );
 }
 
@@ -193,7 +193,9 @@ fn the_relay_stands_between_client_and_server() {
     observe(
         0,
         Transport::Plain,
-        expect![[r#"Exposed("sent: canary ×33: 35 times; received: canary ×33: 35 times; no TLS record")"#]],
+        expect![[
+            r#"Exposed("sent: 33 canaries found 35 times; received: 33 canaries found 35 times; no TLS record")"#
+        ]],
     );
     observe(
         0x5a,
