@@ -128,8 +128,76 @@ fn needed(database: &dyn Database, experiment: &Experiment, described: &experime
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use tithe_machine::{
+        fault::Fault,
+        launch::{Install, Launch, Place, Search, Server},
+    };
+    use tithe_model::{
+        catalogue::DatabaseEntry,
+        experiment::{Memory, Url},
+        record::ArmFacts,
+    };
+    use tithe_plugin::{
+        database::Connect,
+        session::{Session, Table},
+        setup::Setup,
+        simulated::Simulated,
+    };
 
     use super::*;
+
+    /// The simulated database, of which a server needs what its setting `pool` says.
+    struct Pooled;
+
+    impl Database for Pooled {
+        fn entry(&self) -> &'static DatabaseEntry {
+            Simulated.entry()
+        }
+
+        fn memory_needed(&self, settings: &BTreeMap<String, String>) -> Option<u64> {
+            settings.get("pool")?.parse().ok()
+        }
+
+        fn find(&self, search: &Search) -> Result<Install, Missing> {
+            Simulated.find(search)
+        }
+
+        fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+            Simulated.launch(install, setup, place)
+        }
+
+        fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+            Simulated.connect(server, setup, how)
+        }
+
+        fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+            Simulated.create(server, setup, table)
+        }
+
+        fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+            Simulated.remove(server, setup, table)
+        }
+
+        fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+            Simulated.quiesce(server, setup, table)
+        }
+
+        fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+            Simulated.facts(server, setup)
+        }
+    }
+
+    /// Two arms with a thousand records, and servers that need `pool` bytes.
+    fn experiment(pool: u64) -> Experiment {
+        const TEXT: &str = "title = \"t\"\ndatabase = \"simulated\"\ndata.records = 1000\n[[workload]]\nycsb = \"c\"\n\
+            [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\" }]\n";
+        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
+        let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
+        let read = tithe_model::parse::parse(TEXT, &catalogue, &|_| Err(std::io::Error::other("no file")));
+        let mut experiment = read.expect("an experiment");
+        experiment.settings.insert("pool".to_owned(), pool.to_string());
+        experiment
+    }
 
     #[test]
     fn servers_that_do_not_fit_together_are_told() {
@@ -145,5 +213,45 @@ mod tests {
         let missing = beyond("OpenSearch", (24 << 30) + 1, 24 << 30).expect("refused");
         assert_eq!(missing.looked_in, ["this machine has 25.8 GB, and a server with these settings needs 25.8 GB"]);
         assert_eq!((missing.what.as_str(), missing.how_to_install.len()), ("enough memory for OpenSearch", 1));
+    }
+
+    #[test]
+    fn a_limit_follows_from_the_data_and_is_held_against_what_a_server_needs() {
+        let data = data_bytes(&experiment(0), 0);
+        assert!((1_000_000..1_500_000).contains(&data), "{data}");
+        let limited = |pool: u64, memory: Option<Memory>| {
+            let mut experiment = experiment(pool);
+            let limits = &mut experiment.resources[0].limits;
+            (limits.cpus, limits.memory) = (Some(0.5), memory);
+            experiment
+        };
+        let half = Some(Memory::DataPer(2.0));
+        let limits = of_cell(&limited(0, half), 0, 0);
+        assert_eq!((limits.cpus, limits.memory_bytes, limits.account), (Some(0.5), Some(data / 2), false));
+        let refused = |experiment: &Experiment| {
+            let (described, limits) = (&experiment.resources[0], of_cell(experiment, 0, 0));
+            too_small(&Pooled, experiment, described, limits).map(|missing| missing.what)
+        };
+        let words = Some("enough memory for simulated database".to_owned());
+        assert_eq!(refused(&limited(data / 2, half)), None);
+        assert_eq!(refused(&limited(data / 2 + 1, half)), words);
+        assert_eq!(refused(&limited(data / 2 + 1, None)), None, "no limit");
+        let mut smaller = limited(data, half);
+        smaller.resources[0].settings.insert("pool".to_owned(), "1".to_owned());
+        assert_eq!(refused(&smaller), None, "these resources have a smaller one");
+    }
+
+    #[test]
+    fn what_this_machine_lacks_is_told_once() {
+        let mut large = experiment(u64::MAX);
+        large.resources.push(large.resources[0].clone());
+        let told = |experiment: &Experiment| missing(&Pooled, experiment).len();
+        assert_eq!((told(&large), told(&experiment(1))), (1, 0));
+        let have = machine_bytes().expect("the memory of this machine");
+        let mut both = experiment(have / 2 + 1);
+        assert!(crowding(&Pooled, &both, 0).is_some(), "of two servers each needs more than a half");
+        // A server that Tithe does not start may be elsewhere.
+        both.arms[1].url = Some(Url::new("simulated://there"));
+        assert_eq!(crowding(&Pooled, &both, 0), None);
     }
 }

@@ -81,6 +81,12 @@ mod tests {
         served.add(&frames, &slots);
         let operations: Vec<_> = served.0.iter().map(|(of, work)| (*of, work.operations)).collect();
         assert_eq!(operations, [((1, 0), 1), ((1, 1), 1)], "frames are numbered again in each cell");
+        let slot = |lane, operations, wall_ns| Slot { cell: 1, lane, operations, wall_ns, ..Slot::default() };
+        let mut served = Served::default();
+        served.add(&frames, &[slot(0, 3, 100), slot(2, 5, 200)]);
+        served.add(&frames, &[slot(1, 7, 400)]);
+        let Work { operations, wall_ns, lanes } = served.0[&(1, 0)];
+        assert_eq!((operations, wall_ns, lanes), (15, 700, 3));
     }
 
     /// A sweep over two numbers of clients, a cell below saturation, and cells of other resources.

@@ -169,3 +169,14 @@ fn significant(value: f64) -> String {
         value => format!("{value:.2}"),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::significant;
+
+    #[test]
+    fn amounts_have_three_digits_and_two_decimals_at_most() {
+        let told = [156.4, 100.0, 99.94, 15.64, 10.0, 9.994, 1.564, 0.157].map(significant);
+        assert_eq!(told, ["156", "100", "99.9", "15.6", "10.0", "9.99", "1.56", "0.16"]);
+    }
+}

@@ -61,6 +61,8 @@ pub(super) fn weigh(arm: &mut ArmAnalysis) {
 
 #[cfg(test)]
 mod tests {
+    use tithe_statistics::distribution::t_upper;
+
     use super::*;
     use crate::report::sample;
 
@@ -81,6 +83,29 @@ mod tests {
         let more = protected.more_cpu_us.expect("compared");
         assert_eq!((more.estimate, more.low, more.high), (600_000.0, 600_000.0, 600_000.0));
         assert_eq!(idle(&windows(&[[1, 2]; 3]), 2), [None, None]);
+    }
+
+    #[test]
+    fn differences_hold_for_all_arms_together() {
+        let of = |arms: u64| {
+            let counters = |ms: u64| Counters {
+                server_cpu_ns: Some(ms * 1_000_000),
+                written_bytes: Some(100 * ms),
+                ..Counters::default()
+            };
+            let window = |number: u64| IdleWindow {
+                duration_ns: 1_000_000_000,
+                arms: (0..arms).map(|arm| counters(10 * arm + (1 + arm) * (number % 2))).collect(),
+            };
+            let windows: Vec<IdleWindow> = (0..WINDOWS_MIN as u64).map(window).collect();
+            let seen = idle(&windows, arms as usize)[1].clone().expect("four windows are enough");
+            (seen.more_cpu_us.expect("compared"), seen.more_written_bytes.expect("compared"))
+        };
+        let ((two, written), (three, _)) = (of(2), of(3));
+        // 10.5 ms and 1,050 bytes a second.
+        assert_eq!((two.estimate, written.estimate), (630_000.0, 63_000.0));
+        let wider = t_upper(0.0125, 3.0) / t_upper(0.025, 3.0);
+        assert!((three.half_width() / two.half_width() - wider).abs() < 1e-6, "{two:?} {three:?}");
     }
 
     #[test]

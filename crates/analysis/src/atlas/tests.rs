@@ -66,6 +66,20 @@ fn a_run_that_does_not_qualify_is_refused_with_every_reason() {
 }
 
 #[test]
+fn a_cell_has_the_column_of_its_work_and_a_run_at_the_bounds_qualifies() {
+    let of = |workload: &str| ["in memory", "beyond the cache"].map(|resources| Kind::of(workload, resources));
+    assert_eq!(of("reads"), [Some(Kind::ReadsInMemory), Some(Kind::ReadsBeyondCache)]);
+    assert_eq!(of("half updates"), [Some(Kind::HalfUpdates); 2]);
+    assert_eq!([of("bulk load"), of("scan")], [[Some(Kind::BulkOrScan); 2]; 2]);
+    assert_eq!(of("others"), [None; 2]);
+    let mut analysis = reads();
+    let processors = f64::from(analysis.machine.processors);
+    let cell = &mut analysis.cells[0];
+    (cell.frames, cell.host.steal, cell.host.load) = (15, Some(0.01), 5.0 * processors);
+    assert!(entry(&analysis, &source("postgres")).is_ok());
+}
+
+#[test]
 fn an_extract_comes_back_and_other_files_do_not() {
     let run = kept(&reads(), "postgres");
     assert_eq!(run.file, "aa11aa-2025-11-21-postgres.json");

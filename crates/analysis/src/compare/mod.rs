@@ -292,10 +292,11 @@ pub fn compare(subjects: &[Analysis], labels: &[Option<String>]) -> Result<Compa
 mod tests {
     use expect_test::{expect, expect_file};
     use proptest::prelude::*;
+    use tithe_model::quantity::fixed;
 
     use super::*;
     use crate::{
-        Flag, Outcome, OverRun,
+        CellAnalysis, Flag, Outcome, OverRun,
         report::{comparison, html, sample},
     };
 
@@ -369,6 +370,34 @@ mod tests {
     }
 
     #[test]
+    fn what_only_a_later_run_has_is_told() {
+        let reasons = |first: &dyn Fn(&mut Analysis), later: &dyn Fn(&mut Analysis)| {
+            let compared = compare(&[subject("one", first), subject("two", later)], &[]);
+            match compared {
+                Ok(compared) => compared.reasons().join(" "),
+                Err(reasons) => reasons.join(" "),
+            }
+        };
+        let same = |_: &mut Analysis| ();
+        let less = |analysis: &mut Analysis| drop(analysis.cells[0].arms.pop());
+        let more = |analysis: &mut Analysis| {
+            let cell = CellAnalysis { id: "a".to_owned(), ..analysis.cells[0].clone() };
+            analysis.cells.push(cell);
+        };
+        let first_only = |analysis: &mut Analysis| analysis.cells[0].arms.truncate(2);
+        let only = |analysis: &mut Analysis| {
+            analysis.cells[0].arms.truncate(2);
+            "pages".clone_into(&mut analysis.cells[0].arms[1].name);
+        };
+        assert_eq!(reasons(&same, &same), "");
+        assert_eq!(reasons(&less, &same), "Arm auth of cell c/in-memory of two is not in one.");
+        assert_eq!(reasons(&same, &more), "Cell a of two is not in one.");
+        assert!(reasons(&same, &only).contains("Arm pages of cell c/in-memory of two is not in one."));
+        // Where each run has one arm, they are the same, whatever they are called.
+        assert_eq!(reasons(&first_only, &only), "");
+    }
+
+    #[test]
     fn the_rate_at_a_share_of_saturation_is_found_and_not_asked_for() {
         let refused = |arrivals: &str| {
             let at = |rate: &str| {
@@ -425,6 +454,19 @@ mod tests {
     }
 
     #[test]
+    fn without_the_first_cost_no_later_one_has_changed() {
+        let asymmetric = |analysis: &mut Analysis| analysis.cells[0].arms[1].estimates[0].flags.push(Flag::Asymmetric);
+        let subjects = [subject("one", asymmetric), subject("two", other), subject("three", |_| ())];
+        let compared = compare(&subjects, &[]).expect("runs alike");
+        assert!(compared.matches[0].changes().is_empty());
+        assert_eq!(compared.matches[0].differences().len(), 1, "both are ranked all the same");
+        let subjects = [subject("one", |_| ()), subject("two", other), subject("three", |_| ())];
+        let compared = compare(&subjects, &[]).expect("runs alike");
+        let runs: Vec<usize> = compared.matches[0].changes().iter().map(|it| it.run).collect();
+        assert_eq!(runs, [1, 2]);
+    }
+
+    #[test]
     fn a_cost_without_an_interval_over_all_cells_is_held_against_no_threshold() {
         let open = |analysis: &mut Analysis| {
             let tls = &mut analysis.cells[0].arms[1].estimates[0];
@@ -458,6 +500,35 @@ mod tests {
         let told =
             |compared: &Comparison| compared.notes.iter().any(|note| note.starts_with("Identical runs on tomorrow"));
         assert!(told(&apart) && !told(&alike));
+    }
+
+    #[test]
+    fn what_may_explain_a_difference_is_noted_and_another_boot_is_nothing() {
+        let told = |change: &dyn Fn(&mut Analysis)| {
+            let compared = compare(&[subject("one", |_| ()), subject("two", change)], &[]).expect("runs alike");
+            let others = compared.notes.into_iter().filter(|note| !note.contains("start of its servers"));
+            others.collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(told(&|_| ()), "");
+        let booted = |analysis: &mut Analysis| {
+            (analysis.machine.boot, analysis.machine.swap) = ("bb22".to_owned(), "none".to_owned());
+        };
+        assert_eq!(told(&booted), "");
+        let machines = "one and two ran on different machines or systems: a cost may differ for that alone.";
+        assert_eq!(told(&|analysis| analysis.machine.kernel = "6.12".to_owned()), machines);
+        assert_eq!(told(&|analysis| analysis.tithe = "0.2.0".to_owned()), "Measured by tithe 0.1.0 and 0.2.0.");
+        let paired = "Paired in different ways (separate, twin).";
+        assert_eq!(told(&|analysis| analysis.cells[0].mode = "separate".to_owned()), paired);
+        let unknown = |analysis: &mut Analysis| "tomorrow".clone_into(&mut analysis.database);
+        let compared = compare(&[subject("one", unknown), subject("two", unknown)], &[]).expect("runs alike");
+        let known = compared.matches[0].sides[0].between_runs.expect("known");
+        let words = format!(
+            "Identical runs on tomorrow differ by more than each says, by {} % (standard deviation): differences are \
+             judged as if each run erred by ±{} % besides.",
+            fixed(100.0 * known.spread, 2),
+            fixed(100.0 * known.widening(1, 0.05), 2)
+        );
+        assert!(compared.notes.contains(&words), "{:?}", compared.notes);
     }
 
     #[test]

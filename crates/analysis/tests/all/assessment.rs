@@ -7,15 +7,17 @@ use tithe_analysis::{
     report::{html, terminal},
 };
 use tithe_model::{
+    connecting::{ConnectPart, Connecting},
     ending::CellEnding,
     experiment::{Arrivals, Claim, Custom, Metric, Says},
     fact::Fact,
     invalid::Invalid,
     plan::Starts,
-    record::{Finding, Phase, Role, Verdict},
+    record::{AgentFrame, CIPHER_DRIVER, Finding, Host, Phase, Role, Verdict},
     records::Records,
     start_spread::{self, CostSpread},
 };
+use tithe_statistics::verdict::{digits, percent};
 
 use crate::synthetic::{Invented, finding};
 
@@ -190,6 +192,21 @@ fn the_same_records_give_the_same_bytes() {
 }
 
 #[test]
+fn the_machine_is_told_by_its_mean_and_the_run_by_its_first_frame() {
+    let mut records = Invented { frames: 4, latencies: false, ..Invented::default() }.records();
+    for frame in &mut records.frames {
+        (frame.host.load, frame.host.steal) = (f64::from(frame.frame), Some(0.25 * f64::from(frame.frame)));
+        // Not every frame has it.
+        frame.host.io_pressure = (frame.frame == 3).then_some(0.5);
+    }
+    let analysis = assess(&records);
+    let Host { load, cpu_pressure, io_pressure, steal, throttled } = analysis.cells[0].host;
+    assert_eq!((load, cpu_pressure, io_pressure), (1.5, Some(0.25), Some(0.5)));
+    assert_eq!((steal, throttled), (Some(0.375), None));
+    assert_eq!(analysis.began_unix_s, Some(1_700_000_000));
+}
+
+#[test]
 fn too_few_frames_say_how_long_it_would_take() {
     let records = Invented { frames: 11, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     let text: String = assess(&records).cells[0].arms[1].estimates.iter().map(line).collect();
@@ -342,6 +359,17 @@ fn rare_stalls_of_one_arm_are_flagged() {
 }
 
 #[test]
+fn rare_stalls_of_the_plain_arm_are_flagged_too() {
+    let mut records = Invented::default().records();
+    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 0 && slot.block == 0 && slot.lane == 0) {
+        slot.latency_sum_ns *= 4;
+    }
+    let time = estimate(&records, 2, "time");
+    assert!(time.flags.contains(&Flag::TailDriven), "{:?}", time.flags);
+    assert!(time.effect.low > -0.02 && time.total.expect("has a total").high < -0.1, "{time:?}");
+}
+
+#[test]
 fn an_effect_that_moves_is_flagged() {
     let mut records = Invented::default().records();
     for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
@@ -356,6 +384,32 @@ fn neighbours_are_flagged_in_the_tail_only() {
     let records = Invented { wait: 0.3, ..Invented::default() }.records();
     assert!(estimate(&records, 1, "latency_p99_READ").flags.contains(&Flag::NeighboursInTail));
     assert!(!estimate(&records, 1, "latency_p95_READ").flags.contains(&Flag::NeighboursInTail));
+}
+
+#[test]
+fn each_agent_has_the_slots_of_its_lanes() {
+    let mut records = Invented { frames: 3, latencies: false, ..Invented::default() }.records();
+    let agent =
+        |name: &str, clock_bound_ns| AgentFrame { name: name.to_owned(), lanes: 1, clock_offset_ns: 7, clock_bound_ns };
+    for frame in &mut records.frames {
+        frame.agents = vec![agent("one", 50), agent("two", if frame.frame == 1 { 160 } else { 60 })];
+    }
+    for slot in &mut records.slots {
+        slot.wait_ns = if slot.lane == 1 { slot.wall_ns * 3 / 10 } else { 0 };
+    }
+    let analysis = assess(&records);
+    let agents = &analysis.cells[0].agents;
+    let done = |lane: u32| {
+        let of_lane = records.slots.iter().filter(|slot| slot.lane == lane);
+        of_lane.map(|slot| slot.operations).sum::<u64>()
+    };
+    let told: Vec<_> = agents.iter().map(|it| (it.name.as_str(), it.lanes, it.operations, it.clock_bound_ns)).collect();
+    assert_eq!(told, [("one", 1, done(0), 50), ("two", 1, done(1), 160)]);
+    let waits: Vec<f64> = agents.iter().map(|it| it.wait_share).collect();
+    assert!(waits[0] == 0.0 && (waits[1] - 0.3).abs() < 1e-3, "{waits:?}");
+    let warned: Vec<&String> = analysis.warnings.iter().filter(|it| it.contains("agent ")).collect();
+    let words = "c: agent two waited for a processor in 30 %";
+    assert!(warned.len() == 1 && warned[0].starts_with(words), "{warned:?}");
 }
 
 #[test]
@@ -503,6 +557,30 @@ fn no_other_metric_decides_a_calibration_whose_own_has_too_few_frames() {
 }
 
 #[test]
+fn a_minute_of_load_gives_the_width_that_was_seen_by_the_root_of_its_time() {
+    let invented = Invented { frames: 40, effects: vec![0.0, 0.0], latencies: false, ..Invented::default() };
+    let mut records = invented.records();
+    let seen = resolutions(&records).remove(0);
+    // Frames of two arms with ten slots of 20 ms each.
+    assert!((seen.load_s - 16.0).abs() < 1e-9 && seen.frames == 40, "{seen:?}");
+    let near = |one: f64, other: f64| (one - other).abs() < 1e-6 * other;
+    let (net, width) = (&seen.metrics[0], seen.metrics[0].effect.half_width());
+    assert!(near(net.frames_per_minute, width * (16.0_f64 / 60.0).sqrt()) && net.widening == 0.0, "{net:?}");
+    // On one start the known spread of others comes on top, which load does not narrow.
+    records.plan.cells[0].starts = Starts::Once;
+    records.plan.start_spread = start_spread::built_in("postgres");
+    records.frames.iter_mut().for_each(|frame| frame.start = 0);
+    let widened = resolutions(&records).remove(0).metrics.remove(0);
+    assert!(near(widened.frames_per_minute, net.frames_per_minute) && widened.widening > 0.0, "{widened:?}");
+    assert!(near(widened.effect.half_width(), width.hypot(widened.widening)), "{widened:?}");
+    let of = |frames: u32| {
+        let records = Invented { frames, latencies: false, ..Invented::default() }.records();
+        resolutions(&records).remove(0).metrics.len()
+    };
+    assert_eq!([14, 15].map(of), [0, 3]);
+}
+
+#[test]
 fn frames_of_which_nobody_saw_the_neighbours_have_no_part_in_net_time() {
     let hidden = |frame: u32| frame.is_multiple_of(3);
     let mut unseen = Invented { frames: 30, ..Invented::default() }.records();
@@ -526,6 +604,31 @@ fn too_much_noise_says_how_long_it_would_take() {
         - throughput: TooNoisy, too noisy to tell: between −3.7 % and 9.1 % fewer operations; about 6 more minutes would resolve 1 % (n=16/1 122670.83 -> 125340.77 op/s) []
         - latency_p50_READ: TooNoisy, too noisy to tell: between −3.7 % and 11.7 %; about 7 more minutes would resolve 1 % (n=16/1 13.51 -> 13.25 µs) []
     "#]].assert_eq(&text);
+}
+
+#[test]
+fn the_time_that_is_still_needed_is_told_for_every_kind_of_figure() {
+    let near = |found: Option<f64>, right: f64| found.is_some_and(|found| (found - right).abs() < 1e-6 * right);
+    // A ratio of sums: the width falls with the root of the time. Frames of two arms take 0.4 s.
+    let noisy = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], latencies: false, ..Invented::default() };
+    let tree = estimate(&noisy.records(), 1, "server_tree_cpu");
+    let times = (tree.effect.half_width() / 0.01).powi(2);
+    assert!(times > 1.0 && near(tree.more_s, (times - 1.0) * 16.0 * 0.4), "{tree:?}");
+    // Three of 40 frames of 0.6 s have an effect, so twelve more take 160 frames.
+    let mut records = Invented { frames: 40, spread: 0.001, latencies: false, ..Invented::default() }.records();
+    records.slots.iter_mut().filter(|it| it.arm == 1 && it.frame >= 3).for_each(|slot| slot.operations = 19);
+    let few = estimate(&records, 1, "net");
+    assert!(near(few.more_s, 12.0 * 0.6 * 40.0 / 3.0), "{few:?}");
+    // Ten samples of a frame are beyond it and a group needs fifty: eight groups of five frames are 24 frames more.
+    let mut records = Invented { frames: 16, latencies: false, ..Invented::default() }.records();
+    for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
+        let mut histogram = tithe_model::histogram::Histogram::default();
+        (0..10_000).for_each(|i| histogram.record(20_000 + i));
+        arm.latency = [("READ".to_owned(), histogram)].into();
+    }
+    let tail = estimate(&records, 1, "latency_p99.9_READ");
+    assert_eq!(tail.text, "not enough data for p99.9: needs about 15 more seconds");
+    assert!(near(tail.more_s, 24.0 * 0.6), "{tail:?}");
 }
 
 #[test]
@@ -570,6 +673,29 @@ fn a_difference_is_that_of_its_figure() {
 }
 
 #[test]
+fn a_saving_is_told_as_more_operations() {
+    let records = Invented { effects: vec![0.0, -0.06], ..Invented::default() }.records();
+    let found = estimate(&records, 1, "throughput");
+    let change = found.change();
+    let [middle, low, high] = [change.estimate, change.low, change.high].map(percent);
+    assert!(low > 0.0 && (5.0..7.5).contains(&middle), "{found:?}");
+    let words = format!("{} % more operations [{}, {}]", digits(middle), digits(low), digits(high));
+    assert_eq!((found.verdict, found.text), (Outcome::Gains, words));
+}
+
+#[test]
+fn sizes_and_connecting_are_told_with_their_direction() {
+    let mut records = Invented { frames: 16, latencies: false, ..Invented::default() }.records();
+    for frame in &mut records.frames {
+        (frame.arms[0].counters.disk_bytes, frame.arms[1].counters.disk_bytes) = (Some(100_000_000), Some(90_000_000));
+    }
+    let words = "10.0 % less at the end, between −10.0 % and −10.0 % over the frames";
+    assert_eq!(estimate(&records, 1, "disk_bytes").text, words);
+    let connect = estimate(&records, 1, "connect").difference.expect("an amount");
+    assert!((connect.estimate - 1297.442).abs() < 0.01, "{connect:?}");
+}
+
+#[test]
 fn operations_are_told_by_their_share() {
     let mut records = Invented { frames: 16, ..Invented::default() }.records();
     for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
@@ -595,6 +721,57 @@ fn operations_are_told_by_their_share() {
 }
 
 #[test]
+fn new_orders_a_minute_are_their_share_of_all_operations() {
+    let mut records = Invented { frames: 16, ..Invented::default() }.records();
+    for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
+        let mut histogram = tithe_model::histogram::Histogram::default();
+        (0..arm.latency["READ"].total() * 45 / 100).for_each(|_| histogram.record(20_000));
+        arm.latency = [(tithe_model::operation::NEW_ORDER.to_owned(), histogram)].into();
+    }
+    let analysis = assess(&records);
+    let levels = &analysis.cells[0].arms[1].levels;
+    let level = |name: Figure| levels.iter().find(|level| level.name == name).expect("a level").value;
+    let share = level(Figure::NewOrders) / 60.0 / level(Figure::Throughput);
+    assert!((share - 0.45).abs() < 1e-3, "{share}");
+}
+
+#[test]
+fn connecting_is_told_by_part_and_against_the_plain_arm() {
+    let part = |us: u64| ConnectPart { time_ns: us * 1000, client_ns: us * 250 };
+    let invented = Invented { frames: 5, effects: vec![0.0, 0.0], latencies: false, ..Invented::default() };
+    let mut records = invented.records();
+    for frame in &mut records.frames {
+        // Two connections a frame, slower from frame to frame.
+        let more = 10 * u64::from(frame.frame);
+        for (arm, tls) in frame.arms.iter_mut().zip([0, 1800]) {
+            arm.connecting =
+                Connecting { connections: 2, tcp: part(120 + more), tls: part(tls), login: part(400 + more) };
+        }
+    }
+    let told = |records: &Records, arm: usize| {
+        let analysis = assess(records);
+        let found = analysis.cells[0].arms[arm].connecting.clone()?;
+        let parts = found.parts.iter().map(|it| {
+            let more = it.more_us.map_or(String::new(), |more| format!(", {:.1} more", more.estimate));
+            format!("{} {:.1}, client {:.1}{more}", it.part, it.us.estimate, it.client_us.estimate)
+        });
+        Some(format!("{}: {}", found.connections, parts.collect::<Vec<_>>().join("; ")))
+    };
+    let words = "10: TCP 70.0, client 17.5; login 210.0, client 52.5";
+    assert_eq!(told(&records, 0).as_deref(), Some(words));
+    let words = "10: TCP 70.0, client 17.5, 0.0 more; TLS 900.0, client 225.0, 900.0 more; \
+                 login 210.0, client 52.5, 0.0 more";
+    assert_eq!(told(&records, 1).as_deref(), Some(words));
+    // Frames of which the plain arm says nothing have no partner.
+    records.frames[0].arms[0].connecting = Connecting::default();
+    assert!(told(&records, 1).is_some_and(|told| !told.contains("more")));
+    records.frames.truncate(4);
+    assert!(told(&records, 1).is_some());
+    records.frames.truncate(3);
+    assert_eq!(told(&records, 1), None, "three frames make no interval");
+}
+
+#[test]
 fn slots_that_are_too_short_are_told() {
     let mut records = Invented { frames: 2, ..Invented::default() }.records();
     records.slots.iter_mut().for_each(|slot| slot.operations = 19);
@@ -610,6 +787,28 @@ fn slots_that_are_too_short_are_told() {
     assert!(!told(7).contains("hold fewer"));
     let told = told(3);
     assert!(told.contains("slots of arm `protected 1` hold fewer than 20 operations and do not count"), "{told}");
+}
+
+#[test]
+fn warnings_say_how_much() {
+    let warnings = |records: &Records| assess(records).warnings.join("\n");
+    let busy = Invented { wait: 0.3, frames: 16, latencies: false, ..Invented::default() }.records();
+    assert_eq!(
+        warnings(&busy),
+        "c: clients may have slept for up to 20 % of net time because background load held up other clients, so net \
+         time per op is unknown; CPU per op decides instead."
+    );
+    let mut records = Invented { frames: 20, latencies: false, ..Invented::default() }.records();
+    records.slots.iter_mut().filter(|it| it.arm == 1 && it.block % 3 == 0).for_each(|slot| slot.operations = 0);
+    let words = "40 % of the slots of arm `protected 1` hold fewer than 20 operations and do not count: operations are \
+                 long for slots of 20 ms: make the slots longer (`slot`)";
+    assert!(warnings(&records).contains(words), "{}", warnings(&records));
+    let mut records = Invented { frames: 16, latencies: false, ..Invented::default() }.records();
+    records.plan.cells[0].starts = Starts::Once;
+    records.plan.start_spread = start_spread::built_in("postgres");
+    records.plan.cost_spread = Some(CostSpread { share: 0.04, degrees: 8.0, source: "invented".to_owned() });
+    records.frames.iter_mut().for_each(|frame| frame.start = 0);
+    assert!(warnings(&records).ends_with(", and by 4.0 % of the cost (invented)."), "{}", warnings(&records));
 }
 
 #[test]
@@ -656,6 +855,25 @@ fn processor_time_never_replaces_the_time_of_a_volume() {
     assert_eq!(deciding("an image").0, "cpu");
     let words = "a difference as small as that is no cost.".to_owned();
     assert_eq!(deciding("an encrypted image"), ("time".to_owned(), words));
+}
+
+#[test]
+fn less_waiting_alone_is_a_saving_over_four_loads_of_the_data_and_not_over_fewer() {
+    let found = |epochs: u32| {
+        let mut records = Invented { effects: vec![0.0, 0.02], latencies: false, ..Invented::default() }.records();
+        for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
+            (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * 9 / 10, slot.latency_sum_ns * 9 / 10);
+        }
+        records.frames.iter_mut().for_each(|frame| frame.epoch = frame.frame * epochs / 60);
+        ["net", "time", "throughput"].map(|name| {
+            let found = estimate(&records, 1, name);
+            (found.verdict, found.flags.contains(&Flag::WaitingAlone))
+        })
+    };
+    for epochs in [1, 3] {
+        assert_eq!(found(epochs), [(Outcome::TooNoisy, true); 3], "{epochs}");
+    }
+    assert_eq!(found(4), [(Outcome::Gains, false); 3]);
 }
 
 #[test]
@@ -771,6 +989,24 @@ fn every_claim_is_looked_at_again_after_the_frames_unless_the_run_was_killed_the
 }
 
 #[test]
+fn a_run_that_was_killed_before_its_last_checks_says_in_which_epoch() {
+    let told = |whole: [bool; 2]| {
+        let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+        records.frames[1].epoch = 1;
+        records.findings.clear();
+        for (epoch, whole) in (0..).zip(whole) {
+            let phases: &[Phase] = if whole { &[Phase::Before, Phase::After] } else { &[Phase::Before] };
+            records.findings.extend(phases.iter().map(|phase| Finding { epoch, ..finding(1, *phase) }));
+        }
+        assess(&records).warnings.join("\n")
+    };
+    assert_eq!(told([true, true]), "");
+    let words = "c: the run was killed in epoch 1, so not every protection was checked again after its frames.";
+    assert_eq!(told([false, true]), words);
+    assert_eq!(told([true, false]), "", "no later epoch shows that it was killed");
+}
+
+#[test]
 fn what_strengthens_a_proof_is_not_missed_where_it_is_out_of_reach() {
     let proof = |role, verdict| {
         let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
@@ -792,6 +1028,25 @@ fn what_strengthens_a_proof_is_not_missed_where_it_is_out_of_reach() {
     assert_eq!(of(Role::Claim), ["proven", "disproven", "unproven", "unproven"]);
     assert_eq!(of(Role::Strengthens), ["proven", "disproven", "unproven", "proven"]);
     assert_eq!(of(Role::Disclosure), ["proven"; 4]);
+}
+
+#[test]
+fn figures_of_a_kernel_that_encrypted_slowly_are_flagged_and_no_others() {
+    let flagged = |check: &str, verdict| {
+        let mut records = Invented { frames: 16, latencies: false, ..Invented::default() }.records();
+        let found = Finding { check: check.to_owned(), role: Role::Disclosure, verdict, ..finding(1, Phase::Before) };
+        records.findings.push(found);
+        let analysis = assess(&records);
+        [1, 2].map(|arm: usize| {
+            let estimates = &analysis.cells[0].arms[arm].estimates;
+            let slow = estimates.iter().filter(|it| it.flags.contains(&Flag::SlowCipher)).count();
+            (slow > 0, slow == estimates.len())
+        })
+    };
+    let none = [(false, false); 2];
+    assert_eq!(flagged(CIPHER_DRIVER, Verdict::Fails), [(true, true), (false, false)]);
+    assert_eq!(flagged(CIPHER_DRIVER, Verdict::Holds), none);
+    assert_eq!(flagged("disk-canary", Verdict::Fails), none);
 }
 
 #[test]
@@ -874,4 +1129,16 @@ fn the_log_over_a_start_is_told_where_it_changes_by_more_than_a_tenth() {
     let arms = records.frames.iter_mut().flat_map(|frame| &mut frame.arms);
     arms.for_each(|arm| arm.counters.wal_bytes = None);
     assert_eq!(told(&records), "");
+}
+
+#[test]
+fn a_log_that_changes_by_a_fifth_is_told_over_four_starts_and_not_over_three() {
+    let is_told = |starts: u32, times: f64| {
+        let mut records = falling(15, times);
+        records.frames.retain(|frame| frame.start < starts);
+        records.slots.retain(|slot| slot.frame < 15 * starts);
+        !assess(&records).cells[0].log_over_start.is_empty()
+    };
+    let told = [is_told(4, 1.05), is_told(4, 1.2), is_told(3, 1.2), is_told(3, 1.6)];
+    assert_eq!(told, [false, true, false, true]);
 }

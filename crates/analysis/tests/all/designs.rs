@@ -178,6 +178,10 @@ fn a_cost_that_falls_by_most_of_itself_is_no_answer() {
     // So many are averaged that fewer than ten values are left, in which the trend must still be seen.
     assert_eq!((verdict, drift, batch), (Outcome::TooNoisy, true, 4), "{text}");
     assert!(text.starts_with("moved from 3") && text.ends_with(" % while it was measured"), "{text}");
+    // e^(0.95 + 1.4 · (0.5 − 5.5 / 35)) − 1 over the first twelve frames, and e^(0.95 + 1.4 · (0.5 − 29.5 / 35)) − 1
+    // over the last.
+    let ends: Vec<f64> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
+    assert!((ends[0] - 318.0).abs() < 10.0 && (ends[1] - 60.0).abs() < 5.0, "{text}");
     assert_eq!(found(0.2).0, Outcome::Costs);
     assert_eq!((found(0.0).0, found(0.0).1), (Outcome::Costs, false));
 }
@@ -366,6 +370,45 @@ fn a_pair_of_sides_is_one_value_of_students_interval() {
     assert!((time.effect.half_width() - 2.776_445_105 * error).abs() < 1e-6, "{time:?} {error}");
     let order: Vec<usize> = (0..50).map(|pair| first_of_pair(records.plan.cells[0].seed, pair)).collect();
     assert!(order.contains(&0) && order.contains(&1), "{order:?}");
+}
+
+/// An operation takes 20 µs, of which 16 are processor time; on arm 1 a fifth more.
+fn exact(records: &mut Records) {
+    for slot in &mut records.slots {
+        let cost = if slot.arm == 1 { 24_000 } else { 20_000 };
+        (slot.operations, slot.counted) = (1000, 950);
+        (slot.wall_ns, slot.latency_sum_ns) = (cost * 1000, cost * 950);
+        (slot.client_cpu_ns, slot.server_cpu_ns) = (cost * 300, cost * 500);
+        (slot.wait_ns, slot.stalled_ns) = (0, Some(0));
+    }
+}
+
+#[test]
+fn a_difference_is_in_microseconds_where_a_frame_has_one_arm() {
+    let invented = Invented { effects: vec![0.0, 0.0], latencies: false, ..Invented::default() };
+    let mut one_after_the_other = invented.records();
+    one_after_the_other.plan.cells[0].design = Design::Sequential;
+    one_after_the_other.slots.retain(|slot| (slot.arm == 1) == (slot.frame >= 30));
+    let mut in_turns = switched(5, 0.0);
+    for records in [&mut one_after_the_other, &mut in_turns] {
+        exact(records);
+        for (name, truth) in [("time", 4.0), ("cpu", 3.2)] {
+            let found = estimate(records, 1, name);
+            let difference = found.difference.expect("an amount per operation");
+            let ends = [difference.estimate, difference.low, difference.high];
+            assert!(ends.iter().all(|end| (end - truth).abs() < 1e-6), "{name}: {difference:?}");
+            assert!((found.effect.estimate - 1.2_f64.ln()).abs() < 1e-9, "{name}: {found:?}");
+        }
+    }
+    for (name, truth) in [("time", 4.0), ("cpu", 3.2)] {
+        let found = estimate(&in_turns, 1, name);
+        let (total, difference) = found.total.zip(found.total_difference).expect("with every stall");
+        assert!(
+            (total.estimate - 1.2_f64.ln()).abs() < 1e-9 && (difference.estimate - truth).abs() < 1e-6,
+            "{found:?}"
+        );
+    }
+    assert_eq!(estimate(&in_turns, 1, "throughput").effect, estimate(&in_turns, 1, "time").effect);
 }
 
 #[test]

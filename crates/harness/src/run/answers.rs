@@ -141,4 +141,14 @@ mod tests {
         let other = pass(&[&[(1, 7), (3, 1), (4, 1)]]);
         assert_eq!(by_nature(&one, &other), [2, 3, 4].into());
     }
+
+    #[test]
+    fn an_arm_that_does_more_is_told_as_one_that_does_less() {
+        let (short, long) = (pass(&[&[(1, 7)]]), pass(&[&[(1, 7), (2, 8)]]));
+        let none = BTreeSet::new();
+        assert_eq!(difference(&short, &long, &none), Some((2, "nothing", "(8)")));
+        assert_eq!(difference(&long, &short, &none), Some((2, "(8)", "nothing")));
+        assert_eq!(difference(&long, &long, &none), None);
+        assert_eq!(difference(&short, &long, &[2].into()), None);
+    }
 }

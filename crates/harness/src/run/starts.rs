@@ -65,6 +65,11 @@ impl StartsOfEpoch {
 
 #[cfg(test)]
 mod tests {
+    use tithe_model::{
+        experiment::{Arrivals, Design},
+        plan::WarmUp,
+    };
+
     use super::*;
 
     fn of(starts: Starts, epochs: u32) -> StartsOfEpoch {
@@ -107,6 +112,39 @@ mod tests {
         assert_eq!(measured(taken_up, (10, 100), (2, Some(8))), [10]);
         let taken_up = StartsOfEpoch { earlier: 3, planned: 5, ..of(Starts::Several(8), 1) };
         assert_eq!(measured(taken_up, (10, 100), (2, Some(8))), [2, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn earlier_starts_count_where_one_epoch_is_planned() {
+        let planned = |starts, epochs, first_start| {
+            let cell = Cell {
+                id: "c".to_owned(),
+                workload: 0,
+                resources: 0,
+                clients: 1,
+                arrivals: Arrivals::Closed,
+                reconnect_every: None,
+                seed: 1,
+                slot_ns: 1,
+                settling_ns: 0,
+                warmup_ns: 0,
+                blocks: 1,
+                frames_max: 1,
+                epochs,
+                design: Design::Interleaved,
+                starts,
+                after_start: WarmUp::None,
+                pinned: true,
+                free_frames: 0,
+                program: false,
+            };
+            let starts = StartsOfEpoch::new(&cell, first_start);
+            (starts.earlier, starts.planned)
+        };
+        assert_eq!(planned(Starts::Several(8), 1, 0), (0, 8));
+        assert_eq!(planned(Starts::Several(8), 1, 3), (3, 5));
+        assert_eq!(planned(Starts::Several(8), 1, 9), (9, 1), "at least one");
+        assert_eq!(planned(Starts::Several(8), 2, 4), (0, 4), "each epoch has its own");
     }
 
     #[test]

@@ -266,4 +266,22 @@ mod tests {
         assert_eq!(canaries.tokens(&Targets::Fields(named)).len(), 4 + 1 + 2);
         assert!(canaries.records.iter().all(|record| record.key[0] < b'0'), "below what begins a name");
     }
+
+    #[test]
+    fn a_canary_that_was_not_kept_or_not_removed_is_noticed() {
+        let bench = Bench::plain();
+        let context = bench.context();
+        let canaries = Canaries::new(&context, "test");
+        let mut session = key_value(context.connect().unwrap()).unwrap();
+        canaries.write(session.as_mut()).unwrap();
+        assert_eq!(canaries.read_back(session.as_mut()), Ok(()));
+        let values = [(3, b"another value".as_slice())];
+        let other = Request::Update { key: &canaries.records[1].key, values: &values };
+        session.call(&other, &mut Collected::default()).unwrap();
+        assert!(matches!(canaries.read_back(session.as_mut()), Err(Fault::Wrong(_))));
+        canaries.remove(session.as_mut()).unwrap();
+        for record in &canaries.records {
+            assert!(read(session.as_mut(), &record.key).is_err(), "it is still there");
+        }
+    }
 }

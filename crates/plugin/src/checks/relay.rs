@@ -361,6 +361,24 @@ mod tests {
     }
 
     #[test]
+    fn a_record_of_tls_has_a_type_a_version_and_a_length() {
+        let is_record = |head: [u8; 5]| before_records(&[&head[..], &[0; 4]].concat(), 0).is_some();
+        for (head, expected) in [
+            ([20, 3, 0, 0, 4], true),
+            ([24, 3, 4, 0, 4], true),
+            // 2^14 + 2048 bytes, of which the capture holds a few.
+            ([23, 3, 3, 0x48, 0], true),
+            ([19, 3, 3, 0, 4], false),
+            ([25, 3, 3, 0, 4], false),
+            ([23, 2, 3, 0, 4], false),
+            ([23, 3, 5, 0, 4], false),
+            ([23, 3, 3, 0x48, 1], false),
+        ] {
+            assert_eq!(is_record(head), expected, "{head:?}");
+        }
+    }
+
+    #[test]
     fn what_passes_beside_the_records_of_tls_is_found() {
         let hello = [&[0x16, 3, 1, 0, 7, 1, 0, 0, 3, 3, 3, 0x42][..], &[0x17, 3, 3, 0, 2, 9, 9]].concat();
         let answer = [0x16, 3, 3, 0, 4, 2, 0, 0, 0, 0x17, 3, 3, 0, 1, 9];

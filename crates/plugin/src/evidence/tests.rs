@@ -99,7 +99,7 @@ fn encrypted_columns_are_proven() {
         expect![[r#"
         disk-canary: no field value is readable in the data files, journal and logs: Holds
          on: Protected("none of 31 canaries in 1 file, 5.8 kB")
-        off: Exposed("canary ×20: 20 times, in data/records (20)")
+        off: Exposed("20 canaries found 20 times, in data/records (20)")
     "#]],
     );
     check(
@@ -131,7 +131,7 @@ fn a_share_of_the_columns_is_proven_and_no_more() {
         expect![[r#"
         disk-canary: no value of the first 20 % of the fields is readable in the data files, journal and logs: Holds
          on: Protected("none of 7 canaries in 1 file, 4.3 kB")
-        off: Exposed("canary ×4: 4 times, in data/records (4)")
+        off: Exposed("4 canaries found 4 times, in data/records (4)")
     "#]],
     );
     check(
@@ -139,8 +139,8 @@ fn a_share_of_the_columns_is_proven_and_no_more() {
         &some,
         expect![[r#"
         disk-canary: no value of the first 30 % of the fields is readable in the data files, journal and logs: Fails
-         on: Exposed("canary ×2: 2 times, in data/records (2)")
-        off: Exposed("canary ×6: 6 times, in data/records (6)")
+         on: Exposed("2 canaries found 2 times, in data/records (2)")
+        off: Exposed("6 canaries found 6 times, in data/records (6)")
     "#]],
     );
     check(
@@ -148,8 +148,8 @@ fn a_share_of_the_columns_is_proven_and_no_more() {
         &some,
         expect![[r#"
         disk-canary: no key or field value is readable in the data files, journal and logs: Fails
-         on: Exposed("canary ×18: 18 times, in data/records (18)")
-        off: Exposed("canary ×22: 22 times, in data/records (22)")
+         on: Exposed("18 canaries found 18 times, in data/records (18)")
+        off: Exposed("22 canaries found 22 times, in data/records (22)")
     "#]],
     );
 }
@@ -262,11 +262,11 @@ fn a_control_that_is_seen_elsewhere_only_does_not_vouch_for_the_data() {
     let mut context = compressed.context();
     context.protected = false;
     let check = DiskCanary::new(Places::ALL, Targets::Everything);
-    expect![[r#"Unknown("not in the data files; canary ×2: 6 times, in audit.log (6)")"#]]
+    expect![[r#"Unknown("not in the data files; 2 canaries found 6 times, in audit.log (6)")"#]]
         .assert_eq(&format!("{:?}", seen_by(&check, &mut context)));
     context.protected = true;
     context.nonce += 1;
-    expect![[r#"Exposed("canary ×2: 6 times, in audit.log (6)")"#]]
+    expect![[r#"Exposed("2 canaries found 6 times, in audit.log (6)")"#]]
         .assert_eq(&format!("{:?}", seen_by(&check, &mut context)));
 }
 
@@ -297,7 +297,7 @@ fn logs_are_searched_for_values_and_secrets() {
         &audit,
         expect![[r#"
         logs-free: the logs are free of every key or field value, of data keys and of passwords: Fails
-         on: Exposed("canary ×2: 6 times, in audit.log (6)")
+         on: Exposed("2 canaries found 6 times, in audit.log (6)")
         off: Protected("none of 33 canaries, no data key and no password in 1 file, 29 B; the control token was found")
     "#]],
     );
@@ -310,10 +310,39 @@ fn logs_are_searched_for_values_and_secrets() {
         &leaky,
         expect![[r#"
         logs-free: the logs are free of every field value, of data keys and of passwords: Fails
-         on: Exposed("data key ×1, password ×1: 2 times as raw and hexadecimal, in audit.log (2)")
+         on: Exposed("1 data key, 1 password found 2 times as raw and hexadecimal, in audit.log (2)")
         off: Protected("none of 31 canaries, no data key and no password in 1 file, 29 B; the control token was found")
     "#]],
     );
+}
+
+/// A server that writes its log a little later.
+fn plant_later(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
+    let (log, line) = (context.server.paths.logs[0].clone(), format!("LOG {token}\n"));
+    std::thread::spawn(move || {
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        // The folder of a test that has failed meanwhile is gone.
+        let _ = fs::write(log, line);
+    });
+    Ok(())
+}
+
+fn plant_nothing(_context: &CheckContext<'_>, _token: &str) -> Result<(), Fault> {
+    Ok(())
+}
+
+#[test]
+fn a_log_is_waited_for_and_proves_nothing_if_the_control_does_not_come() {
+    let seen = |check: LogsFree| {
+        let bench = Bench::plain();
+        fs::write(&bench.server.paths.logs[0], "started\n").unwrap();
+        bench.observe(&check)
+    };
+    let late = seen(LogsFree::new(Role::Disclosure, Targets::Everything, plant_later));
+    assert!(matches!(late, Observation::Protected(_)), "{late:?}");
+    let silent = seen(LogsFree::new(Role::Disclosure, Targets::Everything, plant_nothing));
+    let words = "the control token is not in the logs";
+    assert!(matches!(&silent, Observation::Unknown(why) if why.starts_with(words)), "{silent:?}");
 }
 
 #[test]
@@ -336,7 +365,7 @@ fn a_key_in_the_servers_folder_is_found() {
         &sealed,
         expect![[r#"
         key-apart: no file of the server or of its folder holds the data key: Fails
-         on: Exposed("data key ×1: once as hexadecimal, in data/keyring (1)")
+         on: Exposed("1 data key found once as hexadecimal, in data/keyring (1)")
         off: Protected("no data key in 2 files, 24 B; the marker was found")
     "#]],
     );
@@ -378,4 +407,58 @@ fn files_of_an_attached_server_are_out_of_reach_and_strengthen_a_proof() {
     assert_eq!(judge(Control::PlainArm, &seen, Some(&exposed)), Verdict::OutOfReach);
     let protected = Observation::Protected(String::new());
     assert_eq!(judge(Control::PlainArm, &protected, Some(&seen)), Verdict::CannotTell);
+}
+
+/// A check that differs from the defaults in everything.
+struct Particular;
+
+impl Check for Particular {
+    fn entry(&self) -> CheckEntry {
+        CheckEntry::disclosure("particular").own_control()
+    }
+
+    fn claim(&self) -> String {
+        "it is so".to_owned()
+    }
+
+    fn observe(&self, _context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
+        Ok(Observation::Exposed("seen".to_owned()))
+    }
+
+    fn watch(&self, _context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
+        Some(Box::new(Particular))
+    }
+
+    fn concerns(&self, address: &Address) -> bool {
+        !address.is_attached()
+    }
+
+    fn looks_into_files(&self) -> bool {
+        true
+    }
+}
+
+impl Watch for Particular {
+    fn claim(&self) -> String {
+        "it was so".to_owned()
+    }
+
+    fn end(self: Box<Self>, _context: &CheckContext<'_>) -> Result<Observation, Fault> {
+        Ok(Observation::Unknown("watched".to_owned()))
+    }
+}
+
+#[test]
+fn what_strengthens_a_proof_differs_by_its_role_alone() {
+    let (bench, check) = (Bench::plain(), Strengthens(Particular));
+    let CheckEntry { id, role, control } = check.entry();
+    assert_eq!((id, role, control), ("particular", Role::Strengthens, Control::Own));
+    assert_eq!(check.claim(), "it is so");
+    assert_eq!(bench.observe(&check), Observation::Exposed("seen".to_owned()));
+    let attached = Address::Attached(tithe_model::experiment::Url::new("postgres://tithe@db.example"));
+    let concerned = [&Address::Nowhere, &attached].map(|address| check.concerns(address));
+    assert_eq!((concerned, check.looks_into_files()), ([true, false], true));
+    assert_eq!(check.watch(&bench.context()).map(|watch| watch.claim()).as_deref(), Some("it was so"));
+    let usual = Strengthens(KeyApart);
+    assert!(!usual.looks_into_files() && usual.concerns(&attached) && usual.watch(&bench.context()).is_none());
 }

@@ -229,3 +229,95 @@ fn half_a_pair_of_an_interrupted_run_is_left_out() {
         [(0, 1), (4, 5), (6, 7)]
     );
 }
+
+#[test]
+fn a_pair_counts_only_if_both_of_its_frames_do() {
+    let whole = in_pairs(&frames(3));
+    let used = |change: &dyn Fn(&mut [ProfiledFrame])| {
+        let mut frames = whole.clone();
+        change(&mut frames);
+        pairs(&frames.iter().collect::<Vec<_>>()).iter().map(|pair| pair.sampled.frame).collect::<Vec<_>>()
+    };
+    assert_eq!(used(&|_| ()), [0, 2, 4]);
+    for half in [2, 3] {
+        assert_eq!(used(&|frames| frames[half].invalid = Some("late".to_owned())), [0, 4]);
+        assert_eq!(used(&|frames| frames[half].arms[1].operations = 0), [0, 4]);
+    }
+    assert_eq!(used(&|frames| (frames[0].sampled, frames[1].sampled) = (false, true)), [1, 2, 4]);
+}
+
+#[test]
+fn sampling_costs_what_sampled_frames_take_more_and_nothing_else_is_charged_with_it() {
+    let usual = in_pairs(&frames(4));
+    let mut slowed = usual.clone();
+    for arm in slowed.iter_mut().filter(|frame| frame.sampled).flat_map(|frame| &mut frame.arms) {
+        (arm.client_cpu_ns, arm.server_cpu_ns) = (arm.client_cpu_ns * 11 / 10, arm.server_cpu_ns * 11 / 10);
+    }
+    let all: Vec<&ProfiledFrame> = slowed.iter().collect();
+    let found = overhead(&pairs(&all)).expect("four pairs");
+    assert!([found.estimate, found.low, found.high].iter().all(|end| (end - 0.1).abs() < 1e-6), "{found:?}");
+    assert_eq!(overhead(&pairs(&all[..2])), None, "one pair has no interval");
+    // Time that nobody counts is that of the samples, less what sampling has slowed.
+    let helper = |frames: &[ProfiledFrame]| {
+        let all: Vec<&ProfiledFrame> = frames.iter().collect();
+        let profile = of_arm(&pairs(&all), 1, ("audit", &["audit".to_owned()]), None);
+        profile.sides.iter().find(|part| part.side == Side::Helper).expect("a helper").plain
+    };
+    assert!((helper(&slowed) * 1.1 / helper(&usual) - 1.0).abs() < 1e-9);
+}
+
+#[test]
+fn a_cost_without_a_server_that_nobody_counts_is_not_compared() {
+    let cost = Some(Interval { estimate: 148.0, low: 146.0, high: 150.0 });
+    assert_eq!(profiled(&frames(20), cost).cost, cost);
+    let mut unseen = frames(20);
+    unseen.iter_mut().flat_map(|frame| &mut frame.arms).for_each(|arm| arm.server_cpu_ns = 0);
+    let profile = profiled(&unseen, cost);
+    assert_eq!((profile.cost, profile.adds_up), (None, None));
+    // A database in the client has no server that could be missing.
+    unseen.iter_mut().for_each(|frame| frame.stacks.retain(|stack| stack.side != Side::Server));
+    assert_eq!(profiled(&unseen, cost).cost, cost);
+}
+
+#[test]
+fn stacks_that_hardly_occur_are_summed_up_by_task_and_none_is_lost() {
+    let mut frames = frames(20);
+    for frame in &mut frames {
+        let client = frame.stacks[0].clone();
+        let of =
+            |arm, samples, functions: [u32; 2]| Stack { arm, samples, functions: functions.to_vec(), ..client.clone() };
+        frame.stacks.extend([of(0, 1, [2, 0]), of(1, 1, [2, 0]), of(0, 1, [4, 0]), of(1, 8, [4, 0])]);
+    }
+    let profile = profiled(&frames, None);
+    let stack = |path: &str| profile.stacks.iter().find(|it| it.frames.join(";") == path);
+    let rare = stack("client;rare stacks").expect("one sample is rare");
+    assert!((rare.plain - 0.25).abs() < 1e-3 && (rare.protected - 0.25).abs() < 1e-3, "{rare:?}");
+    let often = stack("client;tithe_harness::load (tithe);LogCollector (server-program)");
+    assert!(often.is_some(), "frequent on one arm");
+    assert!(stack("client;tithe_harness::load (tithe);exec_simple_query (server-program)").is_none());
+    let all: f64 = profile.stacks.iter().map(|it| it.plain).sum();
+    assert!((all - profile.sides.iter().map(|it| it.plain).sum::<f64>()).abs() < 1e-6);
+}
+
+#[test]
+fn a_component_is_named_by_the_function_with_most_of_its_difference_whichever_way_it_goes() {
+    for falls in [false, true] {
+        let mut frames = frames(20);
+        for frame in &mut frames {
+            let digest = Function { object: "libcrypto.so.3".to_owned(), name: Some("EVP_Digest".to_owned()) };
+            frame.functions.push(digest);
+            let digest = Stack { samples: 40, functions: vec![5, 0], ..frame.stacks[4].clone() };
+            frame.stacks.push(digest);
+            frame.arms[1].client_cpu_ns += 40 * frame.period_ns;
+            if falls {
+                frame.arms.swap(0, 1);
+                frame.stacks.iter_mut().for_each(|stack| stack.arm = 1 - stack.arm);
+            }
+        }
+        let profile = profiled(&frames, None);
+        let found = profile.components.iter().find(|part| part.component == "cryptography (OpenSSL)");
+        let found = found.expect("it differs");
+        let told = (found.function.as_str(), found.difference.estimate < 0.0);
+        assert_eq!(told, ("EVP_Cipher (libcrypto.so.3)", falls));
+    }
+}

@@ -128,3 +128,72 @@ pub(super) fn charge(parts: &mut [PartResult], used: &Figures) -> Result<(), Inv
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::record::ArmFrame;
+
+    use super::*;
+    use crate::{agents::query::SlotUsage, load::frame::machines::ArmPart};
+
+    /// A frame of one lane with so many blocks of two arms; the usage was read in the slots `read`, by block and arm.
+    fn charged(blocks: u32, read: &[(u32, u32)]) -> Result<PartResult, Invalid> {
+        let slot = |(block, arm): (u32, u32)| Slot {
+            cell: 3,
+            frame: 5,
+            lane: 1,
+            block,
+            arm,
+            operations: 10,
+            wall_ns: 100,
+            client_cpu_ns: 40,
+            wait_ns: 7,
+            ..Slot::default()
+        };
+        let slots = (0..blocks).flat_map(|block| [(block, 0), (block, 1)]).map(slot).collect();
+        let record = ArmFrame { operations: 10 * u64::from(blocks), ..ArmFrame::default() };
+        let arm = || {
+            let record = record.clone();
+            ArmPart { record, warmed_up: 0, profiles: Vec::new(), first_failure: None, invalid: None }
+        };
+        let mut parts = [PartResult { slots, arms: vec![arm(), arm()], states: Vec::new(), invented_ns: None }];
+        let usage = |(block, arm): &(u32, u32)| {
+            let (lane, block, arm) = (1, *block, *arm as usize);
+            SlotUsage { lane, block, arm, cpu_ns: 500, wait_ns: 3 }
+        };
+        let mut figures = Figures::default();
+        figures.add(read.iter().map(usage).collect());
+        charge(&mut parts, &figures)?;
+        let [part] = parts;
+        Ok(part)
+    }
+
+    #[test]
+    fn slots_are_charged_with_their_server_and_a_block_that_was_not_read_is_left_out() {
+        let all: Vec<(u32, u32)> = (0..4).flat_map(|block| [(block, 0), (block, 1)]).collect();
+        let seen = |read: &[(u32, u32)]| {
+            let part = charged(4, read).expect("enough was read");
+            let slots = part.slots.iter().map(|it| (it.operations, it.client_cpu_ns, it.server_cpu_ns, it.wait_ns));
+            let counts = part.arms.iter().map(|it| (it.record.operations, it.record.operations_lead_in));
+            (slots.collect::<Vec<_>>(), counts.collect::<Vec<_>>())
+        };
+        assert_eq!(seen(&all), (vec![(10, 40, 500, 10); 8], vec![(40, 0); 2]));
+        assert_eq!(seen(&[]), (vec![(10, 40, 0, 7); 8], vec![(40, 0); 2]), "servers that nobody sees");
+        // One of both slots of the third block is missing.
+        let (slots, counts) = seen(&[&all[..5], &all[6..]].concat());
+        let charged_slots = [vec![(10, 40, 500, 10); 4], vec![(0, 0, 0, 0); 2], vec![(10, 40, 500, 10); 2]].concat();
+        assert_eq!((slots, counts), (charged_slots, vec![(30, 10); 2]));
+        let part = charged(4, &all[..7]).expect("enough was read");
+        let last = part.slots[7];
+        assert_eq!((last.cell, last.frame, last.lane, last.block, last.arm), (3, 5, 1, 3, 1), "it stays in its place");
+    }
+
+    #[test]
+    fn a_frame_of_which_less_than_half_was_read_is_not_used() {
+        let half: Vec<(u32, u32)> = (0..2).flat_map(|block| [(block, 0), (block, 1)]).collect();
+        assert!(charged(4, &half).is_ok());
+        let unread = |count: usize| charged(4, &half[..count]).err();
+        assert_eq!(unread(2), Some(Invalid::NotRead("3 of 4 blocks".to_owned())));
+        assert_eq!(unread(1), Some(Invalid::NotRead("4 of 4 blocks".to_owned())));
+    }
+}

@@ -90,3 +90,31 @@ fn hides_stalls(context: &CellContext<'_>, paced: impl FnOnce() -> bool) -> Opti
         () => None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::experiment::Design;
+    use tithe_plugin::simulated::test_bench::Bench;
+
+    use super::{
+        super::tests::{Idle, cell, context},
+        *,
+    };
+
+    #[test]
+    fn net_time_is_unknown_where_clients_wait_for_something_else() {
+        let (bench, idle) = (Bench::plain(), Idle { writes: false });
+        let hidden = |change: fn(&mut CellContext<'_>), paced: bool| {
+            let mut at = context(&idle, &cell(Design::Interleaved, Arrivals::Closed), &bench);
+            change(&mut at);
+            hides_stalls(&at, || paced).unwrap_or_default()
+        };
+        assert_eq!(hidden(|_| (), false), "");
+        assert_eq!(hidden(|_| (), true), "clients pause between operations");
+        assert_eq!(hidden(|at| at.cell.pinned = false, false), NOT_BOUND);
+        assert_eq!(hidden(|at| at.rotates = true, false), "clients may wait for the rotation of a key");
+        let changes = "the task that serves a client changes with its connections";
+        assert_eq!(hidden(|at| at.cell.reconnect_every = Some(9), false), changes);
+        assert_eq!(hidden(|at| at.cell.arrivals = Arrivals::Even(9.0), false), "operations start at scheduled times");
+    }
+}

@@ -175,9 +175,10 @@ fn sum(one: Counters, other: Counters) -> Counters {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use tithe_model::{histogram::Histogram, invalid::Invalid, record::ArmFrame};
+    use tithe_model::{connecting::Connecting, histogram::Histogram, invalid::Invalid, record::ArmFrame};
 
     use super::*;
+    use crate::load::carry_over::Profile;
 
     fn part(latencies: &[u64]) -> ArmPart {
         let mut histogram = Histogram::default();
@@ -230,5 +231,53 @@ mod tests {
         assert_eq!(sum.record.counters, Counters::default());
         let bytes = |bytes| Counters { sent_bytes: bytes, ..Counters::default() };
         assert_eq!(super::sum(bytes(Some(3)), bytes(None)).sent_bytes, Some(3));
+    }
+
+    #[test]
+    fn counts_are_added_and_the_time_to_connect_is_weighed_by_lanes() {
+        let mut intended = Histogram::default();
+        intended.record(9);
+        let record = ArmFrame {
+            operations: 7,
+            operations_lead_in: 5,
+            failed: 3,
+            unfinished: 2,
+            intended: [("READ".to_owned(), intended)].into(),
+            connecting: Connecting { connections: 2, ..Connecting::default() },
+            phases: vec![(4, 2.0)],
+            counters: Counters {
+                sent_bytes: Some(1),
+                received_bytes: Some(20),
+                client_user_ns: Some(300),
+                client_system_ns: Some(4_000),
+                statements: Some(50_000),
+                ..Counters::default()
+            },
+            ..ArmFrame::default()
+        };
+        let part = |connect_ns: u64| ArmPart {
+            record: ArmFrame { connect_ns, ..record.clone() },
+            warmed_up: 6,
+            profiles: vec![Profile::default()],
+            first_failure: None,
+            invalid: None,
+        };
+        let mut all = ArmMeasured::default();
+        all.add(part(1_000), 0.25);
+        all.add(part(2_000), 0.75);
+        assert_eq!((all.warmed_up, all.profiles.len()), (12, 2));
+        let seen = all.record;
+        assert_eq!((seen.operations, seen.operations_lead_in, seen.failed, seen.unfinished), (14, 10, 6, 4));
+        assert_eq!((seen.connect_ns, seen.connecting.connections, seen.intended["READ"].total()), (1_750, 4, 2));
+        assert_eq!(seen.phases, [(8, 2.0)]);
+        let twice = Counters {
+            sent_bytes: Some(2),
+            received_bytes: Some(40),
+            client_user_ns: Some(600),
+            client_system_ns: Some(8_000),
+            statements: Some(100_000),
+            ..Counters::default()
+        };
+        assert_eq!(seen.counters, twice);
     }
 }

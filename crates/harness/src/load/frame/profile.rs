@@ -276,9 +276,12 @@ mod tests {
         }
     }
 
+    fn sample(thread: i32, time_ns: u64) -> Sample {
+        Sample { time_ns, process: thread, thread, processor: 0, kernel: vec![], user: vec![] }
+    }
+
     fn place(thread: i32, time_ns: u64) -> Option<(Side, usize)> {
-        let sample = Sample { time_ns, process: thread, thread, processor: 0, kernel: vec![], user: vec![] };
-        tasks().place(&sample, &mut [(2, true), (5, false), (30, false), (99, false)].into())
+        tasks().place(&sample(thread, time_ns), &mut [(2, true), (5, false), (30, false), (99, false)].into())
     }
 
     #[test]
@@ -309,5 +312,37 @@ mod tests {
     #[test]
     fn threads_of_the_kernel_go_by_their_family() {
         assert_eq!(["kworker/0:1-events", "ksoftirqd/0", "jbd2/vda1-8"].map(family), ["kworker", "ksoftirqd", "jbd2"]);
+    }
+
+    fn sorted(samples: Vec<Sample>, lost: u64) -> ProfiledFrame {
+        let mut frame = ProfiledFrame::without_samples((0, 0), 2, &[]);
+        sort(Sampled { samples, lost }, &tasks(), &mut frame);
+        frame
+    }
+
+    #[test]
+    fn samples_are_counted_by_arm_and_side_and_those_of_no_slot_elsewhere() {
+        let samples = [(7, 150), (10, 150), (7, 250), (7, 195), (7, 160), (7, 50)];
+        let frame = sorted(samples.map(|(thread, time_ns)| sample(thread, time_ns)).to_vec(), 0);
+        let told: Vec<_> = frame.stacks.iter().map(|it| (it.arm, it.side, it.task.as_str(), it.samples)).collect();
+        let (client, server) = (Side::Client, Side::Server);
+        assert_eq!(told, [(0, client, "client", 2), (0, server, "server", 1), (1, client, "client", 1)]);
+        // The end of a slot, and a lead-in slot.
+        assert_eq!((frame.elsewhere, frame.lost, frame.invalid, frame.functions.len()), (2, 0, None, 1));
+    }
+
+    #[test]
+    fn a_frame_that_lost_more_than_a_hundredth_of_its_samples_is_not_used() {
+        let invalid = |count: usize, lost: u64| sorted(vec![sample(7, 150); count], lost).invalid;
+        assert_eq!([invalid(0, 0), invalid(100, 0), invalid(100, 1), invalid(250, 2)], [None, None, None, None]);
+        assert_eq!(invalid(99, 1).as_deref(), Some("1 of 99 samples were lost"));
+        assert_eq!(invalid(250, 3).as_deref(), Some("3 of 250 samples were lost"));
+    }
+
+    #[test]
+    fn every_thread_serves_where_none_serves_one_client_alone() {
+        let tasks = Tasks { all_serve: true, ..tasks() };
+        let place = |thread| tasks.place(&sample(thread, 150), &mut HashMap::new());
+        assert_eq!([12, 11].map(place), [Some((Side::Server, 0)), Some((Side::LogWriter, 0))]);
     }
 }

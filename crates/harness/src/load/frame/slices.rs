@@ -171,3 +171,54 @@ impl ArmTotals {
         frame
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_machine::clock::CpuTimes;
+    use tithe_model::{experiment::Design, histogram::Histogram};
+    use tithe_plugin::{program::ProgramReport, simulated::test_bench::Bench};
+
+    use super::{
+        super::tests::{Idle, cell, context},
+        *,
+    };
+
+    fn slice(transactions: u64, failed: u64) -> Slice {
+        let mut latency = Histogram::default();
+        latency.record(5);
+        let reported = ProgramReport {
+            transactions,
+            failed,
+            wall_ns: 2_000,
+            latency_sum_ns: Some(900),
+            latency,
+            ..ProgramReport::default()
+        };
+        Slice { reported, cpu_times: CpuTimes { user_ns: 30, system_ns: 4 } }
+    }
+
+    #[test]
+    fn a_slice_is_asked_for_by_its_block_and_recorded_as_the_program_reports_it() {
+        let (bench, idle) = (Bench::plain(), Idle { writes: true });
+        let at = |arrivals| context(&idle, &cell(Design::Slices, arrivals), &bench);
+        let of = |arrivals| job(&at(arrivals), 7, 3, 1_500_000_000);
+        let closed = of(Arrivals::Closed);
+        assert_eq!((closed.clients, closed.rate, closed.seconds), (2, None, 2), "whole seconds");
+        assert_eq!([of(Arrivals::Even(80.0)).rate, of(Arrivals::Poisson(90.0)).rate], [Some(80.0), Some(90.0)]);
+        assert_eq!(u64::from(closed.seed), stream_seed(1, 7, 3, 0) >> 33);
+        assert!(closed.seed < 1 << 31);
+        let seen = slot(&at(Arrivals::Closed), (7, 3, 1), &slice(40, 1), &closed, 600);
+        assert_eq!((seen.frame, seen.block, seen.arm, seen.lane), (7, 3, 1, 0));
+        assert_eq!((seen.operations, seen.counted, seen.wall_ns, seen.latency_sum_ns), (40, 40, 2_000, 900));
+        assert_eq!((seen.client_cpu_ns, seen.server_cpu_ns, seen.stalled_ns), (34, 600, None));
+
+        let paced = Job { rate: Some(90.0), ..closed };
+        let totals = ArmTotals { slices: vec![(slice(40, 1), paced), (slice(20, 2), closed)] };
+        let record = totals.record("tx", Counters { server_cpu_ns: Some(5), ..Counters::default() });
+        // Of 180 that were intended in two seconds, 41 were done.
+        assert_eq!((record.operations, record.failed, record.unfinished), (60, 3, 139));
+        assert_eq!((record.latency["tx"].total(), record.intended.len()), (2, 0));
+        let Counters { server_cpu_ns, client_user_ns, client_system_ns, .. } = record.counters;
+        assert_eq!((server_cpu_ns, client_user_ns, client_system_ns), (Some(5), Some(60), Some(8)));
+    }
+}

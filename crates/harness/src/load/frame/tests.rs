@@ -46,6 +46,48 @@ pub(super) fn cell(design: Design, arrivals: Arrivals) -> Cell {
     }
 }
 
+/// A workload that offers nothing.
+pub(super) struct Idle {
+    pub writes: bool,
+}
+
+impl Workload for Idle {
+    fn offered_by(&self) -> Load<'_> {
+        panic!("nothing is offered")
+    }
+
+    fn operations(&self) -> Vec<&str> {
+        vec!["NOTHING"]
+    }
+
+    fn writes(&self) -> bool {
+        self.writes
+    }
+
+    fn table(&self) -> Table {
+        Table::of_canaries()
+    }
+
+    fn describe(&self) -> Vec<(String, String)> {
+        Vec::new()
+    }
+}
+
+/// `cell` with two arms of `bench`, as of a database that is not embedded.
+pub(super) fn context<'a>(workload: &'a dyn Workload, cell: &Cell, bench: &Bench) -> CellContext<'a> {
+    let arm = || StartedArm {
+        server: bench.server.clone(),
+        data: 0,
+        shares_server: false,
+        setup: bench.setup.clone(),
+        on: Vec::new(),
+        off: Vec::new(),
+    };
+    let mut context = CellContext::new(&Simulated, workload, cell, 0, vec![arm(), arm()]);
+    context.embedded = false;
+    context
+}
+
 /// When a client panics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum When {

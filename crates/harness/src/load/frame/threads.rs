@@ -281,3 +281,36 @@ fn panicked(words: &(dyn Any + Send)) -> Fault {
     let text = text.or_else(|| words.downcast_ref::<&str>().copied()).unwrap_or("it does not say why");
     Fault::Machine(format!("a client thread panicked: {text}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::experiment::Design;
+    use tithe_plugin::simulated::test_bench::Bench;
+
+    use super::{
+        super::{
+            machines::LaneRange,
+            tests::{Idle, cell, context},
+        },
+        *,
+    };
+
+    #[test]
+    fn arms_catch_up_where_servers_are_written_to_in_turn_and_nowhere_else() {
+        let bench = Bench::plain();
+        let behind = |writes: bool, design: Design, arrivals: Arrivals, embedded: bool| {
+            let idle = Idle { writes };
+            let mut at = context(&idle, &cell(design, arrivals), &bench);
+            at.embedded = embedded;
+            at.divide(LaneRange { first: 0, count: 1, of: 3 });
+            lag(&at, &[10, 3, 10])
+        };
+        let (closed, in_turn) = (Arrivals::Closed, Design::Interleaved);
+        // Seven operations are divided among three lanes.
+        assert_eq!(behind(true, in_turn, closed, false), [0, 3, 0]);
+        assert_eq!(behind(false, in_turn, closed, false), [0; 3], "reads");
+        assert_eq!(behind(true, in_turn, closed, true), [0; 3], "no server");
+        assert_eq!(behind(true, in_turn, Arrivals::Even(9.0), false), [0; 3], "as many as are intended");
+        assert_eq!(behind(true, Design::Sequential, closed, false), [0; 3]);
+    }
+}

@@ -216,3 +216,123 @@ fn log_per_operation(window: &Measured, arm: usize) -> Option<f64> {
     let record = &window.arms[arm].record;
     Some(record.counters.wal_bytes? as f64 / record.all_operations() as f64)
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::{
+        experiment::{Arrivals, Design},
+        record::{ArmFrame, Counters, Host, Stalls},
+    };
+
+    use super::{
+        super::{measured::ArmMeasured, tests::cell, watch::FrameConditions},
+        Steadied::{Log, Operations},
+        *,
+    };
+
+    /// Operations, processor time of client and server, ns, and bytes of log of one arm in a window.
+    type OfArm = (u64, u64, u64, Option<u64>);
+
+    fn window(arms: &[OfArm]) -> Measured {
+        let slot = |(arm, it): (u32, &OfArm)| {
+            let (operations, client_cpu_ns, server_cpu_ns, _) = *it;
+            Slot { arm, operations, client_cpu_ns, server_cpu_ns, ..Slot::default() }
+        };
+        let measured = |it: &OfArm| {
+            let counters = Counters { wal_bytes: it.3, ..Counters::default() };
+            let record = ArmFrame { operations: it.0, counters, ..ArmFrame::default() };
+            ArmMeasured { record, ..ArmMeasured::default() }
+        };
+        Measured {
+            slots: (0..).zip(arms).map(slot).collect(),
+            arms: arms.iter().map(measured).collect(),
+            stalls: Stalls::default(),
+            agents: Vec::new(),
+            invalid: None,
+            invented_ns: None,
+            profile: None,
+            grown: FrameConditions {
+                host: Host::default(),
+                duration_ns: 1,
+                not_paused: None,
+                observer_lost: None,
+                clock_fault: None,
+            },
+        }
+    }
+
+    fn course(series: Vec<(usize, Steadied, Vec<f64>)>) -> Course {
+        let of = |(arm, quantity, values)| Series { quantity, arm, values };
+        Course { windows: 12, series: series.into_iter().map(of).collect() }
+    }
+
+    /// A value for each window, from the number of the window.
+    fn values(of: impl Fn(i32) -> f64) -> Vec<f64> {
+        (0..WINDOWS_TELL as i32).map(of).collect()
+    }
+
+    #[test]
+    fn a_window_is_operations_per_processor_second_and_log_per_operation() {
+        let mut course = Course::of(2);
+        course.add(&window(&[(100, 40_000_000, 60_000_000, None), (300, 100_000_000, 200_000_000, Some(900))]), 1);
+        // Nothing that has a logarithm.
+        course.add(&window(&[(0, 0, 0, None), (0, 5, 5, Some(0))]), 3);
+        let told: Vec<_> = course.series.iter().map(|it| (it.arm, it.quantity, it.values.clone())).collect();
+        let expected =
+            [(0, Operations, vec![1000.0]), (0, Log, vec![]), (1, Operations, vec![1000.0]), (1, Log, vec![3.0])];
+        assert_eq!(told, expected);
+        assert_eq!(course.windows, 4);
+        assert_eq!(operations_per_cpu_s(&window(&[(9, 0, 0, None)]).slots, 0), None);
+    }
+
+    #[test]
+    fn a_warm_up_is_as_steady_as_what_changes_most() {
+        let flat = || values(|it| 100.0 + 0.01 * f64::from(it % 2));
+        let falling = |each: f64| values(|it| 100.0 * each.powi(it));
+        let told = |course: &Course| {
+            let ended = course.ended(7, 9);
+            assert_eq!((ended.start, ended.duration_ns, ended.windows, ended.as_before), (7, 9, 12, false));
+            (ended.ended, ended.arm, ended.quantity, ended.change)
+        };
+        let (steadiness, ..) = told(&course(vec![(0, Operations, flat()), (1, Log, flat()), (1, Operations, vec![])]));
+        assert_eq!(steadiness, Steadiness::Steady);
+        let most = [(0, Operations, falling(0.9)), (1, Log, falling(0.7)), (2, Log, flat())];
+        let (steadiness, arm, quantity, change) = told(&course(most.to_vec()));
+        assert_eq!((steadiness, arm, quantity), (Steadiness::Changing, 1, Log));
+        assert!(change < -0.5, "{change}");
+        assert_eq!(told(&course(vec![])), (Steadiness::Unclear, 0, Operations, 0.0));
+        assert_eq!(told(&course(vec![(1, Log, vec![1.0; 3])])), (Steadiness::Unclear, 1, Log, 0.0));
+        let before = course(most.to_vec()).ended_as_before(7, 9);
+        assert_eq!((before.ended, before.change, before.as_before), (Steadiness::Steady, 0.0, true));
+        assert_eq!((before.start, before.duration_ns, before.arm), (7, 9, 1));
+    }
+
+    #[test]
+    fn later_warm_ups_are_as_long_as_arms_differ_in_their_course() {
+        let shared = |times: f64| values(|it| times * (100.0 + f64::from(it)));
+        let enough = |series: Vec<(usize, Steadied, Vec<f64>)>| {
+            let mut before = WarmedUpBefore::default();
+            before.add(&course(series));
+            before.enough()
+        };
+        assert_eq!(WarmedUpBefore::default().enough(), None);
+        let nothing_logged = [(0, Log, vec![]), (1, Log, vec![])];
+        let alike = [(0, Operations, shared(1.0)), (1, Operations, shared(2.0))].into_iter().chain(nothing_logged);
+        assert_eq!(enough(alike.collect()), Some(WINDOWS_MIN), "the course of both is the same");
+        assert_eq!(enough(vec![(1, Operations, shared(1.0)), (2, Operations, shared(2.0))]), None, "no plain arm");
+        let cut = shared(2.0)[1..].to_vec();
+        assert_eq!(enough(vec![(0, Operations, shared(1.0)), (1, Operations, cut)]), None);
+        let one_logs = vec![(0, Operations, shared(1.0)), (1, Operations, shared(2.0)), (1, Log, shared(1.0))];
+        assert_eq!(enough(one_logs), Some(WINDOWS_MIN), "the plain arm logs nothing");
+    }
+
+    #[test]
+    fn a_window_is_at_least_one_block() {
+        let blocks = |window_ns: u64| {
+            let mut cell = cell(Design::Interleaved, Arrivals::Closed);
+            shorten(&mut cell, window_ns);
+            cell.blocks
+        };
+        assert_eq!([0, 1, 20_000_000, 20_000_001, 50_000_000].map(blocks), [1, 1, 1, 2, 3]);
+    }
+}

@@ -1,7 +1,12 @@
-use std::os::unix::fs::symlink;
+use std::{os::unix::fs::symlink, sync::Arc};
 
 use expect_test::expect;
-use tithe_machine::{launch::Address, paths::Paths, sandbox::certificates};
+use tithe_machine::{
+    launch::Address,
+    paths::Paths,
+    remote::{Ends, Known, RemoteServer, RemoteUsage, ServerMachine},
+    sandbox::certificates,
+};
 
 use super::*;
 use crate::simulated::test_bench::test_folder;
@@ -40,7 +45,7 @@ fn files_belong_to_the_deepest_path_and_count_once() {
 
     let report = scan(&Needles::new([("canary", TOKEN)]), files_of(&server, Places::FILES));
     assert!(report.found_in(FileKind::Data) && report.found_in(FileKind::Journal) && !report.found_in(FileKind::Log));
-    expect!["canary ×1: 2 times, in data/wal/1 (1), data/table (1); 3 files, 49 B"].assert_eq(&format!(
+    expect!["1 canary found 2 times, in data/wal/1 (1), data/table (1); 3 files, 49 B"].assert_eq(&format!(
         "{}; {}",
         report.describe_found(),
         report.extent()
@@ -127,4 +132,83 @@ fn secrets_of_a_run_are_fresh_and_in_no_file() {
     let report = scan(&needles, files_below(&folder));
     assert_eq!((report.files, report.total().describe()), (14, "nothing".to_owned()));
     fs::remove_dir_all(folder).unwrap();
+}
+
+/// A machine whose observer finds the second needle in every data file, and the first in all others.
+#[derive(Debug)]
+struct Elsewhere;
+
+impl ServerMachine for Elsewhere {
+    fn name(&self) -> &str {
+        "db1"
+    }
+
+    fn server_at(&self, _ends: Ends, _known: Known<'_>) -> Result<Result<i32, String>, Fault> {
+        panic!("a search asks for no process")
+    }
+
+    fn usage(&self, _process: i32, _paths: &Paths) -> Result<RemoteUsage, Fault> {
+        panic!("a search asks for no usage")
+    }
+
+    fn search(&self, _needles: &[(&'static str, &[u8])], paths: &Paths) -> Result<RemoteMatches, Fault> {
+        let file = |path: &PathBuf, holds_data: bool, needles: Vec<usize>| RemoteFile {
+            name: path.display().to_string(),
+            holds_data,
+            hits: 2,
+            needles,
+            forms: vec!["hexadecimal".to_owned()],
+        };
+        let data = paths.data.iter().map(|path| file(path, true, vec![1]));
+        // A needle that nobody has asked for is left out.
+        let others = paths.journal.iter().chain(&paths.logs).map(|path| file(path, false, vec![0, 9]));
+        let found = data.chain(others).collect();
+        Ok(RemoteMatches { files: 3, bytes: 70, found, unreadable: vec!["x: closed".to_owned()] })
+    }
+}
+
+#[test]
+fn files_of_another_machine_are_searched_where_they_are_asked_for() {
+    let server = |paths: Paths| Server {
+        address: Address::Nowhere,
+        process: None,
+        remote: Some(RemoteServer { by: Arc::new(Elsewhere), process: 7, paths }),
+        paths: Paths::default(),
+        folder: PathBuf::new(),
+    };
+    let all = Paths { data: vec!["/d".into()], journal: vec!["/j".into()], logs: vec!["/l".into()] };
+    const KEY: &[u8] = &[7; 32];
+    let told = |places: Places| {
+        let needles = [("canary", TOKEN), ("data key", KEY)];
+        let report = search(&server(all.clone()), places, &needles).unwrap();
+        assert_eq!((report.files, report.bytes, report.unreadable.len()), (3, 70, 1));
+        let files: Vec<_> = report.found.iter().map(|(file, _)| format!("{:?} {}", file.kind, file.name)).collect();
+        format!("{}: {}", files.join(", "), report.total().describe())
+    };
+    assert_eq!(told(Places::DATA), "Data /d: 1 data key found 2 times as hexadecimal");
+    assert_eq!(told(Places::JOURNAL), "Log /j: 1 canary found 2 times as hexadecimal");
+    assert_eq!(told(Places::LOGS), "Log /l: 1 canary found 2 times as hexadecimal");
+    assert_eq!(told(Places::FILES), "Data /d, Log /j: 1 canary, 1 data key found 4 times as hexadecimal");
+    let logs = server(Paths { logs: all.logs.clone(), ..Paths::default() });
+    let shown = [Places::DATA, Places::JOURNAL, Places::LOGS, Places::ALL].map(|places| shows(&logs, places));
+    assert_eq!(shown, [false, false, true, true]);
+}
+
+#[test]
+fn four_files_are_named_and_what_cannot_be_read_leaves_it_open() {
+    let needles = Needles::new([("canary", TOKEN)]);
+    let report = |count: usize| {
+        let file = |number: usize| File { path: PathBuf::new(), name: number.to_string(), kind: FileKind::Data };
+        let found = (0..count).map(|number| (file(number), needles.count(TOKEN))).collect();
+        Report { found, ..Report::default() }
+    };
+    expect!["1 canary found 4 times, in 0 (1), 1 (1), 2 (1), 3 (1)"].assert_eq(&report(4).describe_found());
+    expect!["1 canary found 5 times, in 0 (1), 1 (1), 2 (1), 3 (1), 1 further files"]
+        .assert_eq(&report(5).describe_found());
+    expect!["1 canary found 7 times, in 0 (1), 1 (1), 2 (1), 3 (1), 3 further files"]
+        .assert_eq(&report(7).describe_found());
+    let closed = |count: usize| Report { unreadable: vec!["9: no".to_owned()], ..report(count) };
+    assert!(matches!(closed(1).observation(String::new()), Observation::Exposed(_)));
+    assert_eq!(closed(0).observation(String::new()), Observation::Unknown("cannot read 9: no".to_owned()));
+    assert_eq!(report(0).observation("none".to_owned()), Observation::Protected("none".to_owned()));
 }
