@@ -389,14 +389,14 @@ mod deceptions {
     #[test]
     fn temporary_files_stay_plain_beside_an_encrypted_file() {
         let bench = Bench::created(Some(&[("temporary_files", "false")]));
-        tells(&bench, "temporary-canary", &[], "Exposed", "canary");
+        tells(&bench, "temporary-canary", &[], "Exposed", "canaries found");
         tells(&bench, "disk-canary", &[], "Protected", "none");
     }
 
     #[test]
     fn a_session_that_switches_temporary_files_back_to_plain() {
         let bench = Bench::beginning_with("SET temp_file_encryption = false", Some(&[]));
-        tells(&bench, "temporary-canary", &[], "Exposed", "canary");
+        tells(&bench, "temporary-canary", &[], "Exposed", "canaries found");
     }
 
     #[test]
