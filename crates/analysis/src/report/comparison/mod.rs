@@ -98,7 +98,7 @@ pub fn sentences(comparison: &Comparison, matched: &Match) -> Vec<String> {
         let Difference { less, more, points, ratio } = difference;
         if difference.reported() {
             return format!(
-                "Costs less in {} than in {}: {} against {}, {} less, a ratio of protected ÷ plain of {}.",
+                "Costs less in {} than in {}: {} against {}, {} between them, a ratio of protected ÷ plain of {}.",
                 name(less),
                 name(more),
                 cost(less).lead,
