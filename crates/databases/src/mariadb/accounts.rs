@@ -7,7 +7,7 @@ use tithe_plugin::session::rows;
 use crate::mysql_family::{
     accounts::{Account, Certificate, Right, Way, named},
     proof::NATIVE,
-    rights::{EVERYBODY, PUBLIC, Powers, Rights, lets_files_into},
+    rights::{EVERYBODY, PUBLIC, Powers, Rights, asks_elsewhere, lets_files_into},
     session::WireSession,
 };
 
@@ -37,7 +37,7 @@ pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), 
         // From 11.0 on it is one right among others.
         super_is_all: major < 11,
         files_are_free: lets_files_into(&session.setting("secure_file_priv")?, &session.setting("datadir")?),
-        maps_proxies: rights.holders.iter().flat_map(|holder| &holder.ways).any(|way| matches!(way, Way::Elsewhere(_))),
+        maps_proxies: asks_elsewhere(&rights.holders),
         tables_of_rights: &TABLES_OF_RIGHTS,
         ..Powers::default()
     };

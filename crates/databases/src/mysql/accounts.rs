@@ -7,7 +7,7 @@ use tithe_plugin::session::rows;
 
 use crate::mysql_family::{
     accounts::{Account, Certificate, Right, Way, named},
-    rights::{Powers, Rights, lets_files_into},
+    rights::{Powers, Rights, asks_elsewhere, lets_files_into},
     session::WireSession,
 };
 
@@ -40,8 +40,6 @@ pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), 
     let maps = is_on(session, "check_proxy_users")?;
     let allowed = session.shown("GLOBAL VARIABLES", "secure_file_priv")?;
     let folder = session.setting("datadir")?;
-    // Plug-ins that ask elsewhere may map by themselves, whatever the setting says.
-    let elsewhere = rights.holders.iter().flat_map(|holder| &holder.ways).any(|way| matches!(way, Way::Elsewhere(_)));
     rights.powers = Powers {
         super_is_all: true,
         guards_system_users: true,
@@ -49,7 +47,8 @@ pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), 
         files_are_free: allowed.is_some_and(|allowed| lets_files_into(&allowed, &folder)),
         tables_of_rights: &TABLES_OF_RIGHTS,
         names_are_literal: is_on(session, "partial_revokes")?,
-        maps_proxies: elsewhere
+        // `check_proxy_users` is about the plug-ins that do not map by themselves.
+        maps_proxies: asks_elsewhere(&rights.holders)
             || maps
                 && (is_on(session, "mysql_native_password_proxy_users")?
                     || is_on(session, "sha256_password_proxy_users")?),

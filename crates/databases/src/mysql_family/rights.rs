@@ -7,7 +7,7 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::session::rows;
 
 use super::{
-    accounts::{Account, named},
+    accounts::{Account, Way, named},
     session::WireSession,
 };
 
@@ -26,6 +26,11 @@ pub struct Powers {
     pub maps_proxies: bool,
     /// Tables of `mysql` with which an account that may write them can grant itself everything.
     pub tables_of_rights: &'static [&'static str],
+}
+
+/// True if some account of `holders` proves itself to another service, whose plug-in may map it to any account.
+pub fn asks_elsewhere(holders: &[Account]) -> bool {
+    holders.iter().flat_map(|holder| &holder.ways).any(|way| matches!(way, Way::Elsewhere(_)))
 }
 
 /// True if `FILE` may write into the server's `folder` of data or below it: where `secure_file_priv` is empty, or

@@ -194,19 +194,20 @@ impl Hba {
 
     /// The same of rules for replicas.
     pub fn of_replication(&self) -> Rules {
-        let plain = |_: &Rule, left: &[(Hop, Way)]| -> Option<Weakness> {
-            left.contains(&(Hop::Replicas, Way::Plaintext))
-                .then_some(("serves replicas plaintext", &PG_TLS_REPLICATION))
-        };
-        self.judge(plain, "write hostssl for host and reload")
+        self.of_replicas(&[Hop::Replicas])
     }
 
     /// The same for a server with `wal_level = logical`: a replica that receives single changes comes to a database, by
     /// the rules for clients (`check_db` in PostgreSQL's hba.c).
     pub fn of_logical_replication(&self) -> Rules {
+        self.of_replicas(&[Hop::Replicas, Hop::Clients])
+    }
+
+    /// Rules that accept unencrypted connections of replicas, which come by `hops`.
+    fn of_replicas(&self, hops: &[Hop]) -> Rules {
         let plain = |_: &Rule, left: &[(Hop, Way)]| -> Option<Weakness> {
-            left.iter()
-                .any(|(_, way)| *way == Way::Plaintext)
+            hops.iter()
+                .any(|hop| left.contains(&(*hop, Way::Plaintext)))
                 .then_some(("serves replicas plaintext", &PG_TLS_REPLICATION))
         };
         self.judge(plain, "write hostssl for host and reload")

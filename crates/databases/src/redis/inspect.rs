@@ -190,6 +190,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     let around: Vec<String> = limited.clone().flat_map(|account| detours(account, ground)).collect();
     let names: Vec<String> = limited.clone().filter_map(|account| shows_names(account, ground)).collect();
     let replicas: Vec<&str> = limited
+        .clone()
         .filter(|account| account.is_for_replicas() && !account.leading.is_empty())
         .map(|account| account.name.as_str())
         .collect();
@@ -228,7 +229,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
         add(format!("; open to clients that know its other name (rename-command): {}", ground.renamed.join(", ")));
     }
     ground.doubts.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
-    let hidden = ground.hidden(open.iter().copied().filter(|account| ways.of(&account.name).is_none()));
+    let hidden = ground.hidden(limited.copied());
     hidden.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
     let certain = ground.doubts.is_empty() && hidden.is_empty();
     let mut judged = if certain { Judgement::whole(state, seen) } else { Judgement::account(state, seen) };

@@ -21,7 +21,7 @@ mod record;
 mod slices;
 mod started_arm;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod threads;
 mod warm_up;
 mod watch;

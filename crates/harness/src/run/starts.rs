@@ -65,12 +65,10 @@ impl StartsOfEpoch {
 
 #[cfg(test)]
 mod tests {
-    use tithe_model::{
-        experiment::{Arrivals, Design},
-        plan::WarmUp,
-    };
+    use tithe_model::experiment::{Arrivals, Design};
 
     use super::*;
+    use crate::load::frame::tests::cell;
 
     fn of(starts: Starts, epochs: u32) -> StartsOfEpoch {
         let planned = if let Starts::Several(several) = starts { several } else { 1 };
@@ -117,27 +115,7 @@ mod tests {
     #[test]
     fn earlier_starts_count_where_one_epoch_is_planned() {
         let planned = |starts, epochs, first_start| {
-            let cell = Cell {
-                id: "c".to_owned(),
-                workload: 0,
-                resources: 0,
-                clients: 1,
-                arrivals: Arrivals::Closed,
-                reconnect_every: None,
-                seed: 1,
-                slot_ns: 1,
-                settling_ns: 0,
-                warmup_ns: 0,
-                blocks: 1,
-                frames_max: 1,
-                epochs,
-                design: Design::Interleaved,
-                starts,
-                after_start: WarmUp::None,
-                pinned: true,
-                free_frames: 0,
-                program: false,
-            };
+            let cell = Cell { epochs, starts, ..cell(Design::Interleaved, Arrivals::Closed) };
             let starts = StartsOfEpoch::new(&cell, first_start);
             (starts.earlier, starts.planned)
         };

@@ -18,7 +18,7 @@ use crate::{
 pub type Plant = fn(context: &CheckContext<'_>, token: &str) -> Result<(), Fault>;
 
 /// Time limit for a server to write the planted log entry.
-const TIMEOUT: Duration = if cfg!(test) { Duration::from_secs(1) } else { Duration::from_secs(10) };
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Searches for canaries, the data key and the password in the server's logs, raw, in hexadecimal and in base64. Its
 /// control is a token that `plant` makes the server log, and that must be found. Id `logs-free`.
@@ -28,12 +28,13 @@ pub struct LogsFree {
     role: Role,
     targets: Targets,
     plant: Plant,
+    timeout: Duration,
 }
 
 impl LogsFree {
     /// A check of the logs for `targets` and secrets: a claim or a disclosure.
     pub fn new(role: Role, targets: Targets, plant: Plant) -> Self {
-        Self { role, targets, plant }
+        Self { role, targets, plant, timeout: TIMEOUT }
     }
 }
 
@@ -74,19 +75,21 @@ impl Check for LogsFree {
         let tokens = canaries.tokens(&self.targets);
         let secrets = secrets.filter(|(_, secret)| secret.len() >= NEEDLE_BYTES);
         let needles: Vec<_> = secrets.chain(tokens.iter().map(|token| ("canary", *token))).collect();
-        let control = await_needle(context, ("control token", token.as_slice()))?;
+        let control = [("control token", token.as_slice())];
+        let is_there = || Ok(search(context.server, Places::LOGS, &control)?.total().hits() > 0);
+        let control = within(self.timeout, is_there)?;
         Ok(conclude(&search(context.server, Places::LOGS, &needles)?, tokens.len(), control))
     }
 }
 
-/// True as soon as `needle` is in the logs; false after the timeout.
-fn await_needle(context: &CheckContext<'_>, needle: (&'static str, &[u8])) -> Result<bool, Fault> {
+/// True as soon as `is_there`; false after the `timeout`.
+fn within(timeout: Duration, mut is_there: impl FnMut() -> Result<bool, Fault>) -> Result<bool, Fault> {
     let start = Instant::now();
     loop {
-        if search(context.server, Places::LOGS, &[needle])?.total().hits() > 0 {
+        if is_there()? {
             return Ok(true);
         }
-        if start.elapsed() > TIMEOUT {
+        if start.elapsed() > timeout {
             return Ok(false);
         }
         std::thread::sleep(Duration::from_millis(50));
@@ -110,6 +113,32 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use crate::simulated::test_bench::Bench;
+
+    #[test]
+    fn a_log_that_is_written_later_is_waited_for() {
+        let mut looks = [false, false, true].into_iter();
+        assert_eq!(within(TIMEOUT, || Ok(looks.next().expect("the last look finds it"))), Ok(true));
+        assert_eq!(within(Duration::ZERO, || Ok(false)), Ok(false));
+    }
+
+    #[test]
+    fn a_server_that_does_not_log_the_control_proves_nothing() {
+        let seen = |plant: Plant| {
+            let bench = Bench::plain();
+            std::fs::write(&bench.server.paths.logs[0], "started\n").expect("a log");
+            let usual = LogsFree::new(Role::Disclosure, Targets::Everything, plant);
+            bench.observe(&LogsFree { timeout: Duration::ZERO, ..usual })
+        };
+        let logged = seen(|context, token| {
+            std::fs::write(&context.server.paths.logs[0], format!("LOG {token}\n")).expect("a log");
+            Ok(())
+        });
+        assert!(matches!(logged, Observation::Protected(_)), "{logged:?}");
+        let silent = seen(|_, _| Ok(()));
+        let words = "the control token is not in the logs";
+        assert!(matches!(&silent, Observation::Unknown(why) if why.starts_with(words)), "{silent:?}");
+    }
 
     #[test]
     fn a_log_without_the_control_proves_nothing() {

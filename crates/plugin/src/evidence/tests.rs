@@ -316,35 +316,6 @@ fn logs_are_searched_for_values_and_secrets() {
     );
 }
 
-/// A server that writes its log a little later.
-fn plant_later(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
-    let (log, line) = (context.server.paths.logs[0].clone(), format!("LOG {token}\n"));
-    std::thread::spawn(move || {
-        std::thread::sleep(std::time::Duration::from_millis(60));
-        // The folder of a test that has failed meanwhile is gone.
-        let _ = fs::write(log, line);
-    });
-    Ok(())
-}
-
-fn plant_nothing(_context: &CheckContext<'_>, _token: &str) -> Result<(), Fault> {
-    Ok(())
-}
-
-#[test]
-fn a_log_is_waited_for_and_proves_nothing_if_the_control_does_not_come() {
-    let seen = |check: LogsFree| {
-        let bench = Bench::plain();
-        fs::write(&bench.server.paths.logs[0], "started\n").unwrap();
-        bench.observe(&check)
-    };
-    let late = seen(LogsFree::new(Role::Disclosure, Targets::Everything, plant_later));
-    assert!(matches!(late, Observation::Protected(_)), "{late:?}");
-    let silent = seen(LogsFree::new(Role::Disclosure, Targets::Everything, plant_nothing));
-    let words = "the control token is not in the logs";
-    assert!(matches!(&silent, Observation::Unknown(why) if why.starts_with(words)), "{silent:?}");
-}
-
 #[test]
 fn a_key_in_the_servers_folder_is_found() {
     let sealed = Bench::new(&[("seal", &[])], &[]);

@@ -91,8 +91,8 @@ fn dial(context: &CheckContext<'_>) -> Result<Wire, Fault> {
     Ok(client(context.server, context.setup)?.into_http().into_wire())
 }
 
-/// As the measured account: reads a document of another index, the plugin's own index, and the list of accounts, which
-/// must be refused. Then searches Tithe's index, which must be served. Nothing is changed. Id `rights-enforced`.
+/// As the measured account: reads a document of another index, and the list of accounts, which must be refused. Then
+/// searches Tithe's index, which must be served. Nothing is changed. Id `rights-enforced`.
 pub struct RightsEnforced;
 
 impl Check for RightsEnforced {

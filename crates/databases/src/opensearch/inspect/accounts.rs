@@ -112,7 +112,8 @@ impl Accounts {
         ACTIONS.iter().any(|action| allows(&over, action))
     }
 
-    /// Who has a role of `reaching` and is in no list that was read. `elsewhere`: some clients log in by another list.
+    /// Doubts about accounts that are not in the plugin's list and have a role of `reaching`. `elsewhere`: some clients
+    /// log in by another list.
     fn unlisted(&self, reaching: &[&String], elsewhere: bool) -> Vec<String> {
         let mut doubts = Vec::new();
         let backend = self.users.values().flat_map(|user| texts(&user["backend_roles"]));
@@ -189,10 +190,7 @@ impl Accounts {
     /// True for a role that may change accounts where `plugins.security.restapi.admin.enabled` is set.
     fn changes_accounts(&self, role: &Value) -> bool {
         let cluster = self.actions(&role["cluster_permissions"]);
-        !self.may_do_everything(role)
-            && ["roles", "rolesmapping", "internalusers"]
-                .iter()
-                .any(|part| allows(&cluster, &format!("restapi:admin/{part}")))
+        ["roles", "rolesmapping", "internalusers"].iter().any(|part| allows(&cluster, &format!("restapi:admin/{part}")))
     }
 }
 

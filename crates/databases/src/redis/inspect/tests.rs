@@ -447,7 +447,7 @@ fn a_port_for_plaintext_is_an_exception_of_the_claim_that_there_is_none() {
                 nonce: 1,
                 narrowed: None,
             };
-            let others = (PROBES.others)(&context).expect("it is told");
+            let others = (PROBES.others)(&context).expect("the server answers");
             others.exceptions.into_iter().map(|one| one.text).collect::<Vec<_>>()
         })
     };

@@ -22,7 +22,7 @@ use tithe_plugin::{
 use super::*;
 
 /// A cell of two clients whose slots are 20 ms.
-pub(super) fn cell(design: Design, arrivals: Arrivals) -> Cell {
+pub(crate) fn cell(design: Design, arrivals: Arrivals) -> Cell {
     Cell {
         id: "c".to_owned(),
         workload: 0,
@@ -73,17 +73,21 @@ impl Workload for Idle {
     }
 }
 
-/// `cell` with two arms of `bench`, as of a database that is not embedded.
-pub(super) fn context<'a>(workload: &'a dyn Workload, cell: &Cell, bench: &Bench) -> CellContext<'a> {
-    let arm = || StartedArm {
+/// An arm on the server of `bench`.
+fn arm(bench: &Bench) -> StartedArm {
+    StartedArm {
         server: bench.server.clone(),
         data: 0,
         shares_server: false,
         setup: bench.setup.clone(),
         on: Vec::new(),
         off: Vec::new(),
-    };
-    let mut context = CellContext::new(&Simulated, workload, cell, 0, vec![arm(), arm()]);
+    }
+}
+
+/// `cell` with two arms of `bench`, as of a database that is not embedded.
+pub(super) fn context<'a>(workload: &'a dyn Workload, cell: &Cell, bench: &Bench) -> CellContext<'a> {
+    let mut context = CellContext::new(&Simulated, workload, cell, 0, vec![arm(bench), arm(bench)]);
     context.embedded = false;
     context
 }
@@ -188,16 +192,8 @@ impl Client for OneOfThem {
 fn ended(when: When) -> Option<Fault> {
     let bench = Bench::plain();
     let workload = Panicking { table: bench.table.clone(), when, panicked: Arc::default() };
-    let arm = || StartedArm {
-        server: bench.server.clone(),
-        data: 0,
-        shares_server: false,
-        setup: bench.setup.clone(),
-        on: Vec::new(),
-        off: Vec::new(),
-    };
     let cell = cell(Design::Interleaved, Arrivals::Closed);
-    let mut started = CellRunner::new(&Simulated, &workload, &cell, 0, false, vec![arm(), arm()]);
+    let mut started = CellRunner::new(&Simulated, &workload, &cell, 0, false, vec![arm(&bench), arm(&bench)]);
     started.frame(0, (0, 0), false, &AtomicBool::new(false)).err()
 }
 
