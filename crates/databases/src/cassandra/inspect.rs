@@ -328,13 +328,13 @@ fn management(properties: &Settings) -> Judgement {
     let Some(port) = management_port(properties) else {
         return Judgement::whole(State::Off, "no management port is open");
     };
-    let [by_itself, _, local] = PORTS;
+    let [java, _, local] = PORTS;
     let open = port_property(properties);
     // The virtual machine's own port asks and encrypts by itself, Cassandra's only if told so. Both ignore case.
-    let is_on = |switch: &str| {
-        properties.get(switch).map_or(open == Some(by_itself), |value| value.eq_ignore_ascii_case("true"))
-    };
-    let of = |name: &str| properties.get(name).map_or("unset", String::as_str);
+    let by_itself = open == Some(java);
+    let is_on = |switch: &str| properties.get(switch).map_or(by_itself, |value| value.eq_ignore_ascii_case("true"));
+    let unset = if by_itself { "unset (true by itself)" } else { "unset" };
+    let of = |name: &str| properties.get(name).map_or(unset, String::as_str);
     let near = if open == Some(local) { ", from this machine alone" } else { "" };
     let asks = is_on(PASSWORD_SWITCH);
     // From elsewhere, a password without TLS is read on its way.
@@ -456,6 +456,7 @@ mod tests {
         assert_eq!(judged(&[password]), (0, 1));
         assert_eq!(judged(&[open]), (1, 0));
         assert_eq!(judged(&[]), (0, 2));
+        assert_eq!(judged(&[("authenticator", "null")]), (0, 2));
         assert_eq!(judged(&certificates), (0, 1));
         for without in 1..certificates.len() {
             let others: Vec<_> =
@@ -503,6 +504,7 @@ mod tests {
         assert_eq!(judged(&[local, remote, asks]), (on, false, true));
         assert_eq!(judged(&[local, java, asks_not]), (off, false, false));
         assert_eq!(judged(&[local, java]), (on, false, false));
+        assert!(management(&settings(&[java])).seen.contains("authenticate = unset (true by itself)"));
         assert_eq!(judged(&[java, remote, (TLS_SWITCH, "false")]), (on, false, true));
         assert_eq!(judged(&[local, (PASSWORD_SWITCH, "TRUE")]), (on, true, false));
         assert_eq!(judged(&[remote, (PASSWORD_SWITCH, "yes")]), (off, false, false));
