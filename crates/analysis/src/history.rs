@@ -19,7 +19,7 @@ use tithe_statistics::{
 
 use crate::{
     Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Interval, Proof,
-    compare::{as_share, asked_notes, difference},
+    compare::{as_share, asked_notes, caches, difference, limits},
     figures::metric_title,
 };
 
@@ -245,6 +245,8 @@ fn conditions(analysis: &Analysis, cell: &CellAnalysis, arm: &ArmAnalysis, estim
         ("clients", cell.clients.to_string()),
         ("load", cell.arrivals.clone()),
         ("records", analysis.records.to_string()),
+        ("limits", limits(cell)),
+        ("caches", caches(cell).to_owned()),
         ("protections", arm.protections.join("+")),
         ("figure", decided(&estimate.name)),
         ("machine", format!("{}, {} processors", machine.processor, machine.processors)),
@@ -413,6 +415,26 @@ pub(crate) mod tests {
         };
         assert_eq!(series("70 % of saturation, Poisson arrivals"), 1);
         assert_eq!(series("2,000/s, Poisson arrivals"), 3);
+    }
+
+    #[test]
+    fn other_limits_and_other_caches_begin_another_series() {
+        let apart = |fact: &str, texts: [&str; 2]| {
+            let at = |day: usize| {
+                run(day as u64, 10.0, |analysis| {
+                    let facts = &mut analysis.cells[0].arms[0].facts.facts;
+                    facts.insert(fact.to_owned(), texts[day].to_owned());
+                })
+            };
+            let history = history(&[at(0), at(1)]);
+            history.series.into_iter().skip(1).map(|series| series.apart).collect::<Vec<_>>()
+        };
+        let (small, large) = ("memory 256 MiB, by control groups", "memory 512 MiB, by control groups");
+        assert_eq!(apart("limits", [small, large]), ["limits memory 256 MiB and memory 512 MiB"]);
+        assert_eq!(apart("limits", [small, "memory 256 MiB, by control groups of version 1"]), [""; 0]);
+        let (warm, cold) = ("emptied before each epoch", "emptied before each epoch: servers stopped, then dropped");
+        assert_eq!(apart("cache", [warm, cold]), ["caches warm and cold"]);
+        assert_eq!(apart("cache", [cold, cold]), [""; 0]);
     }
 
     #[test]

@@ -357,7 +357,7 @@ pub enum Proof {
     Baseline,
     /// Every claim holds, before and after measuring.
     Proven,
-    /// The same, and all of them are the user's own claims.
+    /// The same, and a protection of the arm rests on the user's own claims.
     ByClaim,
     /// The arm differs by a setting, for which there are no claims.
     Setting,

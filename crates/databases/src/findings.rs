@@ -187,7 +187,7 @@ findings! {
          false.";
     CASSANDRA_AUTHZ_REACHABLE_SUPERUSER = "CASSANDRA-AUTHZ-REACHABLE-SUPERUSER",
         "A role that is not a superuser can become one.",
-        "The row names the way: REVOKE the role, or ALTER and AUTHORIZE on it.";
+        "The row names the way: REVOKE the role, or the permission that the row has in parentheses.";
     CASSANDRA_AUDIT_PARTIAL = "CASSANDRA-AUDIT-PARTIAL",
         "The audit log leaves something out.",
         "The row names the filter, or block: false, by which records are dropped while the writer is busy.";

@@ -45,7 +45,7 @@ use tithe_machine::{
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Observed},
-    fact::Fact,
+    fact::{Fact, SERVERS_STOPPED},
     plan::{Cell, FRAMES_MIN, Plan, Starts, WarmUp},
     record::{Event, Finding, Frame, Phase, Slot},
     records::Records,
@@ -561,7 +561,7 @@ impl<'a> Run<'a> {
                 Starts::Several(_) => "start",
                 Starts::Once => "epoch",
             };
-            return Ok(Some(format!("emptied before each {when}: servers stopped, then {how}")));
+            return Ok(Some(format!("emptied before each {when}: {SERVERS_STOPPED}{how}")));
         }
         if limits.memory.is_some() {
             // A page is charged to the process that read it first. Pages that Tithe has copied or searched would be a

@@ -6,6 +6,9 @@ use crate::{record::ArmFacts, records::CellFacts};
 /// The words after the limits in [`Fact::Limits`]: the kernel interface that enforces them.
 pub const BY_CONTROL_GROUPS: &str = ", by control groups";
 
+/// The words in [`Fact::Cache`] before the way in which caches were emptied, if servers were started on empty ones.
+pub const SERVERS_STOPPED: &str = "servers stopped, then ";
+
 /// A fact that Tithe itself knows of an arm; [`Fact::name`] is its text in files and reports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fact {
@@ -86,6 +89,23 @@ pub enum Note {
 }
 
 impl Note {
+    /// All of them.
+    const ALL: [Self; 8] = [
+        Self::Rate,
+        Self::Servers,
+        Self::Listen,
+        Self::Process,
+        Self::Data,
+        Self::EncryptedSwap,
+        Self::Connections,
+        Self::DataBetweenStarts,
+    ];
+
+    /// True of the name of any of them; the names of all others are those of workloads.
+    pub fn has(name: &str) -> bool {
+        Self::ALL.into_iter().any(|note| note.is(name))
+    }
+
     /// Its name in `cells/*.json` and in reports.
     pub const fn name(self) -> &'static str {
         match self {
@@ -137,5 +157,11 @@ mod tests {
         facts.set(Fact::DataSet, "loaded by tls".to_owned());
         assert_eq!(facts.reported(Fact::DataSet), Some("loaded by tls"));
         assert_eq!(facts.facts, [("data set".to_owned(), "loaded by tls".to_owned())].into());
+    }
+
+    #[test]
+    fn notes_of_tithes_own_are_known_by_name() {
+        assert!(Note::ALL.into_iter().all(|note| Note::has(note.name())));
+        assert!(!["READ", "connection", "readallfields", ""].into_iter().any(Note::has));
     }
 }

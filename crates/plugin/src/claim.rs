@@ -101,7 +101,8 @@ impl Check for StatementSays {
     }
 }
 
-/// Another account is refused a statement that a measured client is not.
+/// Another account is refused a statement that a measured client is not. The plain arm is not asked: the account need
+/// not exist there.
 struct RefusedAs {
     account: String,
     statement: String,
@@ -114,7 +115,10 @@ impl Check for RefusedAs {
     }
 
     fn claim(&self) -> String {
-        format!("`{}` as {} fails with `{}`, and not as a measured client", self.statement, self.account, self.words)
+        let Self { account, statement, words } = self;
+        format!(
+            "`{statement}` as {account} fails with `{words}`, and not as a measured client (the plain arm is not asked)"
+        )
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

@@ -39,8 +39,10 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
     if arm.protections.is_empty() {
         open.push("the arm names no protection, so only its provider's switch was checked".to_owned());
     }
+    // Of the proofs of several protections, the one that says less.
+    let is_by_claim = arm.rests_on_claims() || arm.protections.iter().all(|it| it.custom.is_some());
     match () {
-        () if open.is_empty() && arm.protections.iter().all(|it| it.custom.is_some()) => Proof::ByClaim,
+        () if open.is_empty() && is_by_claim => Proof::ByClaim,
         () if open.is_empty() => Proof::Proven,
         () if is_told_by_provider(&claims, epochs) => Proof::ToldByProvider(open),
         () => Proof::Unproven(open),

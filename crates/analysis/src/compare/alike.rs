@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tithe_model::{
     experiment::{Arrivals, Metric},
-    fact::{BY_CONTROL_GROUPS, Fact, Note},
+    fact::{BY_CONTROL_GROUPS, Fact, Note, SERVERS_STOPPED},
     quantity::fixed,
     record::Machine,
     run_spread,
@@ -73,22 +73,42 @@ fn unlike((one, one_records): (&CellAnalysis, u64), (other, other_records): (&Ce
     tell("load", &one.arrivals, &other.arrivals);
     tell("records", &one_records.to_string(), &other_records.to_string());
     tell("limits", &limits(one), &limits(other));
+    tell("caches", caches(one), caches(other));
     tell("connections", connections(one), connections(other));
+    // Without a note of Tithe's own nothing is known of its subject: the run may be of an earlier version. A workload
+    // names what it does.
+    let absent = |name: &str| (!Note::has(name)).then_some("not named");
     for (name, value) in asked_notes(one).filter(|(name, _)| !Note::Connections.is(name)) {
-        if let Some((_, other)) = other.notes.iter().find(|(known, _)| known == name) {
+        if let Some(other) = note(other, name).or(absent(name)) {
             tell(name, value, other);
+        }
+    }
+    for (name, value) in asked_notes(other).filter(|(name, _)| note(one, name).is_none()) {
+        if let Some(absent) = absent(name) {
+            tell(name, absent, value);
         }
     }
     unlike
 }
 
+/// The text of the note `name`.
+fn note<'a>(cell: &'a CellAnalysis, name: &str) -> Option<&'a str> {
+    cell.notes.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+}
+
 /// How the clients of `cell` use connections; there is a note only if they reconnect.
 fn connections(cell: &CellAnalysis) -> &str {
-    cell.notes.iter().find(|(name, _)| Note::Connections.is(name)).map_or("kept open", |(_, value)| value)
+    note(cell, Note::Connections.name()).unwrap_or("kept open")
+}
+
+/// Whether the servers of `cell` start on empty caches; only then the plain arm says so.
+pub(crate) fn caches(cell: &CellAnalysis) -> &'static str {
+    let how = cell.arms.first().and_then(|arm| arm.facts.reported(Fact::Cache));
+    if how.is_some_and(|words| words.contains(SERVERS_STOPPED)) { "cold" } else { "warm" }
 }
 
 /// Resource limits of the plain arm's server.
-fn limits(cell: &CellAnalysis) -> String {
+pub(crate) fn limits(cell: &CellAnalysis) -> String {
     let known = cell.arms.first().and_then(|arm| arm.facts.reported(Fact::Limits));
     // The mechanism behind the limits depends on the machine, so it is left out.
     known.map_or("none", |words| words.split(BY_CONTROL_GROUPS).next().unwrap_or_default()).to_owned()

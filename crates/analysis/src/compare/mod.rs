@@ -15,7 +15,7 @@ mod versions;
 use tithe_model::plan::STARTS_MIN;
 use tithe_statistics::{distribution::normal_upper, starts::KnownSpread};
 
-pub(crate) use alike::{asked_notes, between_runs, judged_over_all, judged_over_runs};
+pub(crate) use alike::{asked_notes, between_runs, caches, judged_over_all, judged_over_runs, limits};
 pub use false_alarms::Budget;
 pub use versions::between_versions;
 
@@ -367,6 +367,49 @@ mod tests {
                 let estimates = &mut analysis.cells[0].arms[1].estimates;
                 estimates.iter_mut().for_each(|it| it.primary = it.title == "CPU per op");
             }));
+    }
+
+    #[test]
+    fn work_that_only_one_run_names_is_not_the_same() {
+        let reasons = |one: &[(&str, &str)], other: &[(&str, &str)]| {
+            let named = |run: &str, notes: &[(&str, &str)]| {
+                let notes = notes.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+                subject(run, |analysis| analysis.cells[0].notes = notes.clone().collect())
+            };
+            let pair = [named("one", one), named("two", other)];
+            compare(&pair, &[]).map_or_else(|why| why, |compared| compared.reasons()).join(" ")
+        };
+        let (read, update, insert) = (("READ", "50 %"), ("UPDATE", "50 %"), ("INSERT", "50 %"));
+        expect!["Cell c/in-memory is not the same in one and two: UPDATE 50 % and not named; INSERT not named and 50 %. Nothing is left to compare."].assert_eq(&reasons(&[read, update], &[read, insert]));
+        let one_field = ("readallfields", "false");
+        assert!(reasons(&[read], &[read, one_field]).contains("readallfields not named and false"));
+        assert!(reasons(&[one_field, read], &[read]).contains("readallfields false and not named"));
+        assert_eq!(reasons(&[read, update], &[update, read]), "");
+        // How Tithe measured is no other work.
+        let put_back = ("data between starts", "put back");
+        assert_eq!([reasons(&[read], &[read, put_back]), reasons(&[read, put_back], &[read])], ["", ""]);
+        assert!(reasons(&[put_back], &[("data between starts", "kept")]).contains("starts put back and kept"));
+    }
+
+    #[test]
+    fn costs_on_cold_and_on_warm_caches_are_not_compared() {
+        let reasons = |one: &str, other: &str| {
+            let of = |run: &str, words: &str| {
+                subject(run, |analysis| {
+                    let facts = &mut analysis.cells[0].arms[0].facts.facts;
+                    facts.extend((!words.is_empty()).then(|| ("cache".to_owned(), words.to_owned())));
+                })
+            };
+            compare(&[of("one", one), of("two", other)], &[]).map_or_else(|why| why, |it| it.reasons()).join(" ")
+        };
+        let cold = "emptied before each frame: servers stopped, then drop_caches = 3";
+        let of_start = cold.replace("frame", "start");
+        let of_limit = "emptied before each epoch, servers fill it on their own account: drop_caches = 3";
+        assert!(reasons("", cold).contains("caches warm and cold"));
+        assert!(reasons(cold, of_limit).contains("caches cold and warm"));
+        for (one, other) in [("", ""), ("", of_limit), (cold, cold), (cold, of_start.as_str())] {
+            assert_eq!(reasons(one, other), "", "{one}; {other}");
+        }
     }
 
     #[test]

@@ -270,13 +270,14 @@ fn control(analysis: &Analysis, cells: &[String], markup: &Markup) -> Option<Str
         number::in_line(&most.judged.effect, most.judged.difference.as_ref(), &most.estimate.unit, Outcome::Costs);
     let (name, on_starts) = ((markup.text)(&most.arm.name), most.estimate.on_starts());
     let place = if all.len() > 1 { format!(" at {}", (markup.text)(&cells[most.number])) } else { String::new() };
-    let less = if told.len() > 1 { ", and by less elsewhere" } else { "" };
+    // Elsewhere the difference may be larger than the named one, but not than that may be.
+    let elsewhere = if told.len() > 1 { ", and elsewhere by no more than this interval allows" } else { "" };
     let open = match all.len() - told.len() {
         0 => String::new(),
         unknown => format!("; of {} it is not known", words::plural(unknown as u64, "cell")),
     };
     Some(format!(
-        "The plain arm differs from itself by {figure}{on_starts}{place}{less}{open} ({name}, whose true cost is zero)."
+        "The plain arm differs from itself by {figure}{on_starts}{place}{elsewhere}{open} ({name}, whose true cost is zero)."
     ))
 }
 
@@ -361,6 +362,32 @@ mod tests {
         let told = answer(&analysis, &PLAIN);
         assert!(told.contains("is too noisy to tell (−1.7 % to −0.1 %, "), "{told}");
         assert!(told.contains("), and the plain arm differs from itself by as much."), "{told}");
+    }
+
+    /// What is said of the plain arm that differs from itself so many percent, in each of two cells.
+    fn control_of_two(percent: [(f64, f64, f64); 2]) -> String {
+        let mut analysis = sample::controlled();
+        for (cell, (estimate, low, high)) in analysis.cells.iter_mut().zip(percent) {
+            let control = &mut cell.arms[3].estimates[0];
+            (control.over_run, control.difference) = (None, None);
+            let [estimate, low, high] = [estimate, low, high].map(|percent: f64| (percent / 100.0).ln_1p());
+            control.effect = Interval { estimate, low, high };
+        }
+        let told = answer(&analysis, &PLAIN);
+        told[told.find("The plain arm differs").expect("a sentence")..].to_owned()
+    }
+
+    #[test]
+    fn where_the_plain_arm_may_differ_most_is_not_where_it_differs_most() {
+        let allowed = ", and elsewhere by no more than this interval allows";
+        let aa = "(A/A, whose true cost is zero).";
+        let wide = "The plain arm differs from itself by +0.1 % [−1.9, +2.1] at";
+        for narrow in [(-0.8, -1.0, -0.6), (0.0, -0.1, 0.1)] {
+            let told = control_of_two([(0.1, -1.9, 2.1), narrow]);
+            assert_eq!(told, format!("{wide} half updates{allowed} {aa}"));
+            let told = control_of_two([narrow, (0.1, -1.9, 2.1)]);
+            assert_eq!(told, format!("{wide} reads only{allowed} {aa}"));
+        }
     }
 
     #[test]

@@ -957,6 +957,29 @@ fn what_the_reader_describes_is_proven_by_claims_or_is_a_setting() {
         records.plan.experiment.arms[1].protections.push(listed);
     };
     assert_eq!(proof(&Custom::default(), &beside), Proof::Proven);
+    // The same with claims, which hold.
+    let both = |records: &mut Records| {
+        beside(records);
+        let of_mine = |phase| Finding { protection: "mine".to_owned(), ..finding(1, phase) };
+        records.findings.extend([Phase::Before, Phase::After].map(of_mine));
+    };
+    let changes = Custom { session: vec!["SET a = 1".to_owned()], ..Custom::default() };
+    assert_eq!(proof(&claimed, &both), Proof::Proven, "claims that change nothing ask more of the other");
+    assert_eq!(proof(&changes, &both), Proof::Proven, "a setting");
+    assert_eq!(proof(&Custom { session: changes.session.clone(), ..claimed.clone() }, &both), Proof::ByClaim);
+    // Claims of the arm, beside what they are about.
+    let apart = |records: &mut Records| {
+        both(records);
+        let mut watch = records.plan.experiment.arms[1].protections[1].clone();
+        (watch.id, watch.custom) = ("watch".to_owned(), Some(Box::new(changes.clone())));
+        records.plan.experiment.arms[1].protections.push(watch);
+    };
+    assert_eq!(proof(&claimed, &apart), Proof::ByClaim);
+    let fails = |records: &mut Records| {
+        apart(records);
+        records.findings[0].verdict = Verdict::Fails;
+    };
+    assert!(matches!(proof(&claimed, &fails), Proof::Disproven(_)));
 }
 
 #[test]

@@ -14,10 +14,10 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use self::roles::Roles;
+use self::roles::{Node, Roles};
 use super::{
     connection::CqlConnection,
-    evidence::{open, plaintext, plaintext_port},
+    evidence::{open, other_nodes, plaintext, plaintext_port},
     store::settings,
     target::of_clients,
 };
@@ -40,37 +40,45 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     // An account without the right to read them leaves the settings unseen.
     let settings = settings(&mut connection);
-    // A setting applies to every account.
-    let of = |judge: fn(&Settings) -> (State, String)| {
-        let judge = |settings: &Settings| {
-            let (state, seen) = judge(settings);
-            Judgement::whole(state, seen)
-        };
-        settings.as_ref().map(judge).map_err(Clone::clone)
+    // A setting applies to every account, and to the node that was asked.
+    let others = other_nodes(&mut connection, server);
+    let narrowed = |judged: Judgement| others.iter().fold(judged, |judged, doubt| judged.doubted(doubt));
+    let judged = |judge: &dyn Fn(&Settings) -> Judgement| {
+        settings.as_ref().map(|all| narrowed(judge(all))).map_err(Clone::clone)
     };
     let offers =
         settings.as_ref().map_err(Clone::clone).map(|all| value(all, "client_encryption_options", "enabled") == "true");
-    let rules = |judge: fn(&Settings) -> Rules| settings.as_ref().map(judge).map_err(Clone::clone);
-    let properties = properties(&mut connection);
+    let rules = |judge: &dyn Fn(&Settings) -> Rules| {
+        let judge = |all: &Settings| {
+            let rules = judge(all);
+            Rules { doubts: [&rules.doubts[..], &others[..]].concat(), ..rules }
+        };
+        settings.as_ref().map(judge).map_err(Clone::clone)
+    };
+    let properties = properties(&mut connection).map(|found| match &settings {
+        Ok(settings) => with_yaml(found, settings),
+        Err(_) => found,
+    });
     let roles = Roles::read(&mut connection);
     let authentication = authentication(&target, &method, open);
-    let authentication = authentication
-        .with_rules(settings.as_ref().map(|all| of_authentication(all, roles.as_ref())).map_err(Clone::clone), RIGHT);
-    let transport = transport(&target, &tls, offers, plaintext).with_rules(rules(of_transport), RIGHT);
+    let authentication = authentication.with_rules(rules(&|all| of_authentication(all, roles.as_ref())), RIGHT);
+    let transport = transport(&target, &tls, offers, plaintext).with_rules(rules(&of_transport), RIGHT);
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
-    seen.push(authorisation(&mut connection, settings.as_ref().ok(), &roles).of(Feature::Authorisation));
-    let judged = |judge: &dyn Fn(&Settings) -> Judgement| settings.as_ref().map(judge).map_err(Clone::clone);
+    let authorisation = authorisation(&mut connection, settings.as_ref().ok(), &roles);
+    seen.push(narrowed(authorisation).of(Feature::Authorisation));
     seen.push(inspect_feature(Feature::AtRest, || judged(&records::at_rest)));
     seen.push(inspect_feature(Feature::Auditing, || judged(&|all| records::auditing(all, properties.as_ref().ok()))));
-    seen.push(inspect_feature(Feature::AuthenticationCaching, || {
-        let (state, seen) = settings.as_ref().map(|settings| caching(settings, &method)).map_err(Clone::clone)?;
-        Ok(Judgement::whole(state, seen))
-    }));
-    seen.push(inspect_feature(Feature::NodeToNode, || of(node_to_node)));
-    seen.push(inspect_feature(Feature::JmxAuthentication, || properties.clone().map(|all| management(&all))));
+    seen.push(inspect_feature(Feature::AuthenticationCaching, || judged(&|all| whole(caching(all, &method)))));
+    seen.push(inspect_feature(Feature::NodeToNode, || judged(&|all| whole(node_to_node(all)))));
+    let management = properties.map(|all| narrowed(management(&all)));
+    seen.push(inspect_feature(Feature::JmxAuthentication, || management));
     seen.extend(not_offered(&[(Feature::ProxyRoles, "roles are granted to roles, but no account acts for another")]));
     Ok(seen)
+}
+
+fn whole((state, seen): (State, String)) -> Judgement {
+    Judgement::whole(state, seen)
 }
 
 /// What canaries can show: the audit log as it is now, however the node was started. Its files are not checked.
@@ -116,6 +124,7 @@ fn of_authentication(settings: &Settings, roles: Result<&Roles, &Fault>) -> Rule
     let open = name.is_some_and(|name| name.contains("AllowAll")) && !asks_certificates(settings);
     let mut exceptions = if open { vec!["it asks for no credentials".to_owned()] } else { Vec::new() };
     let mut doubts = if name.is_none() { vec!["the server does not show it".to_owned()] } else { Vec::new() };
+    doubts.extend(unknown_classes(settings, &["authenticator", "role_manager"]));
     let mut found = Vec::new();
     match roles {
         Ok(roles) => {
@@ -135,9 +144,51 @@ fn of_authentication(settings: &Settings, roles: Result<&Roles, &Fault>) -> Rule
     }
 }
 
-/// A setting that has parts from version 5.0 on.
+/// A setting that has parts from version 5.0 on; `None` if it is unset.
 fn part<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
-    settings.get(&format!("{name}.class_name")).or_else(|| settings.get(name)).map(String::as_str)
+    let set = settings.get(&format!("{name}.class_name")).or_else(|| settings.get(name)).map(String::as_str);
+    set.filter(|class| !matches!(*class, "" | "null"))
+}
+
+/// Asks every client for a password.
+const BY_PASSWORD: &str = "PasswordAuthenticator";
+/// Cassandra's own authenticators.
+const AUTHENTICATORS: [&str; 4] = [
+    "AllowAllAuthenticator",
+    BY_PASSWORD,
+    "MutualTlsAuthenticator",
+    "MutualTlsWithPasswordFallbackAuthenticator",
+];
+/// Settings that name a class, and the classes whose rules are known.
+const CLASSES: [(&str, &[&str]); 3] = [
+    ("authorizer", &["CassandraAuthorizer"]),
+    ("role_manager", &["CassandraRoleManager"]),
+    ("authenticator", &AUTHENTICATORS),
+];
+
+/// A class without its package.
+fn short(class: &str) -> &str {
+    class.rsplit('.').next().unwrap_or_default()
+}
+
+/// Those of the settings `names` that leave it to a class that is not Cassandra's own, in words.
+fn unknown_classes(settings: &Settings, names: &[&str]) -> Vec<String> {
+    let asked = CLASSES.iter().filter(|(name, _)| names.contains(name));
+    let unknown = asked.filter_map(|(name, known)| {
+        let class = part(settings, name)?;
+        let doubt = || format!("{name} = {class}, whose rules are not known");
+        (!known.contains(&short(class))).then(doubt)
+    });
+    unknown.collect()
+}
+
+/// True if functions of clients may do what the server's process may: `allow_extra_insecure_udfs` says so of functions
+/// that have no threads of their own (Cassandra's `Config`).
+fn has_free_functions(settings: &Settings) -> bool {
+    let is = |names: &[&str], wanted: &str| names.iter().any(|it| settings.get(*it).is_some_and(|set| set == wanted));
+    is(&["user_defined_functions_enabled", "enable_user_defined_functions"], "true")
+        && is(&["user_defined_functions_threads_enabled", "enable_user_defined_functions_threads"], "false")
+        && is(&["allow_extra_insecure_udfs"], "true")
 }
 
 /// One port applies to all clients, unless TLS has a second port of its own.
@@ -181,13 +232,20 @@ fn authorisation(
                 Judgement::unseen("the settings are not shown, and the table of roles is: whether it limits any role")
             }
         },
-        Ok(roles) => {
-            let by_password = settings
-                .and_then(|all| part(all, "authenticator"))
-                .is_some_and(|name| name.ends_with("PasswordAuthenticator"));
-            roles.judge(by_password)
-        }
+        Ok(roles) => settings.map_or_else(|| roles.judge(Node::default()), |settings| of_roles(settings, roles)),
     }
+}
+
+/// What `roles` can become by the rules of Cassandra's own classes.
+fn of_roles(settings: &Settings, roles: &Roles) -> Judgement {
+    let judged = roles.judge(Node {
+        by_password: part(settings, "authenticator").is_some_and(|name| short(name) == BY_PASSWORD),
+        free_functions: has_free_functions(settings),
+    });
+    let unknown = unknown_classes(settings, &["authorizer", "role_manager"]);
+    // Another class may let everybody do everything, whatever the tables say.
+    let state = if unknown.is_empty() || judged.state != State::Enforced { judged.state } else { State::Unseen };
+    unknown.iter().fold(Judgement { state, ..judged }, |judged, doubt| judged.doubted(doubt))
 }
 
 fn caching(settings: &Settings, method: &str) -> (State, String) {
@@ -224,8 +282,9 @@ pub fn node_to_node(settings: &Settings) -> (State, String) {
     }
 }
 
-/// Properties that open a management port, the one for this machine alone first.
-const PORTS: [&str; 3] = ["cassandra.jmx.local.port", "cassandra.jmx.remote.port", "com.sun.management.jmxremote.port"];
+/// Properties that open a management port: that of the virtual machine itself, Cassandra's own, and Cassandra's own for
+/// this machine alone. The first that is set counts, and the others are ignored (`CassandraDaemon`).
+const PORTS: [&str; 3] = ["com.sun.management.jmxremote.port", "cassandra.jmx.remote.port", "cassandra.jmx.local.port"];
 const PASSWORD_SWITCH: &str = "com.sun.management.jmxremote.authenticate";
 const TLS_SWITCH: &str = "com.sun.management.jmxremote.ssl";
 
@@ -239,21 +298,47 @@ fn properties(connection: &mut CqlConnection) -> Result<Settings, Fault> {
     Ok(set.filter(|(_, value)| !value.is_empty()).collect())
 }
 
+/// `properties`, with what cassandra.yaml of version 6.0 and newer has in their place. A node with both does not start.
+fn with_yaml(mut properties: Settings, settings: &Settings) -> Settings {
+    let of = |part: &str| value(settings, "jmx_server_options", part);
+    if of("enabled") != "true" {
+        return properties;
+    }
+    let [_, remote, local] = PORTS;
+    let port = if of("remote") == "true" { remote } else { local };
+    let tls = value(settings, "jmx_server_options.jmx_encryption_options", "enabled");
+    let set = [(port, of("jmx_port")), (PASSWORD_SWITCH, of("authenticate")), (TLS_SWITCH, tls)];
+    for (name, value) in set.into_iter().filter(|(_, value)| !value.is_empty()) {
+        properties.entry(name.to_owned()).or_insert(value);
+    }
+    properties
+}
+
+/// The property of the management port that is open.
+fn port_property(properties: &Settings) -> Option<&'static str> {
+    PORTS.into_iter().find(|name| properties.contains_key(*name))
+}
+
 /// The management port that is open, with its property.
 fn management_port(properties: &Settings) -> Option<String> {
-    PORTS.iter().find_map(|name| Some(format!("{name} = {}", properties.get(*name)?)))
+    port_property(properties).map(|name| format!("{name} = {}", properties[name]))
 }
 
 fn management(properties: &Settings) -> Judgement {
     let Some(port) = management_port(properties) else {
         return Judgement::whole(State::Off, "no management port is open");
     };
-    let of = |name: &str| properties.get(name).map_or("unset", String::as_str);
-    let near = if properties.contains_key(PORTS[0]) { ", from this machine alone" } else { "" };
-    let asks = of(PASSWORD_SWITCH) == "true";
+    let [java, _, local] = PORTS;
+    let open = port_property(properties);
+    // The virtual machine's own port asks and encrypts by itself, Cassandra's only if told so. Both ignore case.
+    let by_itself = open == Some(java);
+    let is_on = |switch: &str| properties.get(switch).map_or(by_itself, |value| value.eq_ignore_ascii_case("true"));
+    let unset = if by_itself { "unset (true by itself)" } else { "unset" };
+    let of = |name: &str| properties.get(name).map_or(unset, String::as_str);
+    let near = if open == Some(local) { ", from this machine alone" } else { "" };
+    let asks = is_on(PASSWORD_SWITCH);
     // From elsewhere, a password without TLS is read on its way.
-    let clear =
-        if asks && near.is_empty() && of(TLS_SWITCH) != "true" { ", and passwords travel in the clear" } else { "" };
+    let clear = if asks && near.is_empty() && !is_on(TLS_SWITCH) { ", and passwords travel in the clear" } else { "" };
     let state = if asks { State::Enforced } else { State::Off };
     let switches = format!("{PASSWORD_SWITCH} = {}, {TLS_SWITCH} = {}", of(PASSWORD_SWITCH), of(TLS_SWITCH));
     Judgement::whole(state, format!("{port}{near}, {switches}{clear}, as the virtual machine was started"))
@@ -319,7 +404,7 @@ mod tests {
             tell("cache", cached(method, validity));
         }
         tell("cache", caching(&settings(&[]), "PLAIN"));
-        let (local, remote) = ((PORTS[0], "7199"), (PORTS[1], "7199"));
+        let (local, remote) = ((PORTS[2], "7199"), (PORTS[1], "7199"));
         let (asks, tls) = ((PASSWORD_SWITCH, "true"), (TLS_SWITCH, "true"));
         for pairs in
             [&[][..], &[local], &[local, asks], &[remote], &[remote, asks], &[remote, asks, tls], &[remote, tls]]
@@ -371,6 +456,7 @@ mod tests {
         assert_eq!(judged(&[password]), (0, 1));
         assert_eq!(judged(&[open]), (1, 0));
         assert_eq!(judged(&[]), (0, 2));
+        assert_eq!(judged(&[("authenticator", "null")]), (0, 2));
         assert_eq!(judged(&certificates), (0, 1));
         for without in 1..certificates.len() {
             let others: Vec<_> =
@@ -403,6 +489,126 @@ mod tests {
         assert_eq!(of(&[(on, "true"), (optional, "true")]), ["client_encryption_options.optional = true"]);
         assert_eq!(of(&[(on, "true")]), ["client_encryption_options.optional = "]);
         assert_eq!(of(&[(on, "false"), (optional, "true")]), [""; 0]);
+    }
+
+    #[test]
+    fn the_management_port_that_counts_is_judged_by_its_own_defaults() {
+        let judged = |pairs: &[(&str, &str)]| {
+            let Judgement { state, seen, .. } = management(&settings(pairs));
+            (state, seen.contains("from this machine alone"), seen.contains("in the clear"))
+        };
+        let [java, remote, local] = PORTS.map(|name| (name, "7199"));
+        let (asks, asks_not) = ((PASSWORD_SWITCH, "true"), (PASSWORD_SWITCH, "false"));
+        let (on, off) = (State::Enforced, State::Off);
+        assert_eq!(judged(&[local, asks]), (on, true, false));
+        assert_eq!(judged(&[local, remote, asks]), (on, false, true));
+        assert_eq!(judged(&[local, java, asks_not]), (off, false, false));
+        assert_eq!(judged(&[local, java]), (on, false, false));
+        assert!(management(&settings(&[java])).seen.contains("authenticate = unset (true by itself)"));
+        assert_eq!(judged(&[java, remote, (TLS_SWITCH, "false")]), (on, false, true));
+        assert_eq!(judged(&[local, (PASSWORD_SWITCH, "TRUE")]), (on, true, false));
+        assert_eq!(judged(&[remote, (PASSWORD_SWITCH, "yes")]), (off, false, false));
+    }
+
+    #[test]
+    fn a_management_port_may_be_in_cassandra_yaml() {
+        let yaml = |pairs: &[(&str, &str)]| with_yaml(Settings::new(), &settings(pairs));
+        let (on, port) = (("jmx_server_options.enabled", "true"), ("jmx_server_options.jmx_port", "7199"));
+        let (remote, asks) = (("jmx_server_options.remote", "true"), ("jmx_server_options.authenticate", "true"));
+        let tls = ("jmx_server_options.jmx_encryption_options.enabled", "true");
+        assert_eq!(yaml(&[port]), Settings::new());
+        let state = |pairs: &[(&str, &str)]| {
+            let Judgement { state, seen, .. } = management(&yaml(pairs));
+            (state, seen.contains("from this machine alone"), seen.contains("in the clear"))
+        };
+        assert_eq!(state(&[on, port]), (State::Off, true, false));
+        assert_eq!(state(&[on, port, asks]), (State::Enforced, true, false));
+        assert_eq!(state(&[on, port, remote]), (State::Off, false, false));
+        assert_eq!(state(&[on, port, remote, asks]), (State::Enforced, false, true));
+        assert_eq!(state(&[on, port, remote, asks, tls]), (State::Enforced, false, false));
+        let audited = |properties: &Settings| {
+            let on = [("audit_logging_options_enabled", "true"), ("audit_logging_options_logger", "BinAuditLogger")];
+            records::auditing(&settings(&on), Some(properties)).state
+        };
+        assert_eq!([yaml(&[port]), yaml(&[on, port])].map(|all| audited(&all)), [State::Enforced, State::Unseen]);
+        // What the virtual machine was started with stays.
+        let started = settings(&[(PASSWORD_SWITCH, "false")]);
+        assert_eq!(with_yaml(started, &settings(&[on, port, asks]))[PASSWORD_SWITCH], "false");
+    }
+
+    #[test]
+    fn a_class_that_is_not_cassandras_own_is_a_doubt() {
+        let doubts = |setting: &str, class: &str| {
+            let name = setting.trim_end_matches(".class_name");
+            unknown_classes(&settings(&[(setting, class)]), &[name]).len()
+        };
+        for (setting, class) in [
+            ("authorizer", "CassandraAuthorizer"),
+            ("authorizer.class_name", "org.apache.cassandra.auth.CassandraAuthorizer"),
+            ("role_manager", "CassandraRoleManager"),
+            ("role_manager", "null"),
+            ("authenticator", "PasswordAuthenticator"),
+            ("authenticator.class_name", "AllowAllAuthenticator"),
+            ("authenticator", ""),
+        ] {
+            assert_eq!(doubts(setting, class), 0, "{setting} = {class}");
+        }
+        for (setting, class) in [
+            ("authorizer", "com.example.TransitionalAuthorizer"),
+            ("role_manager.class_name", "com.example.LDAPCassandraRoleManager"),
+            ("authenticator", "com.example.LDAPPasswordAuthenticator"),
+        ] {
+            assert_eq!(doubts(setting, class), 1, "{setting} = {class}");
+        }
+        let unknown = settings(&[("authenticator", "com.example.X"), ("role_manager", "Y"), ("authorizer", "Z")]);
+        let doubts = of_authentication(&unknown, Ok(&Roles::default())).doubts;
+        let expected = ["role_manager = Y", "authenticator = com.example.X"];
+        assert_eq!(doubts, expected.map(|one| format!("{one}, whose rules are not known")));
+    }
+
+    #[test]
+    fn roles_are_judged_by_the_rules_of_cassandras_own_classes() {
+        let judged = |roles: &[(&str, &str)], more: &[(&str, &str)]| {
+            let own = [("authorizer", "CassandraAuthorizer"), ("authenticator", "PasswordAuthenticator")];
+            let settings = settings(&[&own[..], more].concat());
+            let Judgement { state, scope, seen, .. } = of_roles(&settings, &Roles::of(roles));
+            format!("{}, {}: {seen}\n", state.words(), scope.words())
+        };
+        // The boss has no password in the tables.
+        let roles = [("admin", "slp"), ("boss", "sl"), ("app", "lp")];
+        let ldap = ("authenticator", "com.example.LDAPPasswordAuthenticator");
+        let (authorizer, manager) = (("authorizer", "com.example.Open"), ("role_manager", "com.example.OfLDAP"));
+        let text = [
+            judged(&roles, &[]),
+            judged(&roles, &[ldap]),
+            judged(&roles, &[authorizer]),
+            judged(&roles, &[authorizer, manager]),
+            judged(&roles, &[ldap, manager]),
+        ];
+        expect![[r#"
+            enforced, whole server: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
+            available but not enforced, whole server: 2 of 3 accounts may do everything (system_auth.roles): admin (superuser); boss (superuser): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
+            cannot tell, this account: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser); not judged: authorizer = com.example.Open, whose rules are not known
+            cannot tell, this account: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser); not judged: authorizer = com.example.Open, whose rules are not known; not judged: role_manager = com.example.OfLDAP, whose rules are not known
+            available but not enforced, this account: 2 of 3 accounts may do everything (system_auth.roles): admin (superuser); boss (superuser): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false; not judged: role_manager = com.example.OfLDAP, whose rules are not known
+        "#]].assert_eq(&text.concat());
+    }
+
+    #[test]
+    fn functions_are_free_where_three_settings_leave_them_so() {
+        let all = [
+            ("user_defined_functions_enabled", "true"),
+            ("user_defined_functions_threads_enabled", "false"),
+            ("allow_extra_insecure_udfs", "true"),
+        ];
+        let of_old_name = [("enable_user_defined_functions", "true"), all[1], all[2]];
+        assert!([all, of_old_name].iter().all(|set| has_free_functions(&settings(set))));
+        for (name, value) in all {
+            let other = if value == "true" { "false" } else { "true" };
+            let changed = settings(&[&all[..], &[(name, other)]].concat());
+            assert!(!has_free_functions(&changed), "{name} = {other}");
+        }
+        assert!(!has_free_functions(&settings(&[])));
     }
 
     #[test]

@@ -45,6 +45,12 @@ impl Custom {
         self
     }
 
+    /// True if it makes its arm differ from the plain one.
+    pub fn changes(&self) -> bool {
+        let is_same = self.settings.is_empty() && self.files.is_empty();
+        !(is_same && self.statements.is_empty() && self.session.is_empty())
+    }
+
     fn replace(&mut self, from: &str, to: &str) {
         let mut texts: Vec<&mut String> = Vec::new();
         texts.extend(self.settings.values_mut());
@@ -194,6 +200,22 @@ mod tests {
         let met = |pattern: &str, text| Says::Matches(pattern.to_owned()).is_met(text, 1);
         assert!(met("a*", "abc") && met("*c", "abc") && met("a*c", "abc") && met("a*b*c", "abbc") && met("*", ""));
         assert!(!met("a*", "ba") && !met("a*a", "a") && !met("a*b*c", "acb") && !met("abc", "abcd"));
+    }
+
+    #[test]
+    fn claims_alone_change_nothing() {
+        let claims = vec![Claim::Check(NamedCheck::NotOnTheWire)];
+        let plain = Custom { claims, ..Custom::default() };
+        let one = || vec!["SET a = 1".to_owned()];
+        assert!(!plain.changes() && !Custom { undo: one(), ..plain.clone() }.changes());
+        for changed in [
+            Custom { settings: [("a".to_owned(), "1".to_owned())].into(), ..plain.clone() },
+            Custom { files: [("a".to_owned(), "b".into())].into(), ..plain.clone() },
+            Custom { statements: one(), ..plain.clone() },
+            Custom { session: one(), ..plain.clone() },
+        ] {
+            assert!(changed.changes(), "{changed:?}");
+        }
     }
 
     #[test]

@@ -326,6 +326,13 @@ impl Arm {
         differs && self.switch.is_none() && self.protections.iter().all(Protection::is_setting)
     }
 
+    /// True if something of the user's own makes it differ from the baseline, and claims of the user's own prove it.
+    /// Claims beside nothing of that kind only ask more of the arm's other protections.
+    pub fn rests_on_claims(&self) -> bool {
+        let own = || self.protections.iter().filter_map(|protection| protection.custom.as_deref());
+        own().any(|custom| !custom.claims.is_empty()) && own().any(Custom::changes)
+    }
+
     /// True if this arm protects no more than `baseline`, and is reached and switched in the same way.
     pub fn is_second(&self, baseline: &Self) -> bool {
         self.protections.is_empty()

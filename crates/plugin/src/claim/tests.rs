@@ -125,7 +125,7 @@ fn another_account_is_refused_what_a_client_is_not() {
         Claim::Check(claim),
         &servers,
         expect![[r#"
-        CheckEntry { id: "your-claim", role: Claim, control: Own } `SELECT a` as eve fails with `denied`, and not as a measured client
+        CheckEntry { id: "your-claim", role: Claim, control: Own } `SELECT a` as eve fails with `denied`, and not as a measured client (the plain arm is not asked)
         refuses eve: Protected("server: permission denied")
         refuses nobody: Exposed("it answers 1")
         refuses everybody: Unknown("as a measured client it fails, too: server: permission denied")

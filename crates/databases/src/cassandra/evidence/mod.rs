@@ -8,7 +8,7 @@ pub mod data_files;
 pub mod internode;
 pub mod logs_free;
 
-use tithe_machine::fault::Fault;
+use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{claim::Probes, evidence::CheckContext, wire::Wire};
 
 use super::{
@@ -22,6 +22,7 @@ use crate::{
         password_asked::PasswordAsked,
         whole::{Exception, Whole},
     },
+    inspect::counted,
     target::Target,
 };
 
@@ -33,7 +34,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     plaintext,
     tls_of_server: |context, _| tls_of_clients(context.server, context.setup).map_err(named),
     tls_source: "system_views.clients",
-    others: |context| Ok(Whole::of("system_views.settings", beside(context).map_err(named)?)),
+    others: |context| others(context).map_err(named),
 };
 
 /// How Cassandra answers the claims that are checked by name.
@@ -47,9 +48,32 @@ pub fn plaintext_port<'a>(plain: Option<&'a str>, tls: Option<&str>) -> Option<&
     (plain != Some(tls)).then_some(plain.unwrap_or("?"))
 }
 
-/// A port for plaintext in addition to one for TLS. With one port the server requires TLS before any login.
-fn beside(context: &CheckContext<'_>) -> Result<Vec<Exception>, Fault> {
+/// Clients that the server lets in without TLS.
+fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     let mut session = administrator(context.server, context.setup)?;
+    let whole = Whole::of("system_views.settings", beside(&mut session)?);
+    Ok(Whole { doubts: other_nodes(&mut session, context.server), ..whole })
+}
+
+/// Why the settings of the node that was asked are not those of all; nothing for a single node. Nodes that Tithe
+/// launched have the same settings.
+pub fn other_nodes(session: &mut CqlConnection, server: &Server) -> Vec<String> {
+    if !server.address.is_attached() {
+        return Vec::new();
+    }
+    match session.run("SELECT peer FROM system.peers_v2") {
+        Ok(peers) => unseen_nodes(peers.len()),
+        Err(fault) => vec![format!("other nodes ({fault})")],
+    }
+}
+
+fn unseen_nodes(count: usize) -> Vec<String> {
+    let doubt = || format!("{} (each has settings of its own)", counted(count, "other node"));
+    (count > 0).then(doubt).into_iter().collect()
+}
+
+/// A port for plaintext in addition to one for TLS. With one port the server requires TLS before any login.
+fn beside(session: &mut CqlConnection) -> Result<Vec<Exception>, Fault> {
     let mut setting = |name: &str| -> Result<Option<String>, Fault> {
         let rows = session.run(&format!("SELECT value FROM system_views.settings WHERE name = '{name}'"))?;
         let value = rows.into_iter().flatten().flatten().next();
@@ -91,4 +115,25 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
 fn audited(context: &CheckContext<'_>) -> Result<String, Fault> {
     let keyspace = of_clients(context.server, context.setup)?.database;
     Ok(format!("|ks:{keyspace}|scope:{}|", context.table.name))
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_plugin::matrix::{Scope, State};
+
+    use super::unseen_nodes;
+    use crate::inspect::Judgement;
+
+    #[test]
+    fn one_node_of_several_is_not_the_whole_server() {
+        let judged = |others: usize| {
+            let whole = Judgement::whole(State::Enforced, "x");
+            let judged = unseen_nodes(others).iter().fold(whole, |judged, doubt| judged.doubted(doubt));
+            (judged.scope, judged.seen)
+        };
+        assert_eq!(judged(0), (Scope::Server, "x".to_owned()));
+        let seen = |nodes: &str| format!("x; not judged: {nodes} (each has settings of its own)");
+        assert_eq!(judged(1), (Scope::Account, seen("1 other node")));
+        assert_eq!(judged(2), (Scope::Account, seen("2 other nodes")));
+    }
 }

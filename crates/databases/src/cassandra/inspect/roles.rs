@@ -1,4 +1,5 @@
-//! What each role of a Cassandra can become: superusers, roles granted to roles, and permissions on roles.
+//! What each role of a Cassandra can become: superusers, roles granted to roles, and permissions on roles, on tables of
+//! rights and on functions.
 
 use tithe_machine::fault::Fault;
 use tithe_plugin::{matrix::State, reach::Reach};
@@ -13,6 +14,19 @@ use crate::{
 const FIRST: &str = "cassandra";
 /// The resource name for all roles.
 const ALL_ROLES: &str = "all roles";
+/// Who writes these tables makes itself a superuser.
+const RIGHTS: &str = "the tables of rights";
+/// It may do everything.
+const PROCESS: &str = "the server's process";
+/// Resources that contain tables of rights. Newer versions refuse to grant `MODIFY` on them, and honour it if it was
+/// granted before.
+const WITH_RIGHTS: [&str; 5] = [
+    "data/system_auth",
+    "data/system_auth/*",
+    "data/system_auth/roles",
+    "data/system_auth/role_members",
+    "data/system_auth/role_permissions",
+];
 
 /// The right that an account needs to read the roles.
 pub const RIGHT: &str = "the account needs GRANT SELECT ON KEYSPACE system_auth";
@@ -25,6 +39,17 @@ pub struct Roles {
     members: Vec<(String, String)>,
     /// A role, the resource, and the permissions on it.
     permissions: Vec<(String, String, Vec<String>)>,
+    /// The version of the node.
+    version: String,
+}
+
+/// What matters here of a node's settings.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Node {
+    /// Only roles with a password log in.
+    pub by_password: bool,
+    /// Functions of clients may do what the server's process may.
+    pub free_functions: bool,
 }
 
 #[derive(Debug, Default)]
@@ -69,7 +94,10 @@ impl Roles {
             let value = |column: usize| row.get(column).and_then(Option::as_deref);
             (text(value(0)), text(value(1)), set(value(2).unwrap_or_default()))
         });
-        Ok(Self { roles, members, permissions: permissions.collect() })
+        let permissions = permissions.collect();
+        let version = connection.texts("SELECT release_version FROM system.local")?;
+        let version = version.into_iter().flatten().next().unwrap_or_default();
+        Ok(Self { roles, members, permissions, version })
     }
 
     /// The default role, if it still has the default password.
@@ -79,20 +107,28 @@ impl Roles {
     }
 
     /// Which role becomes which.
-    fn reach(&self) -> Reach {
+    fn reach(&self, has_free_functions: bool) -> Reach {
         let mut reach = Reach::default();
         for (role, member) in &self.members {
             reach.edge(member, role, "granted to it");
         }
         let superusers = self.roles.iter().filter(|role| role.is_superuser);
         superusers.for_each(|role| reach.edge(ALL_ROLES, &role.name, "one of them"));
+        let all_reach_rights = all_keyspaces_reach_rights(&self.version);
         for (role, resource, permissions) in &self.permissions {
+            let has = |wanted: &str| permissions.iter().any(|permission| permission == wanted);
+            let is_all = resource == "data";
+            if has("MODIFY") && (WITH_RIGHTS.contains(&resource.as_str()) || is_all && all_reach_rights) {
+                reach.edge(role, RIGHTS, "MODIFY makes it a superuser");
+            }
+            if has_free_functions && let Some(right) = makes_functions(resource, has) {
+                reach.edge(role, PROCESS, format!("{right}: its functions run as the server"));
+            }
             let on = match resource.split_once('/') {
                 Some(("roles", on)) => on,
                 None if resource == "roles" => ALL_ROLES,
                 _ => continue,
             };
-            let has = |wanted: &str| permissions.iter().any(|permission| permission == wanted);
             if has("ALTER") {
                 reach.edge(role, on, "ALTER sets its password");
             } else if has("AUTHORIZE") {
@@ -102,12 +138,13 @@ impl Roles {
         reach
     }
 
-    /// Which roles can do everything, of those that can log in; with `by_password`, of those that have a password.
-    pub fn judge(&self, by_password: bool) -> Judgement {
-        let mut reach = self.reach();
-        let ways = reach.ways(self.roles.iter().filter(|role| role.is_superuser).map(|role| role.name.as_str()));
+    /// Which roles can do everything, of those that can log in.
+    pub fn judge(&self, node: Node) -> Judgement {
+        let mut reach = self.reach(node.free_functions);
+        let superusers = self.roles.iter().filter(|role| role.is_superuser).map(|role| role.name.as_str());
+        let ways = reach.ways(superusers.chain([RIGHTS, PROCESS]));
         let open: Vec<&Role> =
-            self.roles.iter().filter(|role| role.may_log_in && (role.has_password || !by_password)).collect();
+            self.roles.iter().filter(|role| role.may_log_in && (role.has_password || !node.by_password)).collect();
         let words = |role: &&Role| {
             let way = ways.of(&role.name)?.to_string();
             Some(if role.is_superuser { format!("{way} (superuser)") } else { way })
@@ -132,13 +169,52 @@ impl Roles {
     }
 }
 
+/// True of versions in which rights on all keyspaces contain those on the tables of rights (CVE-2025-23015, and
+/// CVE-2025-26467 of 4.0.16). A version that cannot be read is taken for one of them.
+fn all_keyspaces_reach_rights(version: &str) -> bool {
+    // `5.0-beta1` comes before 5.0.0.
+    let numbers: Vec<u32> = version.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
+    match numbers[..] {
+        [4, 0, patch, ..] => patch < 17,
+        [4, 1, patch, ..] => patch < 8,
+        [5, 0, patch, ..] => patch < 3,
+        [4, 0 | 1] | [5, 0] | [] => true,
+        [major, ..] => major < 4,
+    }
+}
+
+/// The permission on `resource` by which a role makes functions or changes them.
+fn makes_functions(resource: &str, has: impl Fn(&str) -> bool) -> Option<&'static str> {
+    // Who makes a keyspace has every right on its functions.
+    let rights: &[&'static str] = match resource.split('/').next() {
+        Some("functions") => &["CREATE", "ALTER"],
+        _ if resource == "data" => &["CREATE"],
+        _ => &[],
+    };
+    rights.iter().copied().find(|right| has(right))
+}
+
+#[cfg(test)]
+fn role(name: &str, kind: &str) -> Role {
+    Role {
+        name: name.to_owned(),
+        is_superuser: kind.contains('s'),
+        may_log_in: kind.contains('l'),
+        has_password: kind.contains('p'),
+        is_untouched: false,
+    }
+}
+
 #[cfg(test)]
 impl Roles {
+    /// Roles by name, each with letters for what it is: a superuser (`s`), may log in (`l`), has a password (`p`).
+    pub fn of(roles: &[(&str, &str)]) -> Self {
+        Self { roles: roles.iter().map(|(name, kind)| role(name, kind)).collect(), ..Self::default() }
+    }
+
     /// The role that every installation begins with, alone.
     pub fn of_first(is_untouched: bool) -> Self {
-        let first =
-            Role { name: FIRST.to_owned(), is_superuser: true, may_log_in: true, has_password: true, is_untouched };
-        Self { roles: vec![first], ..Self::default() }
+        Self { roles: vec![Role { is_untouched, ..role(FIRST, "slp") }], ..Self::default() }
     }
 }
 
@@ -162,15 +238,9 @@ mod tests {
 
     use super::*;
 
-    fn role(name: &str, kind: &str) -> Role {
-        Role {
-            name: name.to_owned(),
-            is_superuser: kind.contains('s'),
-            may_log_in: kind.contains('l'),
-            has_password: kind.contains('p'),
-            is_untouched: false,
-        }
-    }
+    const BY_PASSWORD: Node = Node { by_password: true, free_functions: false };
+    /// A version in which rights on all keyspaces do not contain those on the tables of rights.
+    const NEW: &str = "5.0.4";
 
     #[test]
     fn ways_to_a_superuser_are_named() {
@@ -181,7 +251,8 @@ mod tests {
         let judged = |roles: Vec<Role>, members: &[&str], permissions: &[&str]| {
             let members = members.iter().map(|text| pair(text)).collect();
             let permissions = permissions.iter().map(|text| may(text)).collect();
-            let Judgement { state, seen, .. } = Roles { roles, members, permissions }.judge(true);
+            let roles = Roles { roles, members, permissions, version: NEW.to_owned() };
+            let Judgement { state, seen, .. } = roles.judge(BY_PASSWORD);
             format!("{}: {seen}\n", state.words())
         };
         let admin = || role("admin", "slp");
@@ -193,6 +264,7 @@ mod tests {
             judged(vec![admin(), app()], &[], &["app roles CREATE ALTER"]),
             judged(vec![admin(), app()], &[], &["app roles CREATE DESCRIBE"]),
             judged(vec![admin(), role("spare", "sl"), app()], &[], &[]),
+            judged(vec![admin(), app()], &[], &["app data/system_auth MODIFY"]),
         ];
         expect![[r#"
             enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
@@ -202,6 +274,7 @@ mod tests {
             off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → all roles (ALTER sets its password) → admin (one of them): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
             enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
             enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
+            off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → the tables of rights (MODIFY makes it a superuser): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
         "#]].assert_eq(&text.concat());
     }
 
@@ -220,9 +293,8 @@ mod tests {
     #[test]
     fn one_superuser_among_others_is_usual_and_who_becomes_one_is_a_finding() {
         let seen = |roles: &[(&str, &str)], members: &[(&str, &str)]| {
-            let roles = roles.iter().map(|(name, kind)| role(name, kind)).collect();
             let members = members.iter().map(|(one, other)| ((*one).to_owned(), (*other).to_owned())).collect();
-            let judged = Roles { roles, members, permissions: Vec::new() }.judge(true);
+            let judged = Roles { members, ..Roles::of(roles) }.judge(BY_PASSWORD);
             (judged.state, judged.findings)
         };
         let (admin, boss, app, clerk) = (("admin", "slp"), ("boss", "slp"), ("app", "lp"), ("clerk", "lp"));
@@ -233,6 +305,55 @@ mod tests {
         assert_eq!(seen(&[admin, boss, app], &[]), (State::Available, vec![]));
         assert_eq!(seen(&[admin, app], &[("admin", "app")]), (State::Off, becomes.clone()));
         assert_eq!(seen(&[admin, app, clerk], &[("admin", "app")]), (State::Available, becomes));
+    }
+
+    /// The state if one of three roles has this permission, and whether that is a finding.
+    fn with(version: &str, node: Node, (resource, permission): (&str, &str)) -> (State, bool) {
+        let roles = Roles::of(&[("admin", "slp"), ("app", "lp"), ("other", "lp")]);
+        let permissions = vec![("app".to_owned(), resource.to_owned(), vec![permission.to_owned()])];
+        let judged = Roles { permissions, version: version.to_owned(), ..roles }.judge(node);
+        (judged.state, !judged.findings.is_empty())
+    }
+
+    const OPEN: (State, bool) = (State::Available, true);
+    const CLOSED: (State, bool) = (State::Enforced, false);
+
+    #[test]
+    fn who_writes_the_tables_of_rights_makes_itself_a_superuser() {
+        let of = |version: &str, permission: (&str, &str)| with(version, BY_PASSWORD, permission);
+        for resource in WITH_RIGHTS {
+            assert_eq!(of(NEW, (resource, "MODIFY")), OPEN, "{resource}");
+            assert_eq!(of("4.1.7", (resource, "SELECT")), CLOSED, "{resource}");
+        }
+        assert_eq!(of("4.1.7", ("data", "MODIFY")), OPEN);
+        assert_eq!(of(NEW, ("data", "MODIFY")), CLOSED);
+        for resource in ["data/shop", "data/system_auth_of_mine", "data/system/local"] {
+            assert_eq!(of("4.1.7", (resource, "MODIFY")), CLOSED, "{resource}");
+        }
+    }
+
+    #[test]
+    fn rights_on_all_keyspaces_reach_the_tables_of_rights_in_old_versions() {
+        for old in ["4.0.16", "4.1.0", "4.1.7", "5.0.0", "5.0.2", "5.0-beta1", "4.1", "3.11.17", ""] {
+            assert!(all_keyspaces_reach_rights(old), "{old}");
+        }
+        for new in ["4.0.17", "4.1.8", "4.1.10", "5.0.3", "5.0.4", "5.1.0", "6.0-alpha1"] {
+            assert!(!all_keyspaces_reach_rights(new), "{new}");
+        }
+    }
+
+    #[test]
+    fn who_makes_functions_that_run_as_the_server_may_do_everything() {
+        let free = Node { free_functions: true, ..BY_PASSWORD };
+        let shop = "functions/shop";
+        let makes = [("functions", "CREATE"), (shop, "CREATE"), ("functions/shop/f[]", "ALTER"), ("data", "CREATE")];
+        for permission in makes {
+            assert_eq!(with(NEW, free, permission), OPEN, "{permission:?}");
+            assert_eq!(with(NEW, BY_PASSWORD, permission), CLOSED, "{permission:?}");
+        }
+        for permission in [(shop, "EXECUTE"), ("data/shop", "CREATE"), ("data", "ALTER"), ("roles", "CREATE")] {
+            assert_eq!(with(NEW, free, permission), CLOSED, "{permission:?}");
+        }
     }
 
     #[test]
