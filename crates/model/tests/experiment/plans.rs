@@ -4,9 +4,11 @@ use expect_test::{Expect, expect};
 use tithe_model::{
     catalogue::{Catalogue, WorkloadShape},
     experiment::ProviderSwitch,
+    invalid::Invalid,
     parse::{aa_arm_of, parse_unmeasured},
     plan::{Cell, Plan, Starts, WarmUp, outline, plan, starting_share},
-    record::{Frame, Host, Slot, Stalls},
+    record::{Event, Frame, Host, Machine, Slot, Stalls},
+    records::Records,
 };
 
 use crate::{FULL, SHORT, catalogue, read_experiment, render};
@@ -701,4 +703,60 @@ fn a_side_has_frames_of_its_own_length_and_pairs_are_whole() {
     assert_eq!(switch(&|switch| switch.side_s = 86_401.0), long);
     assert_eq!(switch(&|switch| switch.timeout_s = -1.0), long);
     assert_eq!(switch(&|switch| switch.timeout_s = 86_400.0), [""; 0]);
+}
+
+/// An empty frame of cell `cell`.
+fn frame_of(cell: u32) -> Frame {
+    Frame {
+        cell,
+        frame: 0,
+        epoch: 0,
+        start: 0,
+        start_unix_ns: 0,
+        duration_ns: 0,
+        invalid: None,
+        free: false,
+        slot_ns: 0,
+        settling_ns: 0,
+        stalls: Stalls::default(),
+        arms: Vec::new(),
+        agents: Vec::new(),
+        host: Host::default(),
+    }
+}
+
+#[test]
+fn records_come_by_cell_and_with_what_the_reader_should_know() {
+    const CELLS: [u32; 6] = [0, 0, 1, 3, 3, 3];
+    let mut records = Records {
+        run: "run".to_owned(),
+        plan: planned(SHORT),
+        machine: Machine::default(),
+        cells: Vec::new(),
+        frames: CELLS.map(frame_of).to_vec(),
+        slots: CELLS.map(|cell| Slot { cell, ..Slot::default() }).to_vec(),
+        findings: Vec::new(),
+        events: Vec::new(),
+        profile: Vec::new(),
+        damage: vec!["a line is damaged".to_owned()],
+    };
+    for (cell, count) in [2, 1, 0, 3, 0].into_iter().enumerate() {
+        let (frames, slots) = (records.frames_of(cell), records.slots_of(cell));
+        assert_eq!((frames.len(), slots.len()), (count, count), "{cell}");
+        assert!(frames.iter().all(|frame| frame.cell as usize == cell), "{cell}");
+        assert!(slots.iter().all(|slot| slot.cell as usize == cell), "{cell}");
+    }
+    assert_eq!((records.tithe(), records.warnings()), ("", vec!["a line is damaged".to_owned()]));
+    let started = |tithe: &str| Event::RunStarted { tithe: tithe.to_owned(), resumed: false };
+    let warning = Event::Warning { message: "the disk is full".to_owned() };
+    records.events = vec![started("0.1"), warning, started("0.2"), Event::CellStarted { cell: 0 }];
+    assert_eq!(records.tithe(), "0.2", "the version that measured last");
+    assert_eq!(records.warnings(), ["the disk is full", "a line is damaged"]);
+    // A frame counts if it is valid and its threads were bound.
+    let [invalid, free] = [true, false].map(|is_invalid| Frame {
+        invalid: is_invalid.then(|| Invalid::Other("busy".to_owned())),
+        free: !is_invalid,
+        ..frame_of(0)
+    });
+    assert_eq!([frame_of(0), invalid, free].map(|frame| frame.is_used()), [true, false, false]);
 }
