@@ -92,3 +92,25 @@ fn audited(context: &CheckContext<'_>) -> Result<String, Fault> {
     let keyspace = of_clients(context.server, context.setup)?.database;
     Ok(format!("|ks:{keyspace}|scope:{}|", context.table.name))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plaintext_port_is_one_beside_another_port_for_tls() {
+        for (plain, tls, expected) in [
+            (Some("9042"), Some("9142"), Some("9042")),
+            (Some("9042"), Some("9042"), None),
+            (Some("9042"), None, None),
+            (Some("9042"), Some(""), None),
+            (Some("9042"), Some("null"), None),
+            // What is not reported may be open.
+            (None, Some("9142"), Some("?")),
+            (Some("null"), Some("9142"), Some("?")),
+            (None, None, None),
+        ] {
+            assert_eq!(plaintext_port(plain, tls), expected, "{plain:?} {tls:?}");
+        }
+    }
+}
