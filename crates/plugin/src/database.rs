@@ -680,8 +680,10 @@ mod tests {
 
     /// What an arm with `protections` is told to lack on a server that lacks something for each of `without`.
     fn told(without: &[Without], protections: &[&str], switched: bool) -> Vec<String> {
-        let lack = |without: &Without| {
-            Lack { why: without.to_string(), remedy: Remedy::Statement("GRANT a".to_owned()), without: *without }
+        let lack = |without: &Without| Lack {
+            why: without.to_string(),
+            remedy: Remedy::Statement("GRANT a".to_owned()),
+            without: *without,
         };
         let bench = Bench::plain();
         let database = Lacking(without.iter().map(lack).collect());

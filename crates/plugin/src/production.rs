@@ -94,8 +94,7 @@ mod tests {
     #[test]
     fn counts_are_read_as_servers_write_them() {
         let of = |calls: &str, ns: &str, rows: &str| {
-            let Counted { text, calls, ns, rows } =
-                Counted::of(["SELECT a", calls, ns, rows].map(str::to_owned));
+            let Counted { text, calls, ns, rows } = Counted::of(["SELECT a", calls, ns, rows].map(str::to_owned));
             (text, calls, ns, rows)
         };
         assert_eq!(of("5", "7000", "12"), ("SELECT a".to_owned(), 5, 7000, 12));
