@@ -443,3 +443,177 @@ pub const SPEAKS_TLS: &str = "does it speak TLS at this port?";
 pub fn is_local(server: &Server) -> bool {
     matches!(server.address, Address::Tcp { .. })
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{cell::RefCell, path::PathBuf};
+
+    use tithe_plugin::setup::TlsVersion;
+
+    use super::*;
+    use crate::test_setup::plain;
+
+    #[test]
+    fn secrets_are_kept_by_a_socket_and_by_tls_that_verifies_the_server() {
+        let keeps = |host: &str, authority: Option<Authority>| {
+            let tls = authority.map(|authority| Tls::of_url(authority, None));
+            Target { host: host.to_owned(), tls, ..Target::default() }.keeps_secrets()
+        };
+        for authority in [Authority::System, Authority::Of("/ca".into()), Authority::AnyNameOf("/ca".into())] {
+            assert!(keeps("db", Some(authority.clone())), "{authority:?}");
+        }
+        assert!(keeps("/run/db.sock", None) && keeps("/run/db.sock", Some(Authority::Anyone)));
+        assert!(!keeps("db", None) && !keeps("db", Some(Authority::Anyone)), "a machine in between could read them");
+    }
+
+    #[test]
+    fn a_target_in_plaintext_or_without_certificate_is_the_same_otherwise() {
+        let target = Target {
+            host: "db".to_owned(),
+            port: 7,
+            user: "ann".to_owned(),
+            database: "shop".to_owned(),
+            password: Some(Secret::new("correct horse")),
+            must_ask: true,
+            tls: Some(Tls::of_url(Authority::System, Some(("/c".into(), "/k".into())))),
+            relay: Some(8),
+            ..Target::default()
+        };
+        let (tls, password) = (target.tls.clone(), target.password.clone());
+        let in_plaintext = target.in_plaintext();
+        let seen = (&in_plaintext.tls, &in_plaintext.password, in_plaintext.must_ask);
+        assert_eq!(seen, (&None, &None, false));
+        assert_eq!(Target { tls: tls.clone(), password, must_ask: true, ..in_plaintext }, target);
+        let without = target.without_certificate();
+        assert_eq!(without.tls, Some(Tls::of_url(Authority::System, None)));
+        assert_eq!(Target { tls, ..without }, target);
+    }
+
+    /// The outcome for a server that lets in whom `accepts` does, and the passwords that it was sent.
+    fn logged_in(target: &Target, accepts: impl Fn(&str) -> Result<(), Fault>) -> (Result<(), Fault>, Vec<String>) {
+        let sent = RefCell::new(Vec::new());
+        let outcome = target.log_in(|target| {
+            let password = target.password.as_ref().map_or("", Secret::expose_text);
+            sent.borrow_mut().push(password.to_owned());
+            accepts(password)
+        });
+        (outcome, sent.into_inner())
+    }
+
+    fn refused_password() -> Fault {
+        Fault::Refused("another password".to_owned())
+    }
+
+    /// Accepts this password alone.
+    fn only(wanted: &'static str) -> impl Fn(&str) -> Result<(), Fault> {
+        move |password| if password == wanted { Ok(()) } else { Err(refused_password()) }
+    }
+
+    #[test]
+    fn a_refused_password_is_asked_for_again_if_its_command_prints_another_one() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let counting = |name: &str| format!("echo x >> {0}/{name}; wc -l < {0}/{name}", folder.path().display());
+        let of = |command: String| {
+            let password = token::of(&command).expect("a line");
+            Target { password: Some(password), password_command: Some(command), ..Target::default() }
+        };
+        let owned = |words: &[&str]| words.iter().map(|word| (*word).to_owned()).collect::<Vec<String>>();
+        assert_eq!(logged_in(&of(counting("once")), only("1")), (Ok(()), owned(&["1"])));
+        assert_eq!(logged_in(&of(counting("twice")), only("2")), (Ok(()), owned(&["1", "2"])));
+        assert_eq!(logged_in(&of(counting("never")), only("9")), (Err(refused_password()), owned(&["1", "2"])));
+        let same = of("echo always the same".to_owned());
+        assert_eq!(logged_in(&same, only("9")), (Err(refused_password()), owned(&["always the same"])));
+        // A broken connection says nothing about the password.
+        let broken = || Fault::Connection("gone".to_owned());
+        assert_eq!(logged_in(&of(counting("broken")), |_| Err(broken())), (Err(broken()), owned(&["1"])));
+        let fixed = Target { password: Some(Secret::new("fixed")), ..Target::default() };
+        assert_eq!(logged_in(&fixed, only("9")), (Err(refused_password()), owned(&["fixed"])));
+    }
+
+    /// A product whose URLs name several servers, of which `takes` takes some.
+    fn product(takes: Option<Takes>) -> Product {
+        Product {
+            title: "Test",
+            port: 7,
+            user: "tithe",
+            database: "shop",
+            url_database: Some(""),
+            password_variable: "TITHE_TEST_NO_SUCH_VARIABLE",
+            tls_options: &[],
+            used: &[],
+            idle: &[],
+            refused: &[],
+            settle: |_, _| Ok(()),
+            tls: |_| Ok(None),
+            tls_hints: ["", ""],
+            takes,
+            asked: &[SESSION_ATTRIBUTES],
+        }
+    }
+
+    #[test]
+    fn of_several_servers_the_first_that_is_what_a_url_asks_for_is_taken() {
+        let number = |hosts: &[&str], asks: bool, takes: Option<Takes>| {
+            let asked: BTreeMap<&'static str, String> =
+                if asks { [(SESSION_ATTRIBUTES, "primary".to_owned())].into() } else { BTreeMap::new() };
+            let target = Target { port: 7, asked, ..Target::default() };
+            let targets = hosts.iter().map(|host| Target { host: (*host).to_owned(), ..target.clone() });
+            product(takes).number_of(&Url::new("test://several"), &targets.collect::<Vec<_>>())
+        };
+        let takes: Takes = |target| match target.host.as_str() {
+            "right" => Ok(true),
+            "other" => Ok(false),
+            _ => Err(Fault::Connection("gone".to_owned())),
+        };
+        assert_eq!(number(&["other", "broken", "right", "right"], false, Some(takes)), Ok(2));
+        assert_eq!(number(&["right", "other"], true, Some(takes)), Ok(0));
+        let none = "no server that the URL names can be taken: other:7 is not what it asks for";
+        let none = |rest: &str| Err(Fault::Connection(format!("{none}{rest}")));
+        assert_eq!(number(&["other", "broken"], false, Some(takes)), none("; connection: gone"));
+        // A single server is tried only if the URL asks for something, and its own words are told.
+        assert_eq!(number(&["other"], false, Some(takes)), Ok(0));
+        assert_eq!(number(&["other"], true, Some(takes)), none(""));
+        assert_eq!(number(&["broken"], true, Some(takes)), Err(Fault::Connection("gone".to_owned())));
+        assert_eq!(number(&["other", "right"], true, None), Ok(0), "the product does not choose");
+    }
+
+    fn server(address: Address) -> Server {
+        Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
+    }
+
+    #[test]
+    fn other_programs_reach_servers_that_tithe_launched_as_its_own_clients_do() {
+        let launched = server(Address::Tcp { host: "127.0.0.2".to_owned(), port: 5499 });
+        let reach = |setup: &Setup| product(None).reach(&launched, setup).expect("it was launched");
+        let Reach { host, port, user, database, password, tls } = reach(&plain());
+        assert_eq!((host.as_str(), port, user.as_str(), database.as_str()), ("127.0.0.2", 5499, "tithe", "shop"));
+        assert_eq!((password, tls), (None, None));
+        let asked = Authentication::Password { mechanism: "scram".to_owned() };
+        let setup = Setup { authentication: asked, ..plain() };
+        assert_eq!(reach(&setup).password, Some(plain().credentials.password));
+        for mutual in [false, true] {
+            let setup = Setup { transport: Transport::tls(TlsVersion::V1_2, mutual), ..plain() };
+            let tls = reach(&setup).tls.expect("TLS");
+            assert_eq!((tls.versions, tls.mutual), (vec![TlsVersion::V1_2], mutual));
+            assert_eq!(tls.authority, PathBuf::from("/m/ca.pem"));
+            assert_eq!(tls.identity.0, PathBuf::from("/m/client.pem"));
+        }
+        let attached = server(Address::Attached(Url::new("test://db")));
+        assert!(matches!(product(None).reach(&attached, &plain()), Err(Fault::Refused(_))));
+        assert!(is_local(&launched) && !is_local(&attached) && !is_local(&server(Address::Nowhere)));
+    }
+
+    #[test]
+    fn another_account_of_the_evidence_has_no_password_of_the_arms() {
+        let asked = Authentication::Password { mechanism: "scram".to_owned() };
+        let setup = Setup { authentication: asked, account: Some("guest".to_owned()), ..plain() };
+        let launched = server(Address::Tcp { host: "127.0.0.1".to_owned(), port: 5499 });
+        let target = product(None).target(&launched, &setup).expect("a target");
+        assert_eq!((target.user.as_str(), target.password, target.mechanism), ("guest", Some(Secret::new([])), None));
+        assert!(!target.must_ask && target.password_command.is_none());
+        let own = product(None).target(&launched, &Setup { account: None, ..setup }).expect("a target");
+        assert_eq!((own.user.as_str(), own.mechanism.as_deref(), own.must_ask), ("tithe", Some("scram"), true));
+        let nowhere = product(None).target(&server(Address::Nowhere), &plain());
+        assert_eq!(nowhere, Err(Fault::Refused("Test is reached by TCP".to_owned())));
+    }
+}

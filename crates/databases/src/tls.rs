@@ -193,3 +193,31 @@ pub fn without_ed25519(setup: &Setup, product: &str, why: &str) -> Result<(), Fa
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test_setup::plain;
+
+    #[test]
+    fn a_product_that_cannot_have_a_key_of_ed25519_refuses_it_alone() {
+        let refused = |transport: Transport| {
+            let setup = Setup { transport, ..plain() };
+            without_ed25519(&setup, "Test", "its library has none").map_err(|fault| fault.to_string())
+        };
+        let with_key = |key: Option<KeyType>| {
+            let Transport::Tls { version, mutual, resumption, suite, chain, .. } =
+                Transport::tls(TlsVersion::V1_3, false)
+            else {
+                panic!("it is TLS")
+            };
+            Transport::Tls { version, mutual, resumption, suite, key, chain }
+        };
+        assert_eq!(refused(Transport::Plain), Ok(()));
+        for key in [None, Some(KeyType::EcdsaP256), Some(KeyType::Rsa2048), Some(KeyType::Rsa4096)] {
+            assert_eq!(refused(with_key(key)), Ok(()), "{key:?}");
+        }
+        let words = "refused: Test cannot have a key of kind ed25519: its library has none";
+        assert_eq!(refused(with_key(Some(KeyType::Ed25519))), Err(words.to_owned()));
+    }
+}

@@ -556,7 +556,7 @@ mod tests {
     use tithe_model::{
         histogram::Histogram,
         plan::Cell,
-        record::{ArmFrame, Host, Phase, Role, Stalls, Verdict},
+        record::{ArmFacts, ArmFrame, Host, Phase, Role, Stalls, Verdict},
     };
     use tithe_plugin::simulated::Simulated;
 
@@ -717,6 +717,113 @@ mod tests {
         fs::write(path.join("cells/100.json"), "{}").expect("written");
         let refused = read(&path).expect_err("it is another run's").to_string();
         assert!(refused.contains("cells/100.json is of no cell of plan.json"), "{refused}");
+    }
+
+    /// A run folder with one frame, and the folder around it.
+    fn with_frame() -> (tempfile::TempDir, PathBuf, RunFolder) {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run");
+        let mut run = RunFolder::create(&path, EXPERIMENT, &plan(), &Machine::default()).expect("a run folder");
+        run.cell(0, |facts| facts.mode = "twin".to_owned()).expect("written");
+        run.frame(&counted(0), &slots_of(0)).expect("written");
+        (folder, path, run)
+    }
+
+    /// Why `path` is no run folder; empty if it is one.
+    fn refusal(path: &Path) -> String {
+        read(path).map_or_else(|fault| fault.to_string(), |_| String::new())
+    }
+
+    #[test]
+    fn facts_and_findings_of_cells_and_arms_that_the_plan_does_not_have_are_refused() {
+        let (_folder, path, mut run) = with_frame();
+        for (arms, is_refused) in [(0, false), (1, true), (2, false), (3, true)] {
+            run.cell(0, |facts| facts.arms = vec![ArmFacts::default(); arms]).expect("written");
+            let told = refusal(&path);
+            assert_eq!(told.contains(&format!("cells/0.json has {arms} arms, plan.json 2")), is_refused, "{told}");
+            assert_eq!(told.is_empty(), !is_refused, "{told}");
+        }
+        run.cell(0, |facts| facts.arms.clear()).expect("written");
+        run.finding(&finding()).expect("written");
+        assert_eq!(refusal(&path), "");
+        let whole = fs::read(path.join("evidence.jsonl")).expect("bytes");
+        for other in [Finding { arm: 2, ..finding() }, Finding { cell: 1, ..finding() }] {
+            fs::write(path.join("evidence.jsonl"), [whole.clone(), line(&other, b"").expect("JSON")].concat())
+                .expect("written");
+            let told = refusal(&path);
+            assert!(told.contains("line 2 of evidence.jsonl is about a cell or an arm that plan.json"), "{told}");
+        }
+    }
+
+    #[test]
+    fn frames_of_other_cells_and_of_another_number_of_arms_are_refused() {
+        let (_folder, path, mut run) = with_frame();
+        run.frame(&Frame { arms: vec![ArmFrame::default()], ..frame(1) }, &[]).expect("written");
+        let foreign = "does not belong to its plan.json";
+        assert!(refusal(&path).ends_with(foreign), "{}", refusal(&path));
+        drop(run);
+        let (_folder, path, _run) = with_frame();
+        let mut frames = fs::read(path.join("frames.jsonl")).expect("bytes");
+        frames.extend(line(&Frame { cell: 1, ..frame(0) }, b"").expect("JSON"));
+        fs::write(path.join("frames.jsonl"), frames).expect("written");
+        assert!(refusal(&path).ends_with(foreign), "{}", refusal(&path));
+        let (_folder, path, mut run) = with_frame();
+        let mut many = frame(1);
+        many.arms[0].failed = u64::MAX;
+        run.frame(&many, &[]).expect("written");
+        assert!(refusal(&path).ends_with("frame 1 of cell 0 has more operations than there can be"));
+    }
+
+    #[test]
+    fn a_profiled_frame_that_does_not_fit_the_plan_is_kept_and_not_used() {
+        let (_folder, path, mut run) = with_frame();
+        assert!(read(&path).expect("readable").profile.is_empty(), "nothing was profiled");
+        for arms in [2, 3] {
+            run.profiled(&ProfiledFrame::without_samples((0, arms as u32), arms, &slots_of(0))).expect("written");
+        }
+        let profile = read(&path).expect("readable").profile;
+        let invalid: Vec<(u32, bool)> = profile.iter().map(|frame| (frame.frame, frame.invalid.is_some())).collect();
+        assert_eq!(invalid, [(2, false), (3, true)]);
+    }
+
+    #[test]
+    fn one_process_at_a_time_writes_to_a_folder_that_is_new() {
+        let (_folder, path, run) = with_frame();
+        let told = RunFolder::resume(&path).err().expect("it is being written").to_string();
+        assert!(told.starts_with("another tithe is writing to "), "{told}");
+        drop(run);
+        let whole = fs::read(path.join("frames.jsonl")).expect("bytes");
+        let again = RunFolder::create(&path, EXPERIMENT, &plan(), &Machine::default());
+        assert!(again.err().expect("it is there").to_string().starts_with("cannot make the run folder "));
+        assert_eq!(fs::read(path.join("frames.jsonl")).expect("bytes"), whole, "what is there stays");
+        let (run, records) = RunFolder::resume(&path).expect("nobody writes any more");
+        assert_eq!((run.path(), records.frames.len(), run.check()), (path.as_path(), 1, Ok(())));
+    }
+
+    #[test]
+    fn damaged_records_are_kept_as_they_were_first_found() {
+        let (_folder, path, run) = with_frame();
+        drop(run);
+        let kept = |name: &str| fs::read_to_string(path.join(format!("{name}.damaged"))).ok();
+        drop(RunFolder::resume(&path).expect("resumed"));
+        assert_eq!((kept("slots.csv"), kept("frames.jsonl")), (None, None), "nothing was damaged");
+        let damage = |sign: &str| {
+            let text = fs::read_to_string(path.join("slots.csv")).expect("a text");
+            let damaged = text.trim_end().rsplit_once(',').expect("fields").0.to_owned() + sign + "\n";
+            fs::write(path.join("slots.csv"), &damaged).expect("written");
+            damaged
+        };
+        let first = damage(",?");
+        let (mut run, records) = RunFolder::resume(&path).expect("resumed");
+        assert_eq!(records.damage.len(), 1);
+        assert_eq!(kept("slots.csv"), Some(first.clone()));
+        assert!(kept("frames.jsonl").is_some_and(|frames| frames.lines().count() == 1));
+        run.frame(&counted(1), &slots_of(1)).expect("written");
+        drop(run);
+        damage(",!");
+        let (_, records) = RunFolder::resume(&path).expect("resumed");
+        assert_eq!(records.damage.len(), 1, "another frame is damaged");
+        assert_eq!(kept("slots.csv"), Some(first), "a user may repair it by hand");
     }
 
     proptest! {

@@ -45,3 +45,20 @@ impl Connecting {
         self.connections == 0
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connections_add_up_part_by_part() {
+        let part = |time_ns, client_ns| ConnectPart { time_ns, client_ns };
+        let mut sum = Connecting { connections: 2, tcp: part(10, 1), tls: part(20, 2), login: part(30, 3) };
+        assert!(!sum.is_empty() && Connecting::default().is_empty());
+        sum.add(&Connecting { connections: 3, tcp: part(500, 5), tls: part(600, 6), login: part(700, 7) });
+        let expected = Connecting { connections: 5, tcp: part(510, 6), tls: part(620, 8), login: part(730, 10) };
+        assert_eq!(sum, expected);
+        sum.add(&Connecting::default());
+        assert_eq!(sum, expected);
+    }
+}

@@ -131,3 +131,180 @@ fn names<'a>(workload: &dyn Workload, setup: &'a Setup) -> Vec<&'a str> {
     let own = workload.tables().iter().map(|table| table.name);
     own.chain(setup.tables.copies().iter().map(String::as_str)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Mutex, PoisonError};
+
+    use tithe_machine::launch::{Install, Launch, Missing, Place, Search};
+    use tithe_model::{catalogue::DatabaseEntry, record::ArmFacts};
+
+    use super::*;
+    use crate::{
+        database::SqlDatabase,
+        session::{SqlSession, Table},
+        setup::{Room, TablePlace},
+        simulated::{Simulated, test_bench::Bench},
+        sql::{Column, ColumnType, Dialect, STANDARD, Sensitivity, SqlTable},
+        workload::Load,
+    };
+
+    /// A database that notes what is done to it.
+    #[derive(Default)]
+    struct Noting(Mutex<Vec<String>>);
+
+    impl Noting {
+        fn note(&self, what: String) -> Result<(), Fault> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner).push(what);
+            Ok(())
+        }
+    }
+
+    impl Database for Noting {
+        fn entry(&self) -> &'static DatabaseEntry {
+            Simulated.entry()
+        }
+
+        fn find(&self, search: &Search) -> Result<Install, Missing> {
+            Simulated.find(search)
+        }
+
+        fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+            Simulated.launch(install, setup, place)
+        }
+
+        fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+            Database::connect(&Simulated, server, setup, how)
+        }
+
+        fn create(&self, _server: &Server, _setup: &Setup, table: &Table) -> Result<(), Fault> {
+            self.note(format!("create {}", table.name))
+        }
+
+        fn remove(&self, _server: &Server, _setup: &Setup, table: &Table) -> Result<(), Fault> {
+            self.note(format!("remove {}", table.name))
+        }
+
+        fn quiesce(&self, _server: &Server, _setup: &Setup, table: &Table) -> Result<(), Fault> {
+            self.note(format!("quiesce {}", table.name))
+        }
+
+        fn precondition(&self, _server: &Server, _setup: &Setup, table: &Table) -> Result<(), Fault> {
+            self.note(format!("precondition {}", table.name))
+        }
+
+        fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+            Simulated.facts(server, setup)
+        }
+
+        fn sql(&self) -> Option<&dyn SqlDatabase> {
+            Some(self)
+        }
+    }
+
+    impl SqlDatabase for Noting {
+        fn dialect(&self) -> &'static Dialect {
+            &STANDARD
+        }
+
+        fn connect(&self, _: &Server, _: &Setup, _: &Connect) -> Result<Box<dyn SqlSession>, Fault> {
+            panic!("nothing is sent")
+        }
+
+        fn create(&self, _: &Server, _: &Setup, name: &str, _: &str, _: &[String]) -> Result<(), Fault> {
+            self.note(format!("create SQL {name}"))
+        }
+
+        fn remove(&self, _server: &Server, _setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+            self.note(format!("remove SQL {}", names.join(" ")))
+        }
+
+        fn quiesce(&self, _server: &Server, _setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+            self.note(format!("quiesce SQL {}", names.join(" ")))
+        }
+
+        fn precondition(&self, _server: &Server, _setup: &Setup, names: &[&str]) -> Result<(), Fault> {
+            self.note(format!("precondition SQL {}", names.join(" ")))
+        }
+    }
+
+    static TABLES: [SqlTable; 1] = [SqlTable {
+        name: "thing",
+        columns: &[Column::new("t_name", ColumnType::Text(24), Sensitivity::Remark)],
+        key: &[],
+        indexes: &[],
+    }];
+
+    /// A workload on these tables.
+    struct On(&'static [SqlTable]);
+
+    impl Workload for On {
+        fn offered_by(&self) -> Load<'_> {
+            panic!("nothing is measured")
+        }
+
+        fn operations(&self) -> Vec<&str> {
+            Vec::new()
+        }
+
+        fn writes(&self) -> bool {
+            true
+        }
+
+        fn table(&self) -> Table {
+            Table::of_canaries()
+        }
+
+        fn tables(&self) -> &'static [SqlTable] {
+            self.0
+        }
+
+        fn describe(&self) -> Vec<(String, String)> {
+            Vec::new()
+        }
+    }
+
+    /// What one of the functions of this file does with a set-up.
+    type Work = fn(&dyn Database, &Server, &Setup, &dyn Workload) -> Result<(), Fault>;
+
+    /// What `work` does for a workload on `tables` whose statements find theirs in `place`, in its order.
+    fn done(work: Work, tables: &'static [SqlTable], place: &TablePlace) -> (Result<(), Fault>, String) {
+        let (bench, database) = (Bench::plain(), Noting::default());
+        let setup = Setup { tables: place.clone(), ..bench.setup.clone() };
+        let outcome = work(&database, &bench.server, &setup, &On(tables));
+        let notes = database.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        (outcome, notes.join(", "))
+    }
+
+    const ALL: [(Work, &str); 3] = [(remove, "remove"), (quiesce, "quiesce"), (precondition, "precondition")];
+
+    #[test]
+    fn tables_of_a_workload_are_made_before_they_are_filled_and_removed_with_the_copies() {
+        let tithe = TablePlace::Tithe;
+        let made = "create tithe_canary, create SQL thing".to_owned();
+        assert_eq!(done(create, &TABLES, &tithe), (Ok(()), made.clone()));
+        assert_eq!(done(create, &[], &tithe), (Ok(()), "create tithe_canary".to_owned()));
+        let copied = TablePlace::Copied { names: vec!["orders".to_owned()], room: Room::default() };
+        let (outcome, notes) = done(create, &TABLES, &copied);
+        assert!(matches!(outcome, Err(Fault::Refused(_))), "this database copies no tables: {outcome:?}");
+        assert_eq!(notes, made);
+        for (work, verb) in ALL {
+            let of_tables = |names: &str| (Ok(()), format!("{verb} SQL {names}, {verb} tithe_canary"));
+            assert_eq!(done(work, &TABLES, &tithe), of_tables("thing"));
+            assert_eq!(done(work, &TABLES, &copied), of_tables("thing orders"));
+            assert_eq!(done(work, &[], &tithe), (Ok(()), format!("{verb} tithe_canary")));
+        }
+    }
+
+    #[test]
+    fn nothing_is_made_or_removed_where_an_account_may_make_no_tables() {
+        for (makes, writes) in [(false, false), (false, true), (true, false)] {
+            let place = TablePlace::InPlace { writes, makes };
+            for (work, verb) in ALL.into_iter().chain([(create as Work, "create")]) {
+                let (outcome, notes) = done(work, &[], &place);
+                let expected = if makes { format!("{verb} tithe_canary") } else { String::new() };
+                assert_eq!((outcome, notes), (Ok(()), expected), "{place:?}");
+            }
+        }
+    }
+}

@@ -628,3 +628,111 @@ pub trait SqlDatabase: Sync {
 pub fn sql_of(database: &dyn Database) -> Result<&dyn SqlDatabase, Fault> {
     database.sql().ok_or_else(|| Fault::Refused(format!("{} runs no workload on SQL tables", database.title())))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simulated::{Simulated, test_bench::Bench};
+
+    /// The simulated database, with a server that lacks something.
+    struct Lacking(Vec<Lack>);
+
+    impl Database for Lacking {
+        fn entry(&self) -> &'static DatabaseEntry {
+            Simulated.entry()
+        }
+
+        fn lacks(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Lack>, Fault> {
+            Ok(self.0.clone())
+        }
+
+        fn find(&self, search: &Search) -> Result<Install, Missing> {
+            Simulated.find(search)
+        }
+
+        fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
+            Simulated.launch(install, setup, place)
+        }
+
+        fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
+            Simulated.connect(server, setup, how)
+        }
+
+        fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+            Simulated.create(server, setup, table)
+        }
+
+        fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+            Simulated.remove(server, setup, table)
+        }
+
+        fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
+            Simulated.quiesce(server, setup, table)
+        }
+
+        fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
+            Simulated.facts(server, setup)
+        }
+    }
+
+    const ALL: [Without; 4] =
+        [Without::Measurement, Without::Switch(&["audit"]), Without::Proof(&["seal"]), Without::Figures("latency")];
+
+    /// What an arm with `protections` is told to lack on a server that lacks something for each of `without`.
+    fn told(without: &[Without], protections: &[&str], switched: bool) -> Vec<String> {
+        let lack = |without: &Without| Lack {
+            why: without.to_string(),
+            remedy: Remedy::Statement("GRANT a".to_owned()),
+            without: *without,
+        };
+        let bench = Bench::plain();
+        let database = Lacking(without.iter().map(lack).collect());
+        lacking(&database, &bench.server, &bench.setup, protections, switched).expect("the server tells it")
+    }
+
+    #[test]
+    fn an_arm_is_stopped_by_what_it_cannot_be_measured_without() {
+        let arms: [&[&str]; 4] = [&[], &["audit"], &["seal"], &["audit", "seal"]];
+        for protections in arms {
+            for switched in [false, true] {
+                let stops = ALL.map(|without| !told(&[without], protections, switched).is_empty());
+                let switches = switched && protections.contains(&"audit");
+                assert_eq!(stops, [true, switches, false, false], "{protections:?}, switched: {switched}");
+            }
+        }
+    }
+
+    #[test]
+    fn an_arm_that_is_stopped_is_told_everything_that_concerns_it() {
+        let measurement = "without it nothing can be measured: run `GRANT a`";
+        let switch = "without it no session can switch audit: run `GRANT a`";
+        let proof = "without it seal cannot be proven: run `GRANT a`";
+        assert_eq!(told(&ALL, &[], true), [measurement]);
+        assert_eq!(told(&ALL, &["audit"], false), [measurement, switch]);
+        assert_eq!(told(&ALL[1..], &["audit", "seal"], true), [switch, proof]);
+        assert_eq!(told(&ALL[1..], &["audit", "seal"], false), [""; 0]);
+        assert_eq!(Without::Figures("latency").to_string(), "without it there is no latency");
+        assert_eq!(Remedy::Words("restart it".to_owned()).to_string(), "restart it");
+    }
+
+    #[test]
+    fn a_condition_that_has_changed_is_told_with_what_it_was() {
+        let evicted = |now: &str| Condition { what: "evicted items", now: now.to_owned() };
+        assert_eq!(evicted("0").changed(&evicted("0")), None);
+        let words = "evicted items: 3, and 0 before the first frame";
+        assert_eq!(evicted("3").changed(&evicted("0")).as_deref(), Some(words));
+    }
+
+    #[test]
+    fn a_database_without_statements_says_so_and_answers_nothing() {
+        let bench = Bench::plain();
+        let asked = Simulated.ask(&bench.server, &bench.setup, "SELECT 1");
+        assert!(matches!(&asked, Err(Fault::Refused(why)) if why.starts_with("Tithe puts no question")), "{asked:?}");
+        assert!(!Simulated.answers() && sql_of(&Simulated).is_err());
+        let context = bench.context();
+        for speaker in [Speaker::Administrator, Speaker::CarefulClient] {
+            let session = Simulated.statements(&bench.server, &bench.setup, &context.how(), speaker);
+            assert!(matches!(session, Err(Fault::Refused(_))), "{speaker:?}");
+        }
+    }
+}

@@ -186,7 +186,12 @@ pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault
     }
     let mut changed = Vec::new();
     for name in &asked.in_place {
-        match tables.iter().find(|table| table.name == *name || table.short == *name) {
+        let named = |fits: &dyn Fn(&OwnTable) -> bool| tables.iter().find(|table| fits(table));
+        // A short name is the table that statements find by it, if they find one.
+        let table = named(&|table| table.name == *name)
+            .or_else(|| named(&|table| table.short == *name && table.is_visible))
+            .or_else(|| named(&|table| table.short == *name));
+        match table {
             Some(table) => changed.push(table),
             None => refused.push(format!("no statement names `{name}`, which may be changed in place")),
         }
@@ -241,5 +246,171 @@ fn shortened(all: &[String]) -> String {
     match all.len().saturating_sub(SHOWN) {
         0 => shown,
         more => format!("{shown} and {more} more"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a server says about the tables that statements name, and about the account.
+    #[derive(Default)]
+    struct Known {
+        tables: Vec<OwnTable>,
+        refusal: Option<Refusal>,
+        changeable: Vec<String>,
+        effects: Vec<String>,
+    }
+
+    fn listed(tables: &[&OwnTable]) -> String {
+        tables.iter().map(|table| table.name.as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    impl Survey for Known {
+        fn refusal(&mut self, _statement: &OwnStatement) -> Result<Option<Refusal>, Fault> {
+            Ok(self.refusal.clone())
+        }
+
+        fn named(&mut self, _names: &BTreeSet<String>) -> Result<Vec<OwnTable>, Fault> {
+            Ok(self.tables.clone())
+        }
+
+        fn changeable(&mut self, allowed: &[&OwnTable]) -> Result<Vec<String>, Fault> {
+            let others = self.changeable.iter().filter(|name| allowed.iter().all(|table| table.name != **name));
+            Ok(others.cloned().collect())
+        }
+
+        fn side_effects(&mut self, _tables: &[&OwnTable], _names: &BTreeSet<String>) -> Result<Vec<String>, Fault> {
+            Ok(self.effects.clone())
+        }
+
+        fn room(&mut self, tables: &[&OwnTable]) -> Result<Room, Fault> {
+            Ok(Room { bytes: 100 * tables.len() as u64, folder: None })
+        }
+
+        fn makes_tables(&mut self) -> Result<bool, Fault> {
+            Ok(true)
+        }
+
+        fn account(&mut self, tables: &[&OwnTable], changed: &[&OwnTable]) -> String {
+            format!("READ {}; CHANGE {}", listed(tables), listed(changed))
+        }
+    }
+
+    fn owned(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    fn table(name: &str) -> OwnTable {
+        let short = name.rsplit('.').next().unwrap_or(name).to_owned();
+        OwnTable { name: name.to_owned(), short, is_table: true, is_visible: true, grants: Vec::new() }
+    }
+
+    /// A table that statements find, and one of another schema that they do not.
+    fn tables() -> Vec<OwnTable> {
+        vec![table("shop.orders"), OwnTable { is_visible: false, ..table("old.stock") }]
+    }
+
+    /// The same before the account may read them.
+    fn locked() -> Vec<OwnTable> {
+        let lock = |table: OwnTable| OwnTable { grants: vec![format!("GRANT {}", table.short)], ..table };
+        tables().into_iter().map(lock).collect()
+    }
+
+    fn reads() -> Asked {
+        let statement = OwnStatement { place: "app.sql:3".to_owned(), text: String::new(), parameters: 0 };
+        Asked { statements: vec![statement], ..Asked::default() }
+    }
+
+    fn writes(in_place: &[&str]) -> Asked {
+        Asked { writes: true, in_place: owned(in_place), ..reads() }
+    }
+
+    fn told(asked: &Asked, mut known: Known) -> String {
+        place(&mut known, asked).map_or_else(|fault| fault.to_string(), |place| format!("{place:?}"))
+    }
+
+    #[test]
+    fn statements_that_read_run_in_place_where_the_account_may_read() {
+        let denied = |grant: Option<&str>| {
+            Some(Refusal::Denied { words: "no right".to_owned(), grant: grant.map(str::to_owned) })
+        };
+        let unknown = || Some(Refusal::Unknown("no table".to_owned()));
+        let of = |tables: Vec<OwnTable>, refusal| told(&reads(), Known { tables, refusal, ..Known::default() });
+        let in_place = "InPlace { writes: false, makes: true }";
+        assert_eq!([of(tables(), None), of(locked(), None)], [in_place; 2], "the server accepts the statements");
+        assert_eq!(of(tables(), unknown()), "refused: app.sql:3: no table");
+        assert_eq!(of(tables(), denied(None)), "refused: app.sql:3: no right");
+        let may_not = "refused: the account may not read what the statements name: run";
+        assert_eq!(of(tables(), denied(Some("GRANT b"))), format!("{may_not} `GRANT b`"));
+        // The server shows no table of a schema that the account may not use.
+        for refusal in [denied(None), unknown()] {
+            assert_eq!(of(locked(), refusal), format!("{may_not} `GRANT orders; GRANT stock`"));
+        }
+        // What the account may change besides matters only to statements that write.
+        let mighty = Known { tables: tables(), changeable: owned(&["shop.orders"]), ..Known::default() };
+        assert_eq!(told(&reads(), mighty), in_place);
+    }
+
+    #[test]
+    fn a_short_name_is_the_table_that_statements_find() {
+        let hidden = |name: &str| OwnTable { is_visible: false, ..table(name) };
+        let changed = |name: &str, tables: Vec<OwnTable>| {
+            told(&writes(&[name]), Known { tables, changeable: owned(&["other"]), ..Known::default() })
+        };
+        let both = || vec![hidden("archive.orders"), table("shop.orders")];
+        assert!(changed("orders", both()).ends_with("CHANGE shop.orders`"));
+        assert!(changed("archive.orders", both()).ends_with("CHANGE archive.orders`"));
+        assert!(changed("orders", vec![hidden("archive.orders")]).ends_with("CHANGE archive.orders`"));
+    }
+
+    #[test]
+    fn an_account_may_change_what_was_named_and_nothing_else() {
+        let of = |in_place: &[&str], changeable: &[&str], effects: &[&str]| {
+            let (changeable, effects) = (owned(changeable), owned(effects));
+            told(&writes(in_place), Known { tables: tables(), changeable, effects, ..Known::default() })
+        };
+        let in_place = "InPlace { writes: true, makes: true }";
+        for name in ["orders", "shop.orders"] {
+            assert_eq!(of(&[name], &["shop.orders"], &[]), in_place, "{name}");
+        }
+        let more = |names: &str| {
+            format!(
+                "refused: the account may change more than the statements need ({names}): use an account that may not: \
+                 `READ shop.orders old.stock; CHANGE shop.orders`"
+            )
+        };
+        assert_eq!(of(&["orders"], &["shop.orders", "a"], &[]), more("a"));
+        assert_eq!(of(&["orders"], &["a", "b", "c"], &[]), more("a, b, c"));
+        assert_eq!(of(&["orders"], &["a", "b", "c", "d", "e"], &[]), more("a, b, c and 2 more"));
+        let others = "a trigger: this may change tables that you did not name";
+        assert_eq!(of(&["orders"], &[], &["a trigger"]), format!("refused: {others}"));
+        assert_eq!(of(&["orders"], &["a"], &["a trigger"]), format!("{}; besides, {others}", more("a")));
+        let unnamed = "refused: no statement names `paid`, which may be changed in place";
+        assert_eq!(of(&["orders", "paid"], &["shop.orders"], &[]), unnamed);
+    }
+
+    #[test]
+    fn statements_that_write_without_a_named_table_run_on_copies_and_so_do_all_where_an_arm_needs_it() {
+        let of = |asked: &Asked, tables: Vec<OwnTable>, refusal: Option<Refusal>| {
+            told(asked, Known { tables, refusal, ..Known::default() })
+        };
+        let copied = "Copied { names: [\"orders\"], room: Room { bytes: 100, folder: None } }";
+        let on_copies = |asked: Asked| Asked { on_copies: true, ..asked };
+        for asked in [writes(&[]), on_copies(reads()), on_copies(writes(&[]))] {
+            // The originals are not what the statements will find.
+            let refusal = Some(Refusal::Unknown("no table".to_owned()));
+            assert_eq!(of(&asked, tables(), refusal), copied, "{asked:?}");
+            let may_not = "the account may not read what the statements name: run `GRANT orders; GRANT stock`";
+            assert_eq!(of(&asked, locked(), None), format!("refused: {may_not}"));
+            let hidden = vec![OwnTable { is_visible: false, ..table("old.stock") }];
+            let none = "refused: the server has no table that the statements name without its schema";
+            assert_eq!(of(&asked, hidden, None), none);
+            let with_view = vec![table("shop.orders"), OwnTable { is_table: false, ..table("shop.totals") }];
+            let told = of(&asked, with_view, None);
+            assert!(told.starts_with("refused: shop.totals is a view, and a copy of its rows"), "{told}");
+        }
+        let both = of(&on_copies(writes(&["orders"])), tables(), None);
+        assert_eq!(both, "refused: columns are encrypted on copies: leave `write_in_place` out");
     }
 }

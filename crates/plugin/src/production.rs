@@ -86,3 +86,18 @@ pub trait Learns {
     /// [`Fault::Refused`] with all obstacles; the server's error.
     fn learn(&self, production: &mut dyn Production) -> Result<(), Fault>;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_are_read_as_servers_write_them() {
+        let of = |calls: &str, ns: &str, rows: &str| {
+            let Counted { text, calls, ns, rows } = Counted::of(["SELECT a", calls, ns, rows].map(str::to_owned));
+            (text, calls, ns, rows)
+        };
+        assert_eq!(of("5", "7000", "12"), ("SELECT a".to_owned(), 5, 7000, 12));
+        assert_eq!(of("5", "", "1.5"), ("SELECT a".to_owned(), 5, 0, 0), "what is no whole number is unknown");
+    }
+}

@@ -132,3 +132,32 @@ impl ProgramReport {
         if missing > 3.0 * intended.sqrt() { missing as u64 } else { 0 }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(rate: Option<f64>) -> Job {
+        Job { clients: 4, rate, seconds: 10, seed: 0 }
+    }
+
+    #[test]
+    fn a_shortfall_is_more_than_three_deviations_of_a_count() {
+        let unfinished = |rate: Option<f64>, transactions: u64, failed: u64| {
+            ProgramReport { transactions, failed, ..ProgramReport::default() }.unfinished(&job(rate))
+        };
+        // Of 1,000 intended ones, 3 · √1000 = 94.9 may be missing by chance.
+        assert_eq!([unfinished(Some(100.0), 905, 0), unfinished(Some(100.0), 906, 0)], [95, 0]);
+        assert_eq!([unfinished(Some(100.0), 900, 5), unfinished(Some(100.0), 900, 6)], [95, 0], "failed ones began");
+        assert_eq!(unfinished(Some(100.0), 0, 0), 1000);
+        assert_eq!([unfinished(Some(100.0), 2000, 0), unfinished(None, 5, 0)], [0, 0]);
+    }
+
+    #[test]
+    fn latencies_that_are_not_reported_are_those_of_clients_that_were_never_idle() {
+        let sum_ns = |latency_sum_ns| {
+            ProgramReport { wall_ns: 1000, latency_sum_ns, ..ProgramReport::default() }.latency_sum_ns(&job(None))
+        };
+        assert_eq!([sum_ns(Some(70)), sum_ns(None)], [70, 4000]);
+    }
+}

@@ -575,3 +575,125 @@ impl Table {
         format!("{}{field}", self.field_prefix)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write as _,
+        os::{fd::AsFd as _, unix::net::UnixStream},
+    };
+
+    use super::*;
+    use crate::{database::SqlDatabase as _, simulated::sql_bench::SqlBench};
+
+    /// A connection that differs from the defaults in everything.
+    struct Socket {
+        stream: Option<UnixStream>,
+        wants_write: bool,
+        ran: Vec<String>,
+    }
+
+    impl Connection for Socket {
+        fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+            self.stream.as_ref().map(|stream| stream.as_fd())
+        }
+
+        fn wants_write(&self) -> bool {
+            self.wants_write
+        }
+
+        fn blocks(&self) -> bool {
+            true
+        }
+
+        fn server_task(&self) -> ServerTask {
+            ServerTask::Caller
+        }
+
+        fn serving_process(&self) -> Option<i32> {
+            Some(7)
+        }
+
+        fn wire_bytes(&self) -> (u64, u64) {
+            (30, 400)
+        }
+
+        fn warm(&mut self) -> Result<(), Fault> {
+            self.ran.push("warmed".to_owned());
+            Ok(())
+        }
+
+        fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+            self.ran.push(statement.to_owned());
+            Ok(())
+        }
+    }
+
+    fn socket(stream: Option<UnixStream>, wants_write: bool) -> Socket {
+        Socket { stream, wants_write, ran: Vec::new() }
+    }
+
+    struct Around(Socket);
+
+    impl SessionWrapper for Around {
+        fn inner(&self) -> &dyn Connection {
+            &self.0
+        }
+
+        fn inner_mut(&mut self) -> &mut dyn Connection {
+            &mut self.0
+        }
+    }
+
+    #[test]
+    fn a_wrapped_connection_is_the_one_within() {
+        let (stream, _other) = UnixStream::pair().expect("sockets");
+        let mut around = Around(socket(Some(stream), true));
+        assert!(around.descriptor().is_some() && around.wants_write() && around.blocks());
+        assert_eq!((around.serving_process(), around.wire_bytes()), (Some(7), (30, 400)));
+        assert!(matches!(around.server_task(), ServerTask::Caller));
+        assert_eq!((around.warm(), around.run_statement("SET a")), (Ok(()), Ok(())));
+        assert_eq!(around.0.ran, ["warmed", "SET a"]);
+        let silent = Around(socket(None, false));
+        assert!(silent.descriptor().is_none() && !silent.wants_write());
+    }
+
+    #[test]
+    fn what_is_pending_goes_on_when_there_is_something_to_read_or_room_to_write() {
+        let (stream, mut other) = UnixStream::pair().expect("sockets");
+        let mut pending = socket(Some(stream), false);
+        let late = Fault::Connection("the server did not answer for 0 s".to_owned());
+        assert_eq!(wait_ready_for(&pending, 0), Err(late), "nothing has come");
+        pending.wants_write = true;
+        assert_eq!(wait_ready_for(&pending, 0), Ok(()), "there is room to write");
+        pending.wants_write = false;
+        other.write_all(b"answer").expect("sent");
+        assert_eq!(wait_ready_for(&pending, 0), Ok(()));
+        assert_eq!(wait_ready_for(&socket(None, false), 0), Ok(()), "an embedded database is never pending");
+    }
+
+    #[test]
+    fn rows_have_as_many_columns_as_are_asked_for_and_an_empty_text_for_null() {
+        let mut arm = SqlBench::plain();
+        arm.database.answers = Some(|_, _, _| {
+            let text = |text: &str| Some(text.to_owned());
+            Ok(vec![vec![text("a"), None], vec![text("alone")], vec![None, text("b")], vec![None, None, None]])
+        });
+        let SqlBench { bench, database } = &arm;
+        let mut session = database.connect(&bench.server, &bench.setup, &bench.context().how()).expect("a session");
+        let two = rows::<2>(session.as_mut(), "SELECT").expect("rows");
+        assert_eq!(two, [["a", ""], ["", "b"]].map(|row| row.map(str::to_owned)));
+        assert_eq!(rows::<1>(session.as_mut(), "SELECT").expect("rows"), [["alone".to_owned()]]);
+    }
+
+    #[test]
+    fn a_session_of_records_by_key_runs_no_statements() {
+        let bench = crate::simulated::test_bench::Bench::plain();
+        let mut session = bench.context().connect().expect("a session");
+        assert!(matches!(session.sql().err(), Some(Fault::Protocol(_))));
+        let refused = session.connection().run_statement("SET a").expect_err("it has none").to_string();
+        assert_eq!(refused, "protocol: this connection runs no statements, and was given `SET a`");
+        let table = Table { field_prefix: "f".to_owned(), ..Table::of_canaries() };
+        assert_eq!([table.field(0), Table::of_canaries().field(9)], ["f0", "field9"]);
+    }
+}

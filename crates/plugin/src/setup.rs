@@ -428,3 +428,105 @@ pub struct ReachTls {
     /// The server demands them.
     pub mutual: bool,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn owned(words: &[&str]) -> Vec<String> {
+        words.iter().map(|word| (*word).to_owned()).collect()
+    }
+
+    #[test]
+    fn a_server_allows_twice_its_clients_and_a_hundred_connections() {
+        let setup = Setup { clients: 10, ..Setup::bare() };
+        assert_eq!([119, 120, 121].map(|usual| setup.more_connections(usual)), [Some(120), None, None]);
+    }
+
+    #[test]
+    fn sessions_on_loaded_data_run_what_is_for_them_in_tithes_place() {
+        let mut setup = Setup { session_statements: owned(&["SET a"]), space: "mine".to_owned(), ..Setup::bare() };
+        assert!(matches!(setup.loaded(), Cow::Borrowed(_)));
+        setup.after_loading.session = owned(&["SET ROLE {space}_b", "SET c"]);
+        let loaded = setup.loaded();
+        assert_eq!(loaded.session_statements, ["SET a", "SET ROLE mine_b", "SET c"]);
+        assert_eq!(loaded.after_loading.session, [""; 0], "they run once");
+    }
+
+    #[test]
+    fn files_of_the_users_own_are_found_in_the_servers_folder() {
+        let mut setup = Setup::bare();
+        setup.settings.insert("rules".to_owned(), "{files}/rules".to_owned());
+        setup.after_loading.statements = owned(&["LOAD '{files}/a'"]);
+        setup.after_loading.session = owned(&["USE '{files}/b'"]);
+        assert!(matches!(setup.placed(Path::new("/server")), Cow::Borrowed(_)), "it has none");
+        setup.files.insert("rules".to_owned(), PathBuf::from("/my/rules"));
+        let placed = setup.placed(Path::new("/server"));
+        assert_eq!(placed.settings["rules"], "/server/files/rules");
+        assert_eq!(placed.after_loading.statements, ["LOAD '/server/files/a'"]);
+        assert_eq!(placed.after_loading.session, ["USE '/server/files/b'"]);
+    }
+
+    #[test]
+    fn a_server_makes_certificates_of_its_own_where_an_arm_asks_for_others() {
+        let step = |key: Option<KeyType>, chain: Option<usize>| {
+            let usual = Transport::tls(TlsVersion::V1_3, false);
+            let Transport::Tls { version, mutual, resumption, suite, .. } = usual else { panic!("it is TLS") };
+            let mut setup = Setup::bare();
+            setup.speak(Transport::Tls { version, mutual, resumption, suite, key, chain });
+            match setup.identity_step() {
+                Some(Step::Identity { identity, .. }) => Some((identity.key, identity.chain)),
+                _ => None,
+            }
+        };
+        let usual = ServerIdentity::USUAL;
+        assert_eq!([step(None, None), step(Some(usual.key), Some(usual.chain))], [None, None]);
+        assert_eq!(step(Some(KeyType::Rsa4096), None), Some((KeyType::Rsa4096, usual.chain)));
+        assert_eq!(step(None, Some(3)), Some((usual.key, 3)));
+        assert_eq!(Setup::bare().identity_step(), None);
+        assert_eq!(Transport::Plain.identity(), usual);
+    }
+
+    #[test]
+    fn each_cipher_of_a_connection_is_told_from_the_others_by_its_standard_name() {
+        let names = ["TLS_AES_256_GCM_SHA384", "TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
+        let older = [
+            "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+            "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256",
+            "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+        ];
+        for (number, suite) in Suite::ALL.into_iter().enumerate() {
+            for of_version in [names, older] {
+                let is_in: Vec<usize> = (0..3).filter(|name| suite.is_in(of_version[*name])).collect();
+                assert_eq!(is_in, [number], "{suite:?}");
+            }
+        }
+        assert!(!Suite::ALL.into_iter().any(|suite| suite.is_in("TLS_RSA_WITH_AES_256_CBC_SHA")));
+    }
+
+    #[test]
+    fn a_share_names_or_own_columns_encrypt_and_nothing_else_does() {
+        let of = |share: f64, names: &[&str], own: &[&str]| {
+            let own = own.iter().filter_map(|name| OwnColumn::new(name, false)).collect();
+            Columns { names: owned(names), own, ..Columns::of_share(share, Secret::new([])) }.encrypts()
+        };
+        assert!(of(0.5, &[], &[]) && of(0.0, &["field0"], &[]) && of(0.0, &[], &["accounts.iban"]));
+        assert!(!of(0.0, &[], &[]) && !of(0.0, &[], &["iban"]), "a wrapper alone");
+    }
+
+    #[test]
+    fn a_column_of_a_users_own_table_is_told_by_its_last_dot() {
+        let column = OwnColumn::new("Shop.Accounts.IBAN", true).expect("it names a table");
+        assert_eq!((column.table.as_str(), column.name.as_str()), ("Shop.Accounts", "IBAN"));
+        assert_eq!((column.whole.as_str(), column.is_compared), ("shop.accounts.iban", true));
+        assert_eq!(OwnColumn::new("iban", true), None);
+    }
+
+    #[test]
+    fn keys_change_by_the_database_or_below_it() {
+        let mut setup = Setup::bare();
+        assert!(!setup.changes_keys() && !setup.rotates_volume());
+        setup.rotates = true;
+        assert!(setup.changes_keys() && !setup.rotates_volume());
+    }
+}

@@ -84,3 +84,55 @@ impl VolumeSpec {
         Secret::new(self.key.expose().iter().map(|byte| !byte).collect::<Vec<u8>>())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::experiment::OptionValue;
+
+    use super::*;
+
+    #[derive(Debug)]
+    struct Nothing;
+
+    impl Volume for Nothing {
+        fn layers(&self, _spec: &VolumeSpec) -> Vec<String> {
+            Vec::new()
+        }
+
+        fn set_up(&self, _spec: &VolumeSpec, _builder: &mut VolumeBuilder<'_>) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn kernel_cipher(&self, _spec: &VolumeSpec) -> Option<String> {
+            None
+        }
+
+        fn header(&self, _spec: &VolumeSpec, _layout: &Layout) -> Result<Observation, Fault> {
+            Ok(Observation::Unknown(String::new()))
+        }
+
+        fn wrong_key(&self, _spec: &VolumeSpec, _layout: &Layout) -> Result<Observation, Fault> {
+            Ok(Observation::Unknown(String::new()))
+        }
+    }
+
+    #[test]
+    fn a_wrong_key_differs_from_the_right_one_in_every_byte() {
+        let right: Vec<u8> = (0..=255).collect();
+        let spec = VolumeSpec::of(&Nothing, &Chosen::listed("volume", [].into()), 7, &Secret::new(right.clone()));
+        let wrong = spec.wrong_key();
+        assert_eq!(wrong.expose().len(), right.len());
+        assert!(wrong.expose().iter().zip(&right).all(|(wrong, right)| wrong != right));
+        assert_eq!(spec.wrong_key(), wrong, "it is the same in every attempt");
+    }
+
+    #[test]
+    fn a_plain_volume_has_no_options() {
+        let cipher = ("cipher".to_owned(), OptionValue::Text("aes".to_owned()));
+        let chosen = Chosen::listed("volume", [cipher, ("trim".to_owned(), OptionValue::Flag(true))].into());
+        let spec = VolumeSpec::of(&Nothing, &chosen, 7, &Secret::new([]));
+        assert_eq!((spec.text("cipher"), spec.flag("trim"), spec.bytes, spec.rotates), ("aes", true, 7, false));
+        let plain = VolumeSpec { chosen: None, ..spec };
+        assert_eq!((plain.text("cipher"), plain.flag("trim")), ("", false));
+    }
+}

@@ -32,4 +32,16 @@ mod tests {
         assert_eq!(saturation(&[step(1, 0.0), step(2, -0.2)]), Some(1));
         assert_eq!(saturation(&[(1, vec![0.0]), (2, vec![0.0])]), None, "one frame each has no scatter to judge by");
     }
+
+    /// The variance of these four values is 2d²/3, that of their mean d²/6.
+    #[test]
+    fn a_step_that_may_still_gain_five_percent_is_no_saturation() {
+        let of = |level: f64, scatter: f64| vec![level - scatter, level, level + scatter, level];
+        let steps = |here: f64, next: f64| saturation(&[(1, of(0.0, here)), (2, of(0.01, next))]);
+        // ln 1.05 = 0.0488 is reached by 0.01 + 1.645 · √(d²/6 + d²/6) from d = 0.0408 on.
+        assert_eq!([steps(0.040, 0.040), steps(0.042, 0.042)], [Some(1), None]);
+        // If only one of the steps scatters, by 0.01 + 1.645 · √(d²/6) from d = 0.0578 on.
+        assert_eq!([steps(0.057, 0.0), steps(0.059, 0.0)], [Some(1), None]);
+        assert_eq!([steps(0.0, 0.057), steps(0.0, 0.059)], [Some(1), None]);
+    }
 }

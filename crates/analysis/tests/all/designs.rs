@@ -427,6 +427,24 @@ fn live_says_of_sides_what_the_report_says() {
     assert_eq!(live.ended(&CellEnding::Budget).expect("enough frames")[0], estimate(&records, 1, "time").effect);
 }
 
+/// One side alone is no value.
+#[test]
+fn live_tells_the_load_that_is_still_needed_in_whole_pairs_of_sides() {
+    let mut records = switched(5, 0.05);
+    let more_s = |precision: f64| {
+        records.plan.experiment.measure.precision = precision;
+        let mut live = Live::new(&records.plan, 0);
+        live.expect(1.0, 5 * 2 * SIDE);
+        let frames = records.slots.chunk_by(|a, b| a.frame == b.frame);
+        frames.for_each(|slots| live.push(slots[0].frame / (2 * SIDE), slots));
+        live.decide().more_s.expect("the pairs scatter")
+    };
+    let told = [0.05, 0.04, 0.03, 0.02, 0.015].map(more_s);
+    let pair_s = f64::from(2 * SIDE);
+    assert!(told.iter().all(|more_s| *more_s >= pair_s && more_s % pair_s == 0.0), "{told:?}");
+    assert!(told.is_sorted() && told[0] < told[4], "{told:?}");
+}
+
 /// Both sides of the pair are complete.
 #[test]
 fn live_counts_a_last_pair_of_which_a_frame_is_invalid_as_the_report_does() {

@@ -204,3 +204,26 @@ fn no_width_ends_a_cell_before_its_epochs_have_begun() {
     assert!(enough_from(1).is_some_and(|frames| frames < 30), "{:?}", enough_from(1));
     assert_eq!(enough_from(4), Some(46));
 }
+
+/// They are known to differ less from start to start than servers of their own.
+#[test]
+fn arms_that_share_a_server_have_its_spread_live_as_in_the_table() {
+    let mut records = Invented { frames: 20, ..Invented::default() }.records();
+    records.plan.start_spread = start_spread::built_in("postgres");
+    records.plan.one_server_spread = Some(start_spread::on_one_server("postgres"));
+    records.plan.cells[0].starts = Starts::Once;
+    records.frames.iter_mut().for_each(|frame| frame.start = 0);
+    let widths = [false, true].map(|shared| {
+        records.cells[0].shares_starts = shared;
+        let mut live = live(&records);
+        if shared {
+            live.starts_shared(&records.plan);
+        }
+        frames(&records).for_each(|slots| live.push(0, slots));
+        let told = live.ended(&CellEnding::Budget).expect("enough frames");
+        let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
+        assert_eq!(told, tabled, "shared: {shared}");
+        told[0].half_width()
+    });
+    assert!(widths[1] < widths[0], "{widths:?}");
+}

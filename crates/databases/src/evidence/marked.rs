@@ -529,4 +529,38 @@ mod tests {
         append("as long as the old one, and longer\n");
         assert_eq!(read(&gains), ("new\nas long as the old one, and longer\n".to_owned(), true));
     }
+
+    fn append(log: &Path, text: &str) -> std::io::Result<()> {
+        fs::OpenOptions::new().append(true).create(true).open(log)?.write_all(text.as_bytes())
+    }
+
+    /// The log of a launched server, into which its clients write.
+    static LOG: Log = Log {
+        plant: |context, token| Ok(append(&context.server.paths.logs[0], &format!("LOG {token}\n"))?),
+        served: |_| Err("no log is served".to_owned()),
+    };
+
+    fn selects(text: &str) -> Counts {
+        let count = text.lines().filter(|line| line.starts_with("SELECT")).count();
+        Counts::from_iter((count > 0).then(|| ("SELECT".to_owned(), count)))
+    }
+
+    #[test]
+    fn a_log_is_watched_for_what_others_do_and_from_the_watch_on() {
+        let bench = tithe_plugin::simulated::test_bench::Bench::plain();
+        let (context, log) = (bench.context(), &bench.server.paths.logs[0]);
+        let watch = || LogWatch::begin(&context, &LOG, End::Planted, selects);
+        let unseen = watch().end(&context).expect("it is no fault");
+        assert_eq!(unseen, Observation::Unknown("no log is served".to_owned()));
+        append(log, "SELECT before\n").expect("written");
+        let seen = |added: &str| {
+            let watch = watch();
+            append(log, added).expect("written");
+            watch.end(&context).expect("the log is there")
+        };
+        let others = seen("SELECT 1\nSELECT 2 /* tithe */\nDELETE 3\nSELECT 4\n");
+        assert_eq!(others, Observation::Protected("in the log meanwhile: SELECT 2".to_owned()));
+        let own = seen("SELECT 2 /* tithe */\nSELECT $tithe$a$tithe$\nDELETE 3\n");
+        assert!(matches!(&own, Observation::Unknown(why) if why.starts_with("no record came")), "{own:?}");
+    }
 }

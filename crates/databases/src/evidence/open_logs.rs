@@ -184,4 +184,38 @@ mod tests {
         assert_eq!(measured(&through).expect("read").1, 6);
         assert_eq!(filled_from(&mut File::open(&through).expect("open"), 4).expect("read"), b"ed");
     }
+
+    #[test]
+    fn logs_are_known_by_their_numbers_and_what_may_be_lost_is_told() {
+        let mut bench = tithe_plugin::simulated::test_bench::Bench::plain();
+        let logs = bench.server.folder.join("logs");
+        bench.server.paths.logs = vec![logs.clone()];
+        let context = bench.context();
+        let begun = || Growth::begin(&context, |_| panic!("it was launched")).expect("readable");
+        assert_eq!(begun().err().as_deref(), Some(NO_LOG));
+        fs::create_dir(&logs).expect("made");
+        let write = |name: &str, bytes: &[u8]| fs::write(logs.join(name), bytes).expect("written");
+        let gained = |growth: &Growth| {
+            let Gained { text, doubt } = growth.so_far(&context).expect("read");
+            (text, doubt.is_some())
+        };
+        let told = |text: &str, doubted: bool| (text.to_owned(), doubted);
+        write("a.log", b"before\n");
+        write("b.cq4", b"head\0\0\0\0");
+        let growth = begun().ok().expect("logs");
+        assert_eq!((gained(&growth), growth.may_miss()), (told("", false), false));
+        // A text grows, and a binary log is filled within its size.
+        write("a.log", b"before\none\n");
+        write("b.cq4", b"headtwo\0");
+        assert_eq!(gained(&growth), told("one\ntwo", false));
+        // A file that was renamed is the same one, and a new one is read from its beginning.
+        fs::rename(logs.join("a.log"), logs.join("a.log.1")).expect("renamed");
+        write("a.log", b"three\n");
+        assert_eq!(gained(&growth), told("three\none\ntwo", false));
+        fs::remove_file(logs.join("a.log.1")).expect("removed");
+        assert_eq!(gained(&growth), told("three\ntwo", true), "a file is gone");
+        let growth = begun().ok().expect("logs");
+        write("a.log", b"new\n");
+        assert_eq!(gained(&growth), told("new\n", true), "it was cut short");
+    }
 }

@@ -18,6 +18,12 @@ const ASKING: [&str; 14] = [
     "WHOAMI",
 ];
 
+/// Commands of which the second word says what they do. Of others it may be a key, which may have any name.
+const WITH_PARTS: [&str; 13] = [
+    "ACL", "CLIENT", "CLUSTER", "COMMAND", "CONFIG", "FUNCTION", "LATENCY", "MEMORY", "MODULE", "OBJECT", "PUBSUB",
+    "SCRIPT", "SLOWLOG",
+];
+
 /// A connection for them. If it is careful, a command that may change something is refused, or queued in a transaction
 /// that is discarded.
 pub struct Spoken {
@@ -46,7 +52,8 @@ impl Spoken {
         let asks = |word: &String| ASKING.contains(&word.as_str());
         // For `ACL` and `LATENCY` the second word decides.
         let alone = !["ACL", "LATENCY"].contains(&first.as_str());
-        if words.get(1).is_some_and(asks) || alone && asks(first) {
+        let part = words.get(1).filter(|_| WITH_PARTS.contains(&first.as_str()));
+        if part.is_some_and(asks) || alone && asks(first) {
             return false;
         }
         let Ok(Reply::Array(known)) = self.connection.call(&["COMMAND", "INFO", first]) else { return true };
@@ -81,5 +88,87 @@ fn row(reply: Reply) -> Row {
     match reply {
         Reply::Array(values) => values.iter().map(Reply::text).collect(),
         value => vec![value.text()],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{BufRead as _, BufReader, Read as _, Write as _},
+        net::{TcpListener, TcpStream},
+    };
+
+    use tithe_machine::launch::Address;
+    use tithe_model::experiment::Url;
+
+    use super::*;
+    use crate::test_setup::plain;
+
+    /// Every command that one client sends, to a server that knows one that reads and one that writes.
+    fn heard(stream: TcpStream) -> std::io::Result<Vec<String>> {
+        let mut output = stream.try_clone()?;
+        let (mut input, mut line, mut heard) = (BufReader::new(stream), String::new(), Vec::new());
+        let mut number = |input: &mut BufReader<TcpStream>| -> std::io::Result<Option<usize>> {
+            line.clear();
+            Ok(if input.read_line(&mut line)? == 0 { None } else { line[1..].trim().parse().ok() })
+        };
+        while let Some(count) = number(&mut input)? {
+            let mut parts = Vec::new();
+            for _ in 0..count {
+                let mut part = vec![0; number(&mut input)?.unwrap_or_default() + 2];
+                input.read_exact(&mut part)?;
+                parts.push(String::from_utf8_lossy(&part[..part.len() - 2]).into_owned());
+            }
+            let command = parts.join(" ");
+            let reply = match command.as_str() {
+                "COMMAND INFO STRLEN" => "*1\r\n*3\r\n$6\r\nstrlen\r\n:2\r\n*2\r\n+readonly\r\n+fast\r\n",
+                "COMMAND INFO SET" => "*1\r\n*3\r\n$3\r\nset\r\n:-3\r\n*2\r\n+write\r\n+denyoom\r\n",
+                "COMMAND INFO ACL" => "*1\r\n*3\r\n$3\r\nacl\r\n:-2\r\n*0\r\n",
+                "COMMAND INFO SEET" => "*1\r\n*-1\r\n",
+                _ => "+OK\r\n",
+            };
+            output.write_all(reply.as_bytes())?;
+            heard.push(command);
+        }
+        Ok(heard)
+    }
+
+    /// What the server receives for `command` from this speaker.
+    fn sent(command: &str, speaker: Speaker) -> Vec<String> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let serving = std::thread::spawn(move || heard(listener.accept().expect("a client").0).expect("commands"));
+        let address = Address::Attached(Url::new(format!("redis://127.0.0.1:{port}")));
+        let server =
+            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
+        let mut spoken = Spoken::open(&server, &plain(), speaker).expect("it asks for no password");
+        spoken.rows(command).expect("an answer");
+        drop(spoken);
+        let mut heard = serving.join().expect("the server ends");
+        assert_eq!(heard.remove(0), "PING", "how a connection begins");
+        heard
+    }
+
+    #[test]
+    fn a_claim_that_may_change_something_is_queued_and_discarded() {
+        // A command counts as one that changes something unless its entry or the server says otherwise.
+        // A key may have the name of a command.
+        for command in ["SET a 1", "SET info 1", "acl setuser b", "acl setuser info", "LATENCY RESET"] {
+            let asked = format!("COMMAND INFO {}", command.split(' ').next().expect("a word").to_uppercase());
+            let expected = [asked.as_str(), "MULTI", command, "DISCARD"];
+            assert_eq!(sent(command, Speaker::CarefulClient), expected);
+            assert_eq!(sent(command, Speaker::Administrator), [command], "it was told to");
+        }
+    }
+
+    #[test]
+    fn a_claim_that_only_asks_is_sent_as_it_is() {
+        for command in ["GET a", "info server", "ACL WHOAMI", "CONFIG GET port"] {
+            assert_eq!(sent(command, Speaker::CarefulClient), [command]);
+        }
+        let read = sent("STRLEN a", Speaker::CarefulClient);
+        assert_eq!(read, ["COMMAND INFO STRLEN", "STRLEN a"], "the server marks what reads");
+        let unknown = sent("SEET a", Speaker::CarefulClient);
+        assert_eq!(unknown, ["COMMAND INFO SEET", "SEET a"], "nothing happens anyway");
     }
 }

@@ -33,3 +33,28 @@ impl Caches {
         (asked > 0).then(|| (Fact::CacheHits, format!("{share:.1} % of {} pages, while measuring", count(asked))))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(asked: u64, missed: u64) -> Option<CacheUse> {
+        Some(CacheUse { asked, missed })
+    }
+
+    #[test]
+    fn hits_are_those_of_all_starts_and_of_nothing_before_them() {
+        let mut caches = Caches::of(vec![of(1000, 900), None, of(50, 5)]);
+        // The second server reports nothing, the third only at its start.
+        caches.stop(&[of(2000, 910), None, None]);
+        caches.begun = vec![of(0, 0), None, of(0, 0)];
+        caches.stop(&[of(1000, 10), of(7, 7), of(0, 0)]);
+        // Of 1,000 and 1,000 pages, 10 and 10 were read from a file.
+        let told = Some((Fact::CacheHits, "99.0 % of 2,000 pages, while measuring".to_owned()));
+        assert_eq!([caches.hits(0), caches.hits(1), caches.hits(2)], [told, None, None]);
+        // Counters that began anew are no use.
+        let mut caches = Caches::of(vec![of(1000, 900)]);
+        caches.stop(&[of(10, 1)]);
+        assert_eq!(caches.hits(0), None);
+    }
+}

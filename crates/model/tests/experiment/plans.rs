@@ -2,10 +2,13 @@
 
 use expect_test::{Expect, expect};
 use tithe_model::{
-    catalogue::Catalogue,
-    parse::parse_unmeasured,
+    catalogue::{Catalogue, WorkloadShape},
+    experiment::ProviderSwitch,
+    invalid::Invalid,
+    parse::{aa_arm_of, parse_unmeasured},
     plan::{Cell, Plan, Starts, WarmUp, outline, plan, starting_share},
-    record::{Frame, Host, Slot, Stalls},
+    record::{Event, Frame, Host, Machine, Slot, Stalls},
+    records::Records,
 };
 
 use crate::{FULL, SHORT, catalogue, read_experiment, render};
@@ -406,6 +409,35 @@ fn no_aa_arm_joins_by_itself_where_databases_are_not_tithes_or_arms_do_not_take_
 }
 
 #[test]
+fn no_aa_arm_joins_by_itself_where_another_program_offers_the_load() {
+    let four = with_arms(4, "");
+    let arms = |catalogue: &Catalogue, text: &str| {
+        let experiment = tithe_model::parse::parse(text, catalogue, &catalogue::read).expect("an experiment");
+        experiment.arms.iter().filter(|arm| arm.aa).count()
+    };
+    let mut catalogue = catalogue::catalogue();
+    assert_eq!(arms(&catalogue, &four), 1);
+    catalogue.workloads[0].shape =
+        |_| WorkloadShape { writes: false, record_bytes: 1000, program: true, slot_ns: None };
+    assert_eq!(arms(&catalogue, &four), 0);
+    assert_eq!(arms(&catalogue, &with_arms(4, "aa_arm = true")), 1, "as asked");
+}
+
+#[test]
+fn the_aa_arm_has_a_name_that_no_other_arm_has() {
+    let name = |taken: &[&str]| {
+        let more: String = taken.iter().map(|name| format!("[[arm]]\nname = \"{name}\"\n")).collect();
+        let text = format!("{SHORT}{more}[measure]\naa_arm = true\n");
+        planned(&text).experiment.arms.pop().map(|arm| (arm.name, arm.aa))
+    };
+    assert_eq!(name(&[]), Some(("A/A".to_owned(), true)));
+    assert_eq!(name(&["A/A"]), Some(("A/A 2".to_owned(), true)));
+    assert_eq!(name(&["A/A 2", "A/A", "A/A 4"]), Some(("A/A 3".to_owned(), true)));
+    let arms = planned(&with_arms(2, "aa_arm = true")).experiment.arms;
+    assert_eq!(aa_arm_of(&arms), None, "one is enough");
+}
+
+#[test]
 fn no_aa_arm_joins_by_itself_where_the_budget_buys_too_little_with_it() {
     let read = |s: u32, more: &str| read_experiment(&with_arms(4, &format!("budget = \"{s} s\"\n{more}")));
     let five = |s: &u32| read(*s, "").is_ok_and(|experiment| experiment.arms.len() == 5);
@@ -463,6 +495,13 @@ fn operations_that_outlast_their_slots_count_as_load() {
         assert_eq!(load_ns(on_time), meant_ns);
     }
     assert_eq!(load_ns(3 * cell.slot_ns), 3 * meant_ns);
+    // Another program reports its own time, which is longer than its slice by starting and ending.
+    let program = Cell { program: true, ..cell.clone() };
+    let slot = Slot { block: cell.blocks - 1, wall_ns: 3 * meant_ns, ..Slot::default() };
+    assert_eq!((program.load_ns(&frame, &[slot], arms), cell.load_ns(&frame, &[slot], arms)), (meant_ns, 3 * meant_ns));
+    // Without slots the length is that of the plan, with longer ones than planned that of the frame.
+    let longer = Frame { slot_ns: 2 * cell.slot_ns, ..frame.clone() };
+    assert_eq!((cell.load_ns(&frame, &[], arms), cell.load_ns(&longer, &[], arms)), (meant_ns, 2 * meant_ns));
 }
 
 #[test]
@@ -640,7 +679,84 @@ fn a_side_has_frames_of_its_own_length_and_pairs_are_whole() {
     assert_eq!(plan.flaws(), Vec::<String>::new());
     let again: Plan = serde_json::from_str(&serde_json::to_string(&plan).expect("JSON")).expect("a plan");
     assert_eq!(again.cells, plan.cells);
-    let mut bare = plan;
-    bare.experiment.arms[1].switch = None;
-    assert_eq!(bare.flaws(), ["cells[0].design: there is nothing to switch"]);
+    let flaws = |change: &dyn Fn(&mut Plan)| {
+        let mut changed = plan.clone();
+        change(&mut changed);
+        changed.flaws()
+    };
+    let nothing = ["cells[0].design: there is nothing to switch"];
+    assert_eq!(flaws(&|plan| plan.experiment.arms[1].switch = None), nothing);
+    assert_eq!(flaws(&|plan| plan.cells[0].frames_max = 0), nothing, "not even one pair");
+    let third = |plan: &mut Plan| {
+        let plain = plan.experiment.arms[0].clone();
+        plan.experiment.arms.push(plain);
+    };
+    assert_eq!(flaws(&third), nothing, "two sides are two arms");
+    let switch = |change: &dyn Fn(&mut ProviderSwitch)| {
+        flaws(&|plan| change(plan.experiment.arms[1].switch.as_mut().expect("it is switched")))
+    };
+    let unnamed = ["experiment.arms: a `switch` without `on`, `off` or `ready`"];
+    assert_eq!(switch(&|switch| switch.on.clear()), unnamed);
+    assert_eq!(switch(&|switch| switch.off.clear()), unnamed);
+    assert_eq!(switch(&|switch| switch.ready.clear()), unnamed);
+    let long = ["experiment.arms: a `switch` with a longer time than allowed"];
+    assert_eq!(switch(&|switch| switch.side_s = 86_401.0), long);
+    assert_eq!(switch(&|switch| switch.timeout_s = -1.0), long);
+    assert_eq!(switch(&|switch| switch.timeout_s = 86_400.0), [""; 0]);
+}
+
+/// An empty frame of cell `cell`.
+fn frame_of(cell: u32) -> Frame {
+    Frame {
+        cell,
+        frame: 0,
+        epoch: 0,
+        start: 0,
+        start_unix_ns: 0,
+        duration_ns: 0,
+        invalid: None,
+        free: false,
+        slot_ns: 0,
+        settling_ns: 0,
+        stalls: Stalls::default(),
+        arms: Vec::new(),
+        agents: Vec::new(),
+        host: Host::default(),
+    }
+}
+
+#[test]
+fn records_come_by_cell_and_with_what_the_reader_should_know() {
+    const CELLS: [u32; 6] = [0, 0, 1, 3, 3, 3];
+    let mut records = Records {
+        run: "run".to_owned(),
+        plan: planned(SHORT),
+        machine: Machine::default(),
+        cells: Vec::new(),
+        frames: CELLS.map(frame_of).to_vec(),
+        slots: CELLS.map(|cell| Slot { cell, ..Slot::default() }).to_vec(),
+        findings: Vec::new(),
+        events: Vec::new(),
+        profile: Vec::new(),
+        damage: vec!["a line is damaged".to_owned()],
+    };
+    for (cell, count) in [2, 1, 0, 3, 0].into_iter().enumerate() {
+        let (frames, slots) = (records.frames_of(cell), records.slots_of(cell));
+        assert_eq!((frames.len(), slots.len()), (count, count), "{cell}");
+        assert!(frames.iter().all(|frame| frame.cell as usize == cell), "{cell}");
+        assert!(slots.iter().all(|slot| slot.cell as usize == cell), "{cell}");
+    }
+    assert_eq!((records.tithe(), records.warnings()), ("", vec!["a line is damaged".to_owned()]));
+    let started = |tithe: &str| Event::RunStarted { tithe: tithe.to_owned(), resumed: false };
+    let warning = Event::Warning { message: "the disk is full".to_owned() };
+    records.events = vec![started("0.1"), warning, started("0.2"), Event::CellStarted { cell: 0 }];
+    assert_eq!(records.tithe(), "0.2", "the version that measured last");
+    assert_eq!(records.warnings(), ["the disk is full", "a line is damaged"]);
+    // A frame counts if it is valid and its threads were bound.
+    let [invalid, free] = [true, false].map(|is_invalid| Frame {
+        invalid: is_invalid.then(|| Invalid::Other("busy".to_owned())),
+        free: !is_invalid,
+        ..frame_of(0)
+    });
+    assert_eq!([frame_of(0), invalid, free].map(|frame| frame.is_used()), [true, false, false]);
 }

@@ -178,3 +178,39 @@ struct DiscardParts;
 impl PartRecorder for DiscardParts {
     fn part(&mut self, _operation: usize) {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_statement_that_the_server_computes_for_is_enough_and_none_is_too_few() {
+        let told = |statements: &[&str]| {
+            let heard: Vec<String> = statements.iter().map(|sql| (*sql).to_owned()).collect();
+            judged(&heard)
+        };
+        let plain = "SELECT a FROM t WHERE b = ?";
+        for computing in [
+            "UPDATE t SET a = a + ?",
+            "UPDATE t SET a = a - ?",
+            "SELECT a FROM t ORDER BY a",
+            "SELECT sum(a) FROM t",
+            "SELECT DISTINCT a FROM t",
+            "SELECT a FROM t WHERE b < ?",
+        ] {
+            let words = format!("2 of 3 statements of 100 transactions compute in the server, the first: {computing}");
+            assert_eq!(told(&[plain, computing, computing]), Observation::Protected(words));
+        }
+        let none = |heard: usize| {
+            Observation::Exposed(format!("none of {heard} statements of 100 transactions computes in the server"))
+        };
+        assert_eq!([told(&[plain, "UPDATE t SET a = ?"]), told(&[])], [none(2), none(0)]);
+    }
+
+    #[test]
+    fn a_workload_without_statements_shows_nothing() {
+        let bench = crate::simulated::test_bench::Bench::plain();
+        let seen = bench.observe(&StatementsOrdinary { workload: None });
+        assert_eq!(seen, Observation::Unknown("the workload has no statements".to_owned()));
+    }
+}

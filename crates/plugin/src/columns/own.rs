@@ -58,3 +58,102 @@ pub fn check(columns: &Columns, workload: &dyn Workload, grammar: Grammar) -> Re
         None => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        session::Table,
+        setup::OwnColumn,
+        workload::{FileStatement, Load},
+    };
+
+    /// A workload of these statements.
+    struct Script(Vec<FileStatement>);
+
+    impl Workload for Script {
+        fn offered_by(&self) -> Load<'_> {
+            panic!("nothing is started")
+        }
+
+        fn operations(&self) -> Vec<&str> {
+            Vec::new()
+        }
+
+        fn writes(&self) -> bool {
+            true
+        }
+
+        fn table(&self) -> Table {
+            Table::of_canaries()
+        }
+
+        fn describe(&self) -> Vec<(String, String)> {
+            Vec::new()
+        }
+
+        fn statements(&self) -> Vec<FileStatement> {
+            self.0.clone()
+        }
+    }
+
+    /// A statement that begins in line 7 and column 3 of its file.
+    fn statement(text: &str) -> FileStatement {
+        let (file, text) = ("app.sql".to_owned(), text.to_owned());
+        FileStatement { file, line: 7, column: 3, text, as_text: false, in_pipeline: false }
+    }
+
+    fn encrypting(own: &[&str]) -> Columns {
+        let own = own.iter().map(|name| OwnColumn::new(name, true).expect("a column with its table")).collect();
+        Columns { own, ..Columns::of_share(0.0, tithe_machine::secret::Secret::random(32)) }
+    }
+
+    /// The refusal of statements on `accounts.iban`; empty if they are accepted.
+    fn told(statements: &[FileStatement]) -> String {
+        let checked = check(&encrypting(&["accounts.iban"]), &Script(statements.to_vec()), Grammar::Postgres);
+        checked.map_or_else(|fault| fault.to_string(), |()| String::new())
+    }
+
+    const READ: &str = "SELECT iban FROM accounts WHERE id = :id";
+    const WRITE: &str = "INSERT INTO accounts (id, iban) VALUES (:id, :iban)";
+    const OTHER: &str = "SELECT id FROM orders WHERE id = :id";
+
+    #[test]
+    fn columns_are_named_with_their_table_and_nothing_else() {
+        let refused = |columns: &Columns| {
+            let script = Script(vec![statement(READ)]);
+            check(columns, &script, Grammar::Postgres).expect_err("refused").to_string()
+        };
+        let named = Columns { names: vec!["iban".to_owned(), "name".to_owned()], ..encrypting(&["accounts.iban"]) };
+        assert_eq!(refused(&named), "refused: `iban, name` names no table: write each as TABLE.COLUMN");
+        for name in ["public.accounts.iban", "accounts.\"iban\"", "\"accounts\".iban"] {
+            let words = format!("refused: `{name}`: write TABLE.COLUMN, without schema or quotes");
+            assert_eq!(refused(&encrypting(&[name])), words);
+        }
+        let absent = "refused: no statement names the table of people.mail";
+        assert_eq!(refused(&encrypting(&["accounts.iban", "people.mail"])), absent);
+        assert_eq!(told(&[]), "refused: columns as TABLE.COLUMN are those of a workload of scripts");
+    }
+
+    #[test]
+    fn values_of_encrypted_columns_travel_as_parameters_and_come_back_as_rows() {
+        let as_text = |text: &str| FileStatement { as_text: true, ..statement(text) };
+        let in_pipeline = |text: &str| FileStatement { in_pipeline: true, ..statement(text) };
+        assert_eq!(told(&[statement(READ), statement(WRITE), statement(OTHER)]), "");
+        let words = told(&[statement(READ), as_text(WRITE)]);
+        assert!(words.starts_with("refused: app.sql, line 7, column 3: values travel in its text"), "{words}");
+        assert_eq!(told(&[statement(READ), as_text(OTHER)]), "", "it names no encrypted column");
+        let words = told(&[in_pipeline(READ)]);
+        assert!(words.starts_with("refused: app.sql, line 7, column 3: a pipeline has one answer"), "{words}");
+        assert_eq!(told(&[in_pipeline(WRITE)]), "", "it returns no rows");
+    }
+
+    #[test]
+    fn problems_are_told_by_their_place_in_the_file() {
+        // A line after the first one begins at the file's own first column.
+        let sorted = "SELECT id\nFROM accounts ORDER BY iban";
+        let words = told(&[statement("SELECT id FROM accounts ORDER BY iban"), statement(sorted)]);
+        let places: Vec<&str> = words.split("; besides, ").filter_map(|one| one.split(": accounts").next()).collect();
+        assert_eq!(places, ["refused: app.sql, line 7, column 36", "app.sql, line 8, column 24"], "{words}");
+    }
+}

@@ -5,10 +5,11 @@ use super::{cipher::GCM_OVERHEAD, *};
 use crate::{
     checks::canary::{Collected, read},
     protection::Protection as _,
-    protections::{COLUMNS, COLUMNS_EMBEDDED, ColumnsProtection},
+    protections::{COLUMNS, COLUMNS_EMBEDDED, COLUMNS_IN_MEMORY, ColumnsProtection, ORDINARY_STATEMENTS},
     session::Fields,
-    setup::{ColumnCipher, Selection},
+    setup::{ColumnCipher, KeyPlace, OwnColumn, Selection},
     simulated::test_bench::Bench,
+    sql::{Column, ColumnType, Compute, Sensitivity},
 };
 
 /// An arm of the simulated database with the first `share` of ten fields encrypted.
@@ -252,4 +253,92 @@ fn the_protection_says_how_it_is_proven() {
     COLUMNS.apply(&chosen(0.2), &mut setup);
     let columns = setup.columns.unwrap();
     assert!(columns.share == 0.2 && columns.key == setup.credentials.key);
+}
+
+/// Column encryption of all fields with these options.
+fn with_options(given: &[(&str, &str)]) -> Chosen {
+    let mut chosen = Chosen::listed("columns", [("share".to_owned(), OptionValue::Number(1.0))].into());
+    let usual = [("names", ""), ("equal", ""), ("cipher", "aes-256-gcm"), ("mode", "randomised")];
+    for (name, text) in usual.iter().chain(&[("key_file", ""), ("key_variable", "")]).chain(given) {
+        chosen.options.insert((*name).to_owned(), OptionValue::Text((*text).to_owned()));
+    }
+    chosen
+}
+
+fn applied(given: &[(&str, &str)]) -> Columns {
+    let mut setup = Bench::plain().setup.clone();
+    COLUMNS.apply(&with_options(given), &mut setup);
+    setup.columns.take().expect("clients encrypt")
+}
+
+#[test]
+fn columns_with_a_table_are_the_users_own_and_others_are_tithes() {
+    let own = |name: &str, is_compared| OwnColumn::new(name, is_compared).expect("it names its table");
+    let of = |given: &[(&str, &str)]| {
+        let Columns { share, names, own, .. } = applied(given);
+        (share, names, own)
+    };
+    let named = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<String>>();
+    assert_eq!(of(&[]), (1.0, vec![], vec![]));
+    assert_eq!(of(&[("names", "field0, field3,")]), (1.0, named(&["field0", "field3"]), vec![]));
+    // The share is one of Tithe's own values. A column that statements look up is not also one that they only store.
+    let both = [("equal", "a.iban"), ("names", "field0,a.note, A.IBAN")];
+    assert_eq!(of(&both), (0.0, named(&["field0"]), vec![own("a.iban", true), own("a.note", false)]));
+    let alike = of(&[("names", "a.note"), ("mode", "deterministic")]);
+    assert_eq!(alike.2, [own("a.note", true)], "equal values look equal in every column");
+}
+
+#[test]
+fn cipher_mode_and_place_of_the_key_are_those_that_were_chosen() {
+    let names = ["aes-256-gcm", "sm4-128-gcm", "xsalsa20-poly1305"];
+    let ciphers = names.map(|cipher| applied(&[("cipher", cipher)]).cipher);
+    assert_eq!(ciphers, [ColumnCipher::Aes256Gcm, ColumnCipher::Sm4Gcm, ColumnCipher::Secretbox]);
+    assert_eq!(["randomised", "deterministic"].map(|mode| applied(&[("mode", mode)]).deterministic), [false, true]);
+    assert_eq!(applied(&[]).key_place, KeyPlace::default());
+    let file = KeyPlace { file: Some("/my/key".into()), variable: None };
+    assert_eq!(applied(&[("key_file", "/my/key")]).key_place, file);
+    let variable = KeyPlace { file: None, variable: Some("KEY".to_owned()) };
+    assert_eq!(applied(&[("key_variable", "KEY")]).key_place, variable);
+}
+
+#[test]
+fn what_is_looked_at_follows_from_the_columns_and_from_where_values_are() {
+    static TABLES: [SqlTable; 1] = [SqlTable {
+        name: "t",
+        columns: &[Column::new("a", ColumnType::Text(64), Sensitivity::Remark)],
+        key: &[],
+        indexes: &[],
+    }];
+    let ids = |checks: Vec<Box<dyn crate::evidence::Check>>| -> Vec<&'static str> {
+        checks.iter().map(|check| check.id()).collect()
+    };
+    let records = with_options(&[]);
+    assert_eq!(
+        ids(COLUMNS_IN_MEMORY.evidence(&records)),
+        ["ciphertext-seen", "wrong-column-key", "wire-canary", "recorders"]
+    );
+    assert_eq!(ids(COLUMNS.evidence_on(&records, &[])), ids(COLUMNS.evidence(&records)), "no tables, but records");
+    let own = with_options(&[("equal", "a.iban")]);
+    assert_eq!(ids(COLUMNS.evidence(&own)), ["ciphertext-seen", "wrong-column-key", "disk-canary", "recorders"]);
+    assert_eq!(ids(COLUMNS_EMBEDDED.evidence(&own)), ["ciphertext-seen", "wrong-column-key", "disk-canary"]);
+    let of_tables = ["ciphertext-seen", "wrong-column-key", "disk-canary", "wire-canary", "recorders"];
+    assert_eq!(ids(COLUMNS.evidence_on(&records, &TABLES)), of_tables);
+    assert_eq!(ids(COLUMNS_EMBEDDED.evidence_on(&records, &TABLES)), of_tables[..3]);
+    let share_of_none = |given: &[(&str, &str)]| {
+        let mut chosen = with_options(given);
+        chosen.options.insert("share".to_owned(), OptionValue::Number(0.0));
+        ids(COLUMNS.evidence_on(&chosen, &TABLES))
+    };
+    assert_eq!(share_of_none(&[]), ["wrapper-idle"]);
+    assert_eq!(share_of_none(&[("names", "a")]), of_tables, "names are in place of a share");
+}
+
+#[test]
+fn an_arm_of_ordinary_statements_computes_in_the_server_and_encrypts_nothing() {
+    let mut setup = Bench::plain().setup.clone();
+    let chosen = Chosen::listed("ordinary-statements", [].into());
+    ORDINARY_STATEMENTS.apply(&chosen, &mut setup);
+    assert_eq!((setup.compute, setup.columns.is_none()), (Some(Compute::Server), true));
+    let ids: Vec<_> = ORDINARY_STATEMENTS.evidence(&chosen).iter().map(|check| check.id()).collect();
+    assert_eq!(ids, ["statements-ordinary"]);
 }

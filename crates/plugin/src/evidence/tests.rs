@@ -433,3 +433,19 @@ fn what_strengthens_a_proof_differs_by_its_role_alone() {
     let usual = Strengthens(KeyApart);
     assert!(!usual.looks_into_files() && usual.concerns(&attached) && usual.watch(&bench.context()).is_none());
 }
+
+#[test]
+fn a_claim_is_limited_to_what_was_judged() {
+    assert_eq!(claimed(&Particular, None), "it is so");
+    assert_eq!(claimed(&Particular, Some("in the journal")), "it is so (in the journal)");
+}
+
+/// Else a check could find what an earlier one left behind.
+#[test]
+fn no_two_checks_have_the_same_number() {
+    let drawn: std::collections::BTreeSet<u64> = (0..256).map(|_| fresh_nonce()).collect();
+    assert_eq!(drawn.len(), 256);
+    // All 64 bits are drawn: of so many numbers some have a bit, and some have not.
+    let (some, all) = drawn.iter().fold((0, u64::MAX), |(some, all), nonce| (some | nonce, all & nonce));
+    assert_eq!((some, all), (u64::MAX, 0));
+}

@@ -68,3 +68,28 @@ impl TablePlace {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_place_of_tables_says_what_is_made_what_is_changed_and_what_is_copied() {
+        let in_place = |writes, makes| TablePlace::InPlace { writes, makes };
+        let room = Room { bytes: 2_000_000, folder: None };
+        let copied = TablePlace::Copied { names: vec!["a".to_owned(), "b".to_owned()], room };
+        // Makes tables, is in place, only reads, number of copies.
+        let all = [
+            (TablePlace::Tithe, (true, false, false, 0), None),
+            (in_place(false, false), (false, true, true, 0), Some("your tables, in read-only transactions")),
+            (in_place(false, true), (true, true, true, 0), Some("your tables, in read-only transactions")),
+            (in_place(true, false), (false, true, false, 0), Some("your tables, changed in place")),
+            (in_place(true, true), (true, true, false, 0), Some("your tables, changed in place")),
+            (copied, (true, false, false, 2), Some("copies of your tables, 2.0 MB: a, b")),
+        ];
+        for (place, expected, words) in all {
+            let told = (place.makes_tables(), place.is_in_place(), place.reads_only(), place.copies().len());
+            assert_eq!((told, place.in_words().as_deref()), (expected, words), "{place:?}");
+        }
+    }
+}

@@ -36,3 +36,34 @@ impl Kept {
 pub fn too_much(what: &str, most: usize) -> Fault {
     Fault::Protocol(format!("the server sends {what} that takes more than {} MiB of memory", most >> 20))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_is_kept_up_to_its_limit_and_no_byte_more() {
+        let too_much = Fault::Protocol("the server sends an answer that takes more than 24 MiB of memory".to_owned());
+        let mut kept = Kept::default();
+        assert_eq!([kept.add(0, MOST - 1), kept.add(0, 1)], [Ok(()), Ok(())]);
+        assert_eq!(kept.add(0, 1), Err(too_much.clone()));
+        assert_eq!(Kept::default().add(usize::MAX, usize::MAX), Err(too_much));
+    }
+
+    #[test]
+    fn each_value_and_each_row_takes_its_place_besides_its_bytes() {
+        // A row of two values, one of them NULL: three places and four bytes.
+        let row = [Some("four".to_owned()), None];
+        let takes = 3 * VALUE + 4;
+        let after = |bytes: usize| {
+            let mut kept = Kept::default();
+            kept.add(0, bytes).and_then(|()| kept.add_row(&row))
+        };
+        assert_eq!(after(MOST - takes), Ok(()));
+        assert!(after(MOST - takes + 1).is_err());
+        // An endless number of empty values is no short answer.
+        let mut kept = Kept::default();
+        let rows = (0..).take_while(|_| kept.add_row(&[]).is_ok()).count();
+        assert_eq!(rows, MOST / VALUE);
+    }
+}

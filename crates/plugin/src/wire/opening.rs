@@ -75,4 +75,32 @@ mod tests {
         assert!(tcp.client_ns + tls.client_ns + login.client_ns <= all.client_ns);
         assert_eq!(take(), Connecting::default());
     }
+
+    /// The moment `ns` ago, as if half of the thread's processor time had been used since then.
+    fn earlier(ns: u64) -> Moment {
+        let Moment { at_ns, used_ns } = Moment::now();
+        Moment { at_ns: at_ns - ns, used_ns: used_ns / 2 }
+    }
+
+    #[test]
+    fn a_login_is_what_is_left_of_the_whole_after_the_other_parts() {
+        const MS: u64 = 1_000_000;
+        let begun = Moment::now();
+        accepted(earlier(100 * MS));
+        encrypted(earlier(30 * MS));
+        let_in(earlier(1000 * MS));
+        let Connecting { tcp, tls, login, .. } = take();
+        let ended = Moment::now();
+        let took = ended.at_ns - begun.at_ns;
+        let lasted = |part: ConnectPart, ns: u64| (ns..=ns + took).contains(&part.time_ns);
+        assert!(lasted(tcp, 100 * MS) && lasted(tls, 30 * MS), "{tcp:?} {tls:?}");
+        let all = tcp.time_ns + tls.time_ns + login.time_ns;
+        assert!((1000 * MS..=1000 * MS + took).contains(&all), "{login:?}");
+        let half = begun.used_ns / 2;
+        assert!((half..=ended.used_ns - half).contains(&tcp.client_ns), "{tcp:?}");
+        // A connection without TLS has no such part, whatever the one before it had.
+        accepted(earlier(100 * MS));
+        let_in(earlier(1000 * MS));
+        assert_eq!(take().tls, ConnectPart::default());
+    }
 }

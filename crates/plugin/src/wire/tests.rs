@@ -412,3 +412,161 @@ fn a_server_that_never_falls_silent_must_end_its_answer() {
     };
     assert_eq!(read_all(drip, false).1, "connection: the server's answer did not end for 1 s");
 }
+
+#[test]
+fn this_machine_is_a_socket_its_name_or_its_loopback() {
+    for host in ["/tmp/s", "localhost", "LocalHost", "127.0.0.1", "127.9.9.9", "::1"] {
+        assert!(is_this_machine(host), "{host}");
+    }
+    for host in ["", "localhost.example", "db", "10.0.0.1", "::2", "tmp/s"] {
+        assert!(!is_this_machine(host), "{host}");
+    }
+}
+
+#[test]
+fn a_file_is_told_from_a_socket_without_a_server() {
+    let folder = std::env::temp_dir().join(format!("tithe-wire-sockets-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    std::fs::write(folder.join("file"), "").expect("written");
+    drop(std::os::unix::net::UnixListener::bind(folder.join("left")).expect("bound"));
+    let told = |name: &str| {
+        let host = folder.join(name).display().to_string();
+        let refused = Wire::connect(&host, 0).err().expect("nobody listens").to_string();
+        refused.replace(&host, "PATH")
+    };
+    assert_eq!(told("file"), "connection: socket PATH: it is not a socket");
+    assert_eq!(told("left"), "connection: socket PATH: no server listens there");
+    assert!(told("none").starts_with("connection: socket PATH: No such file"), "{}", told("none"));
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn a_server_that_speaks_unasked_is_heard() {
+    let (port, server) = serve(|mut stream| stream.write_all(b"hello").expect("sent"));
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    assert_eq!(wire.hears_nothing(), Ok(()));
+    while wire.unread().len() < 5 {
+        wire.fill().expect("bytes");
+    }
+    let fault = Fault::Protocol("the server sends what nothing asked for".to_owned());
+    assert_eq!(wire.hears_nothing(), Err(fault));
+    wire.consume(5);
+    assert_eq!(wire.hears_nothing(), Ok(()));
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn one_message_of_an_answer_has_a_limit_of_its_own() {
+    let (port, server) = serve(|mut stream| {
+        let _ = (0..12).try_for_each(|_| stream.write_all(&[7; 1 << 20]));
+    });
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    let fault = std::iter::repeat_with(|| wire.fill()).find_map(Result::err).expect("an end");
+    let words = "protocol: the server sends a message that takes more than 8 MiB of memory";
+    assert_eq!(fault.to_string(), words);
+    let unread = wire.unread().len();
+    assert!((LONGEST_ANSWER..=LONGEST_ANSWER + READ_SIZE).contains(&unread), "{unread}");
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn an_answer_of_which_nothing_is_kept_has_any_length() {
+    const SENT: usize = 40 << 20;
+    let (port, server) = serve(|mut stream| {
+        let _ = (0..SENT >> 20).try_for_each(|_| stream.write_all(&[7; 1 << 20]));
+    });
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    let mut total = 0;
+    let end = loop {
+        match wire.fill() {
+            Ok(_) => {
+                total += wire.unread().len();
+                wire.consume(wire.unread().len());
+                wire.keeps_nothing();
+            }
+            Err(fault) => break fault,
+        }
+    };
+    assert_eq!((total, end), (SENT, closed()));
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn what_tls_agreed_on_is_told_and_nothing_without_it() {
+    let (port, server) = serve(echo);
+    let wire = Wire::connect("127.0.0.1", port).expect("connected");
+    assert_eq!((wire.tls_facts(), wire.server_certificate()), (None, None));
+    drop(wire);
+    server.join().expect("the server ends");
+    let certificates = Certificates::make("facts");
+    let (wire, server) = certificates.open(Trust::Anyone, TlsVersion::V1_3);
+    let wire = wire.expect("TLS");
+    let TlsFacts { version, cipher, key_exchange, handshake, key, chain } = wire.tls_facts().expect("TLS");
+    let told = (version.as_str(), handshake.as_str(), key.as_str(), chain);
+    assert_eq!(told, ("TLSv1.3", "Full", "ecdsa-p256", 1));
+    assert!(cipher.starts_with("TLS_") && !key_exchange.is_empty(), "{cipher} {key_exchange}");
+    let shown = wire.server_certificate().expect("a certificate");
+    assert_eq!(element(shown).map(|(_, rest)| rest.len()), Some(0), "it is one element of DER");
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn a_cipher_that_is_asked_for_is_the_one_that_is_spoken() {
+    let certificates = Certificates::make("suites");
+    for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
+        for suite in crate::setup::Suite::ALL {
+            let (port, server) = certificates.serve();
+            let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+            let config = client_config(Trust::Anyone, None, &[version], false, Some(suite)).expect("a set-up");
+            wire.start_tls(config, "127.0.0.1").expect("TLS");
+            let cipher = wire.tls_facts().expect("TLS").cipher;
+            assert!(suite.is_in(&cipher), "{suite:?} {cipher}");
+            drop(wire);
+            server.join().expect("the server ends");
+        }
+    }
+}
+
+#[test]
+fn any_name_is_any_name_of_the_authority() {
+    let elsewhere = || CertificateParams::new(vec!["db.example".to_owned()]).expect("parameters");
+    for (test, trusted, is_accepted) in [("any", "ours.pem", true), ("any-strange", "untrusted.pem", false)] {
+        let certificates = Certificates::signed(test, elsewhere());
+        let authority = certificates.folder.join(trusted);
+        let (wire, server) = certificates.open(Trust::AnyName(&authority), TlsVersion::V1_3);
+        let outcome = wire.map(drop);
+        assert_eq!(outcome.is_ok(), is_accepted, "{outcome:?}");
+        server.join().expect("the server ends");
+    }
+    let (port, server) = serve(echo);
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    let config = client_config(Trust::Anyone, None, &[TlsVersion::V1_3], false, None).expect("a set-up");
+    let fault = Fault::Refused("`no name` is not a name for a certificate".to_owned());
+    assert_eq!(wire.start_tls(config, "no name"), Err(fault));
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+/// A refusal is final, a broken connection may be tried again.
+#[test]
+fn a_refusal_over_tls_is_told_from_a_broken_connection() {
+    use rustls::{AlertDescription, CertificateError, Error, InvalidMessage, PeerIncompatible};
+    let versions = "refused: TLS: the server speaks none of the versions that are allowed here";
+    assert_eq!(tls_fault(Error::AlertReceived(AlertDescription::ProtocolVersion)).to_string(), versions);
+    let other = "connection: TLS: the server does not answer with TLS";
+    assert_eq!(tls_fault(Error::InvalidMessage(InvalidMessage::InvalidContentType)).to_string(), other);
+    for refused in [
+        Error::AlertReceived(AlertDescription::UnknownCA),
+        Error::PeerIncompatible(PeerIncompatible::NoCipherSuitesInCommon),
+        Error::InvalidCertificate(CertificateError::Revoked),
+    ] {
+        let fault = tls_fault(refused);
+        assert!(matches!(&fault, Fault::Refused(words) if words.starts_with("TLS: ")), "{fault:?}");
+    }
+    let broken = tls_fault(Error::General("gone".to_owned()));
+    assert!(matches!(&broken, Fault::Connection(words) if words.starts_with("TLS: ")), "{broken:?}");
+}

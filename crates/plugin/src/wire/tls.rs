@@ -337,3 +337,90 @@ impl ServerCertVerifier for AcceptAnyone {
         self.0.signature_verification_algorithms.supported_schemes()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rcgen::{
+        KeyPair, PKCS_ECDSA_P256_SHA256, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, PublicKeyData as _, SignatureAlgorithm,
+    };
+
+    use super::*;
+
+    /// An element of DER with this tag and at most 65,535 bytes.
+    fn der(tag: u8, content: &[u8]) -> Vec<u8> {
+        let length = match content.len() {
+            short @ 0..0x80 => vec![short as u8],
+            long => vec![0x82, (long >> 8) as u8, long as u8],
+        };
+        [&[tag][..], &length, content].concat()
+    }
+
+    /// The public key of an algorithm with this identifier, `parameters` and `bits`.
+    fn info(identifier: &[u8], parameters: &[u8], bits: &[u8]) -> Vec<u8> {
+        let algorithm = der(0x30, &[&der(6, identifier)[..], parameters].concat());
+        der(0x30, &[algorithm, der(3, &[&[0_u8][..], bits].concat())].concat())
+    }
+
+    const RSA: [u8; 9] = [0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
+
+    /// The kind of an RSA key whose modulus has these bytes.
+    fn rsa(modulus: &[u8]) -> Option<String> {
+        let key = der(0x30, &[der(2, modulus), der(2, &[1, 0, 1])].concat());
+        key_kind(&info(&RSA, &[5, 0], &key))
+    }
+
+    #[test]
+    fn an_rsa_key_has_the_bits_of_its_modulus_without_leading_zeros() {
+        let of = |first: u8, more: usize| rsa(&[&[first][..], &vec![0xff; more]].concat());
+        assert_eq!(of(0xc5, 255).as_deref(), Some("rsa-2048"));
+        // DER puts a zero before a number whose first bit is set.
+        assert_eq!(rsa(&[&[0_u8, 0xc5][..], &[0xff; 255]].concat()).as_deref(), Some("rsa-2048"));
+        assert_eq!(of(0x7f, 255).as_deref(), Some("rsa-2047"));
+        assert_eq!(of(0x01, 512).as_deref(), Some("rsa-4097"));
+        assert_eq!(rsa(&[0, 0]), None, "a modulus of nothing");
+    }
+
+    #[test]
+    fn every_kind_of_key_is_told_from_the_others() {
+        let of = |algorithm: &'static SignatureAlgorithm| {
+            key_kind(&KeyPair::generate_for(algorithm).expect("a key").subject_public_key_info())
+        };
+        let kinds = [&PKCS_ECDSA_P256_SHA256, &PKCS_ECDSA_P384_SHA384, &PKCS_ED25519].map(of);
+        let names = ["ecdsa-p256", "ecdsa-p384", "ed25519"].map(|name| Some(name.to_owned()));
+        assert_eq!(kinds, names);
+        let curve = [0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
+        // The curve P-521, and an algorithm that nobody has (RFC 5480 and RFC 8410, section 3: 101.113 is Ed448).
+        let p521 = der(6, &[0x2b, 0x81, 4, 0, 0x23]);
+        assert_eq!(key_kind(&info(&curve, &p521, &[4])).as_deref(), Some("ecdsa"));
+        assert_eq!(key_kind(&info(&[0x2b, 0x65, 0x71], &[], &[4])), None);
+        assert_eq!(key_of(&CertificateDer::from(vec![0x30, 0])), "of an unknown kind");
+    }
+
+    #[test]
+    fn every_refusal_of_a_certificate_names_its_remedy() {
+        use CertificateError as Why;
+        let at = |days: u64| UnixTime::since_unix_epoch(std::time::Duration::from_secs(days * DAY_S));
+        let named = |presented: &[&str]| Why::NotValidForNameContext {
+            expected: ServerName::try_from("db.example").expect("a name"),
+            presented: presented.iter().map(|name| (*name).to_owned()).collect(),
+        };
+        for (why, words) in [
+            (Why::ExpiredContext { time: at(1010), not_after: at(1000) }, "expired 10 days ago"),
+            (Why::Expired, "has expired: it needs a new one"),
+            (Why::NotValidYetContext { time: at(1000), not_before: at(1003) }, "begins to be valid in 3 days"),
+            (Why::NotValidYet, "is not valid yet: compare the clocks"),
+            (named(&[]), "is not for `db.example`, the name used here, but for no name at all"),
+            (named(&["DnsName(\"a.b\")", "IpAddress(10.0.0.7)", "c"]), "but for `a.b`, `10.0.0.7`, `c`: use a name"),
+            (Why::NotValidForName, "is not for the name used here"),
+            (Why::UnknownIssuer, "was signed by no authority that is trusted here"),
+            (Why::BadSignature, "and not its signature"),
+            (Why::Revoked, "was revoked: it needs a new one"),
+            (Why::InvalidPurpose, "is not one for servers"),
+            (Why::BadEncoding, "cannot be read: it is damaged"),
+            (Why::UnhandledCriticalExtension, "is of a kind that cannot be verified here"),
+        ] {
+            let told = certificate_refused(&why);
+            assert!(told.contains(words), "{why:?}: {told}");
+        }
+    }
+}

@@ -121,7 +121,7 @@ fn audited(context: &CheckContext<'_>) -> Result<String, Fault> {
 mod tests {
     use tithe_plugin::matrix::{Scope, State};
 
-    use super::unseen_nodes;
+    use super::*;
     use crate::inspect::Judgement;
 
     #[test]
@@ -135,5 +135,22 @@ mod tests {
         let seen = |nodes: &str| format!("x; not judged: {nodes} (each has settings of its own)");
         assert_eq!(judged(1), (Scope::Account, seen("1 other node")));
         assert_eq!(judged(2), (Scope::Account, seen("2 other nodes")));
+    }
+
+    #[test]
+    fn a_plaintext_port_is_one_beside_another_port_for_tls() {
+        for (plain, tls, expected) in [
+            (Some("9042"), Some("9142"), Some("9042")),
+            (Some("9042"), Some("9042"), None),
+            (Some("9042"), None, None),
+            (Some("9042"), Some(""), None),
+            (Some("9042"), Some("null"), None),
+            // What is not reported may be open.
+            (None, Some("9142"), Some("?")),
+            (Some("null"), Some("9142"), Some("?")),
+            (None, None, None),
+        ] {
+            assert_eq!(plaintext_port(plain, tls), expected, "{plain:?} {tls:?}");
+        }
     }
 }

@@ -78,3 +78,37 @@ fn plaintext(host: &str, port: u16) -> Result<bool, Fault> {
         Err(fault) => Err(fault),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpListener,
+    };
+
+    use super::*;
+
+    /// Is plaintext taken by a node that answers this to a sign of life, and then closes the connection?
+    fn is_taken(answer: &'static [u8]) -> bool {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let node = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a peer");
+            let mut sent = [0; ALIVE.len()];
+            stream.read_exact(&mut sent).expect("a message");
+            stream.write_all(answer).expect("sent");
+            sent
+        });
+        let taken = plaintext("127.0.0.1", port).expect("an answer");
+        assert_eq!(node.join().expect("the node ends"), ALIVE);
+        taken
+    }
+
+    #[test]
+    fn a_node_takes_plaintext_if_it_gives_a_sign_of_life_back() {
+        assert!(is_taken(ALIVE) && is_taken(b"ES") && is_taken(b"ES\xff\xff\xff\xff and more"));
+        // An alert of TLS, words of HTTP, and a closed connection.
+        assert!(!is_taken(b"\x15\x03\x03\x00\x02\x02\x50") && !is_taken(b"EX") && !is_taken(b"HTTP/1.1 400"));
+        assert!(!is_taken(b""));
+    }
+}
