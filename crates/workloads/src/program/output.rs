@@ -34,7 +34,9 @@ pub fn pgbench(text: &str) -> Result<ProgramReport, String> {
         // A slice that consists of pauses has no rate.
         return Ok(ProgramReport { failed: failed as u64, ..ProgramReport::default() });
     }
-    let mut rates = text.lines().filter_map(|line| number_after(line, "tps = "));
+    // With several scripts the rate of each follows, in lines that begin otherwise.
+    let of_all = text.lines().filter(|line| line.starts_with("tps = "));
+    let mut rates = of_all.filter_map(|line| number_after(line, "tps = "));
     let rate = rates.next_back().filter(|rate| *rate > 0.0).ok_or("no tps")?;
     let mean_ms = count("latency average = ");
     Ok(ProgramReport {

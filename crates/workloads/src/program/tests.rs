@@ -318,6 +318,20 @@ fn output_of_pgbench() {
         10 done, 0 failed, 100000000 ns, latencies Some(20000000) ns, 0 in the histogram, median None ns
     "#]],
     );
+    // With several scripts it prints the rate of each behind that of all.
+    let two = "number of transactions actually processed: 100\nlatency average = 2.000 ms\n\
+               tps = 100.000000 (without initial connection time)\n\
+               SQL script 1: one.sql\n - weight: 9 (targets 90.0% of total)\n\
+               \x20- 90 transactions (90.0% of total, tps = 90.000000)\n - latency average = 1.500 ms\n\
+               SQL script 2: two.sql\n - weight: 1 (targets 10.0% of total)\n\
+               \x20- 10 transactions (10.0% of total, tps = 10.000000)\n - latency average = 6.500 ms\n";
+    check(
+        output::pgbench,
+        two,
+        expect![[r#"
+        100 done, 0 failed, 1000000000 ns, latencies Some(200000000) ns, 0 in the histogram, median None ns
+    "#]],
+    );
 }
 
 #[test]
