@@ -71,7 +71,13 @@ pub fn entry() -> WorkloadEntry {
         read,
         asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).1,
-        shape: |_| WorkloadShape { writes: true, record_bytes: 0, program: false, slot_ns: None },
+        shape: |properties| WorkloadShape {
+            writes: true,
+            record_bytes: 0,
+            program: false,
+            gaps: Config::resolve(properties).0.pauses(),
+            slot_ns: None,
+        },
     }
 }
 

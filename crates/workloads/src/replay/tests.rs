@@ -639,6 +639,12 @@ fn at_the_pace_of_the_log_a_client_goes_on_in_the_next_slot_where_it_was() {
     }
 }
 
+#[test]
+fn clients_have_gaps_between_transactions_at_the_pace_of_the_log() {
+    let gaps = |pace: &str| (super::entry().shape)(&[("pace".to_owned(), pace.to_owned())].into()).gaps;
+    assert_eq!(["closed", "1"].map(gaps), [false, true]);
+}
+
 /// A statement in the text form of a csvlog.
 fn quoted(text: &str) -> String {
     format!("\"{}\"", text.replace('"', "\"\""))
