@@ -35,7 +35,8 @@ pub struct Slot {
     pub counted: u64,
     /// From the slot's first operation to the end of its last, ns.
     pub wall_ns: u64,
-    /// Sum of the latencies of the operations, and of opening connections, that started after the settling time, ns.
+    /// Sum of the latencies of the operations, and of opening connections, that started after the settling time, ns. In
+    /// an open loop latencies count from the intended start, which includes opening.
     pub latency_sum_ns: u64,
     /// Processor time of the client thread, ns.
     pub client_cpu_ns: u64,

@@ -55,7 +55,7 @@ pub struct Log {
     pub latency: Histogram,
     /// Latencies from the scheduled start, which the log has with `--rate`.
     pub intended: Histogram,
-    /// Sum of the latencies from the actual start, ns.
+    /// Sum of the latencies from the scheduled start, or from the actual start if there is none, ns.
     pub sum_ns: u64,
 }
 
@@ -83,7 +83,7 @@ impl Log {
                 self.intended.record(time_ns);
             }
             self.latency.record(latency_ns);
-            self.sum_ns = self.sum_ns.saturating_add(latency_ns);
+            self.sum_ns = self.sum_ns.saturating_add(time_ns);
         }
         Ok(())
     }
