@@ -150,7 +150,13 @@ fn every_field_of_a_frame() {
             connecting: Connecting { connections: 1, ..Connecting::default() },
             ..ArmFrame::default()
         }],
-        agents: vec![AgentFrame { name: "rack1".to_owned(), lanes: 1, clock_offset_ns: 0, clock_bound_ns: 0 }],
+        agents: vec![AgentFrame {
+            name: "rack1".to_owned(),
+            lanes: 1,
+            clock_offset_ns: 0,
+            clock_bound_ns: 0,
+            clients: None,
+        }],
         host: Host::default(),
     };
     let arm = &frame.arms[0];

@@ -13,7 +13,7 @@ use tithe_model::{
     fact::Fact,
     invalid::Invalid,
     plan::{Cell, Starts},
-    record::{AgentFrame, CIPHER_DRIVER, Finding, Frame, Host, Phase, Role, Slot, Verdict},
+    record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict},
     records::Records,
     start_spread::{self, CostSpread},
 };
@@ -386,11 +386,14 @@ fn neighbours_are_flagged_in_the_tail_only() {
     assert!(!estimate(&records, 1, "latency_p95_READ").flags.contains(&Flag::NeighboursInTail));
 }
 
+/// A load machine with one lane.
+fn agent(name: &str, clock_bound_ns: u64) -> AgentFrame {
+    AgentFrame { name: name.to_owned(), lanes: 1, clock_offset_ns: 7, clock_bound_ns, clients: None }
+}
+
 #[test]
 fn each_agent_has_the_slots_of_its_lanes() {
     let mut records = Invented { frames: 3, latencies: false, ..Invented::default() }.records();
-    let agent =
-        |name: &str, clock_bound_ns| AgentFrame { name: name.to_owned(), lanes: 1, clock_offset_ns: 7, clock_bound_ns };
     for frame in &mut records.frames {
         frame.agents = vec![agent("one", 50), agent("two", if frame.frame == 1 { 160 } else { 60 })];
     }
@@ -410,6 +413,26 @@ fn each_agent_has_the_slots_of_its_lanes() {
     let warned: Vec<&String> = analysis.warnings.iter().filter(|it| it.contains("agent ")).collect();
     let words = "c: agent two waited for a processor in 30 %";
     assert!(warned.len() == 1 && warned[0].starts_with(words), "{warned:?}");
+}
+
+#[test]
+fn an_agent_does_not_wait_where_its_servers_do() {
+    let mut records = Invented { frames: 3, wait: 0.3, latencies: false, ..Invented::default() }.records();
+    let waiting = |wait_ns| Some(ClientTimes { wait_ns, wall_ns: 1000 });
+    for frame in &mut records.frames {
+        let waited = |(name, ns)| AgentFrame { clients: waiting(ns), ..agent(name, 50) };
+        frame.agents = [("one", 0), ("two", 10)].map(waited).into();
+    }
+    let waits = |records: &Records| {
+        let analysis = assess(records);
+        let warned = analysis.warnings.iter().filter(|it| it.contains("agent ")).count();
+        let shares = analysis.cells[0].agents.iter().map(|it| (it.wait_share * 100.0).round());
+        (shares.collect::<Vec<_>>(), warned)
+    };
+    assert_eq!(waits(&records), (vec![0.0, 1.0], 0));
+    // A frame of an earlier version has the waits of clients and servers together.
+    records.frames[1].agents[1].clients = None;
+    assert_eq!(waits(&records), (vec![0.0, 30.0], 1));
 }
 
 #[test]
