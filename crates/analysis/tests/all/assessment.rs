@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use tithe_analysis::{
     Analysis, ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome, Proof, SweepArm,
     assess::{assess, resolution::resolutions},
-    report::{html, terminal},
+    report::{html, markdown, terminal, view::Form},
 };
 use tithe_model::{
     connecting::{ConnectPart, Connecting},
@@ -384,6 +384,25 @@ fn neighbours_are_flagged_in_the_tail_only() {
     let records = Invented { wait: 0.3, ..Invented::default() }.records();
     assert!(estimate(&records, 1, "latency_p99_READ").flags.contains(&Flag::NeighboursInTail));
     assert!(!estimate(&records, 1, "latency_p95_READ").flags.contains(&Flag::NeighboursInTail));
+}
+
+#[test]
+fn servers_that_wait_for_each_other_are_no_background_load() {
+    let mut records = Invented { clients: 8, frames: 20, ..Invented::default() }.records();
+    // Three of the four servers of a lane wait while the fourth runs.
+    records.slots.iter_mut().for_each(|slot| slot.wait_ns = 3 * slot.wall_ns);
+    let analysis = assess(&records);
+    assert!(analysis.cells[0].wait_share.is_nan(), "{}", analysis.cells[0].wait_share);
+    assert!(!estimate(&records, 1, "latency_p99_READ").flags.contains(&Flag::NeighboursInTail));
+    let told = markdown::render(&analysis, Form::Long);
+    assert!(told.contains("how long clients waited for a processor is unknown"), "{told}");
+    assert!(!told.contains("Background load makes operations slower"), "{told}");
+    // Nothing that was seen to wait stays nothing, and with one connection a lane nobody waits for another server.
+    records.slots.iter_mut().for_each(|slot| slot.wait_ns = 0);
+    assert_eq!(assess(&records).cells[0].wait_share, 0.0);
+    records.slots.iter_mut().for_each(|slot| slot.wait_ns = slot.wall_ns / 2);
+    records.plan.cells[0].clients = 2;
+    assert!((assess(&records).cells[0].wait_share - 0.5).abs() < 1e-3);
 }
 
 /// A load machine with one lane.
