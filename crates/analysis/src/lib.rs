@@ -156,7 +156,8 @@ pub struct CellAnalysis {
     pub ending: Option<CellEnding>,
     /// Mean of the machine's state over the frames.
     pub host: Host,
-    /// Share of the clients' wall time spent waiting for a processor, 0–1.
+    /// Share of the clients' wall time spent waiting for a processor, 0–1; NaN if several servers of one client thread
+    /// wait for each other and background load is unknown.
     #[serde(with = "null::or_unknown")]
     pub wait_share: f64,
     /// A description of the load after each start before the first frame, and of its result; empty without one.

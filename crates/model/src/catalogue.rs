@@ -685,6 +685,9 @@ pub struct WorkloadShape {
     pub record_bytes: u64,
     /// True if another program offers the load; that program runs for whole seconds only.
     pub program: bool,
+    /// True if clients have something else to do between two operations than wait for an answer: they pause, or make
+    /// the next batch of rows.
+    pub gaps: bool,
     /// Slot length for requests that may each last for many milliseconds, ns; `None` if the plan chooses.
     pub slot_ns: Option<u64>,
 }

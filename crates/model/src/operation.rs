@@ -6,6 +6,9 @@ pub const READ: &str = "READ";
 /// TPC-C's transaction whose rate is the throughput.
 pub const NEW_ORDER: &str = "NEW-ORDER";
 
+/// TPC-C's transactions. What is recorded besides is part of one of them.
+pub const TPCC_TRANSACTIONS: [&str; 5] = [NEW_ORDER, "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL"];
+
 /// The share of one kind of operation: the note `READ`, `50 %`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Share<'a> {

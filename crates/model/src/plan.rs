@@ -181,6 +181,10 @@ pub struct Cell {
     /// Another program offers the load.
     #[serde(default)]
     pub program: bool,
+    /// Between two operations clients have something else to do than wait for an answer, so throughput does not follow
+    /// from latencies. False in plans of earlier versions.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub gaps: bool,
 }
 
 /// When the servers of all arms, or the processes of an embedded database, are restarted on their data. Some
@@ -420,6 +424,7 @@ fn cell(
         pinned: measure.pin && !program,
         free_frames: 0,
         program,
+        gaps: shape.is_some_and(|shape| shape.gaps),
     }
 }
 

@@ -35,7 +35,8 @@ pub struct Slot {
     pub counted: u64,
     /// From the slot's first operation to the end of its last, ns.
     pub wall_ns: u64,
-    /// Sum of the latencies of the operations, and of opening connections, that started after the settling time, ns.
+    /// Sum of the latencies of the operations, and of opening connections, that started after the settling time, ns. In
+    /// an open loop latencies count from the intended start, which includes opening.
     pub latency_sum_ns: u64,
     /// Processor time of the client thread, ns.
     pub client_cpu_ns: u64,
@@ -126,6 +127,19 @@ pub struct AgentFrame {
     pub clock_offset_ns: i64,
     /// Largest error of that offset, before or after the frame, and its change between them, ns.
     pub clock_bound_ns: u64,
+    /// How long its clients waited, without the servers, whose waits the slots have as well; `None` for an observer and
+    /// in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clients: Option<ClientTimes>,
+}
+
+/// Times of the clients of one load machine, over all slots of its lanes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct ClientTimes {
+    /// Time that they were ready but had no processor, ns.
+    pub wait_ns: u64,
+    /// Time of the slots, ns.
+    pub wall_ns: u64,
 }
 
 /// What one arm did during a frame.

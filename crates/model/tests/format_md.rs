@@ -150,7 +150,13 @@ fn every_field_of_a_frame() {
             connecting: Connecting { connections: 1, ..Connecting::default() },
             ..ArmFrame::default()
         }],
-        agents: vec![AgentFrame { name: "rack1".to_owned(), lanes: 1, clock_offset_ns: 0, clock_bound_ns: 0 }],
+        agents: vec![AgentFrame {
+            name: "rack1".to_owned(),
+            lanes: 1,
+            clock_offset_ns: 0,
+            clock_bound_ns: 0,
+            clients: None,
+        }],
         host: Host::default(),
     };
     let arm = &frame.arms[0];
@@ -216,7 +222,7 @@ fn every_field_of_a_plan() {
     let experiment = parse(examples()[0], &catalogue, &catalogue::read).expect("an example");
     let mut plan = plan(experiment, &catalogue).expect("what was parsed can be planned");
     // Fields that are left out by default have their rows, too.
-    plan.cells[0].reconnect_every = Some(1);
+    (plan.cells[0].reconnect_every, plan.cells[0].gaps) = (Some(1), true);
     plan.one_server_spread = Some(Vec::new());
     check_rows("### plan.json", &[fields(&plan), fields(&plan.cells[0])].concat(), true);
     for field in fields(&plan.experiment) {

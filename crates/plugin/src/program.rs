@@ -109,7 +109,8 @@ pub struct ProgramReport {
     pub failed: u64,
     /// Time in which they were done, ns; without connecting if the program excludes it.
     pub wall_ns: u64,
-    /// Sum of the latencies, ns; `None` if the program does not report it.
+    /// Sum of the latencies, from the intended start if the load is offered at a rate, ns; `None` if the program does
+    /// not report it.
     pub latency_sum_ns: Option<u64>,
     /// Latencies from the actual start; empty if the program does not report them.
     pub latency: Histogram,

@@ -1,5 +1,7 @@
 //! The load machines of a cell: the load that each has offered, and how well its clock was known.
 
+use tithe_model::record::ClientTimes;
+
 use super::measured::Measured;
 use crate::AgentAnalysis;
 
@@ -14,16 +16,20 @@ pub(super) fn agents(measured: &Measured<'_>) -> Vec<AgentAnalysis> {
         let lanes = first..first + agent.lanes;
         first += agent.lanes;
         let slots = || measured.frames.iter().flat_map(|frame| &frame.slots).filter(|slot| lanes.contains(&slot.lane));
-        let wall_ns: u64 = slots().map(|slot| slot.wall_ns).sum();
-        let wait_ns: u64 = slots().map(|slot| slot.wait_ns).sum();
-        let bounds = measured.frames.iter().filter_map(|frame| frame.record.agents.get(place));
+        let of_frames = || measured.frames.iter().filter_map(|frame| frame.record.agents.get(place));
+        let clients: Option<Vec<ClientTimes>> = of_frames().map(|agent| agent.clients).collect();
+        // In older records are only the waits of clients and servers together.
+        let clients = clients.unwrap_or_else(|| {
+            slots().map(|slot| ClientTimes { wait_ns: slot.wait_ns, wall_ns: slot.wall_ns }).collect()
+        });
+        let sum = |of: fn(&ClientTimes) -> u64| clients.iter().map(|times| of(times) as f64).sum::<f64>();
         AgentAnalysis {
             name: agent.name.clone(),
             lanes: agent.lanes,
             operations: slots().map(|slot| slot.operations).sum(),
-            wait_share: wait_ns as f64 / wall_ns.max(1) as f64,
+            wait_share: sum(|times| times.wait_ns) / sum(|times| times.wall_ns).max(1.0),
             clock_offset_ns: agent.clock_offset_ns,
-            clock_bound_ns: bounds.map(|agent| agent.clock_bound_ns).max().unwrap_or(0),
+            clock_bound_ns: of_frames().map(|agent| agent.clock_bound_ns).max().unwrap_or(0),
         }
     };
     last.record.agents.iter().enumerate().map(of).collect()

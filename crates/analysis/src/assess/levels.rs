@@ -1,6 +1,11 @@
 //! The levels of each arm by itself: medians over frames, for orientation only.
 
-use tithe_model::{experiment::Metric, histogram::Histogram, operation::NEW_ORDER, record::Slot};
+use tithe_model::{
+    experiment::Metric,
+    histogram::Histogram,
+    operation::{NEW_ORDER, TPCC_TRANSACTIONS},
+    record::Slot,
+};
 use tithe_statistics::{
     order::median_interval,
     pairing::{Spent, frame_spent},
@@ -79,10 +84,13 @@ pub(super) fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
 }
 
 /// New-Orders of `arm` per minute; `None` if the workload has none. Their share of the operations is known for
-/// operations after the settling time.
+/// operations after the settling time. Both counts are those of histograms: slots of blocks whose servers were not read
+/// in time are empty, but their operations stay in the histograms.
 fn new_orders_a_minute(frame: &MeasuredFrame<'_>, arm: usize) -> Option<f64> {
-    let new_orders = frame.record.arms[arm].latency.get(NEW_ORDER)?.total();
-    let all: u64 = frame.slots.iter().filter(|slot| slot.arm as usize == arm).map(|slot| slot.counted).sum();
+    let latency = &frame.record.arms[arm].latency;
+    let done = |name: &str| latency.get(name).map_or(0, Histogram::total);
+    let new_orders = latency.get(NEW_ORDER)?.total();
+    let all: u64 = TPCC_TRANSACTIONS.into_iter().map(done).sum();
     Some(throughput(&frame.slots, arm)? * 60.0 * new_orders as f64 / all as f64)
 }
 

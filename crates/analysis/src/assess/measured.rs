@@ -205,9 +205,12 @@ impl<'a> Measured<'a> {
     }
 
     /// Share of the lanes' wall time in which client or server waited for another program; if background load is
-    /// unknown, for any program.
+    /// unknown, for any program. NaN if even that tells nothing: several servers of a lane wait for each other on its
+    /// processor, and their waits add up to more than its time.
     pub fn wait_share(&self) -> f64 {
-        self.share_of_wall(|_| true, |slot| slot.stalled_ns.unwrap_or(slot.wait_ns))
+        let share = self.share_of_wall(|_| true, |slot| slot.stalled_ns.unwrap_or(slot.wait_ns));
+        let is_crowded = !self.embedded && self.cell.clients as usize > self.lanes;
+        if share > 0.0 && is_crowded && !self.seen.neighbours() { f64::NAN } else { share }
     }
 
     /// Share of the wall time of arm `arm` in which the client ran.

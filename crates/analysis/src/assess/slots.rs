@@ -36,7 +36,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         if !estimate.primary && (estimate.count == 0 || !measured.seen.tells(metric)) {
             continue;
         }
-        (estimate.total, estimate.total_difference) = total(measured, arm, metric);
+        (estimate.total, estimate.total_difference) = total(measured, &measured.frames, arm, metric);
         if estimate.total.is_some_and(|total| disjoint(total, estimate.effect)) {
             estimate.flags.push(Flag::TailDriven);
         }
@@ -59,10 +59,34 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
     if measured.open_loop() {
         estimates.extend(achieved(measured, arm));
     } else {
-        estimates.extend(of_time.filter(|time| time.count > 0).map(|time| throughput(measured, &time)));
+        let served = of_time.map(|time| if measured.cell.gaps { of_whole_slots(measured, arm, &time) } else { time });
+        estimates.extend(served.filter(|time| time.count > 0).map(|time| throughput(measured, &time)));
     }
     estimates.extend(free(measured, arm));
     estimates
+}
+
+/// The time of whole slots per operation, with the flags of `time`, which is that of operations alone.
+fn of_whole_slots(measured: &Measured<'_>, arm: usize, time: &Estimate) -> Estimate {
+    let frames = whole_slots(measured);
+    let mut estimate = of_metric(measured, &frames, arm, Metric::Time, (Figure::Throughput, "throughput"));
+    (estimate.total, _) = total(measured, &frames, arm, Metric::Time);
+    if estimate.total.is_some_and(|total| disjoint(total, estimate.effect)) {
+        estimate.flags.push(Flag::TailDriven);
+    }
+    // These two are about a series of values; the others limit what the slots tell, too.
+    estimate.flags.extend(time.flags.iter().filter(|flag| !matches!(flag, Flag::TailDriven | Flag::Drift)));
+    estimate
+}
+
+/// The frames of `measured`, with slots whose latencies together are all of their time.
+///
+/// Throughput follows from this and not from latencies where a client does something else than wait for answers: it
+/// pauses, or makes a batch of rows, which no slower answer makes longer.
+pub(super) fn whole_slots<'a>(measured: &Measured<'a>) -> Vec<MeasuredFrame<'a>> {
+    let whole = |slot: &Slot| Slot { latency_sum_ns: slot.wall_ns, counted: slot.operations, ..*slot };
+    let slots = |frame: &MeasuredFrame<'a>| frame.slots.iter().map(whole).collect();
+    measured.frames.iter().map(|frame| MeasuredFrame { record: frame.record, slots: slots(frame) }).collect()
 }
 
 /// The ratio and the difference of `metric` over `frames`.
@@ -150,12 +174,17 @@ fn of_frames(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Met
     frames.iter().filter_map(of_frame).collect()
 }
 
-/// Effect and difference (µs) including every stall; `None` if no frame has both arms or the cost is zero.
-fn total(measured: &Measured<'_>, arm: usize, metric: Metric) -> (Option<Interval>, Option<Interval>) {
+/// Effect and difference (µs) over `frames` with every stall; `None` if no frame has both arms or the cost is zero.
+fn total(
+    measured: &Measured<'_>,
+    frames: &[MeasuredFrame<'_>],
+    arm: usize,
+    metric: Metric,
+) -> (Option<Interval>, Option<Interval>) {
     let spent = |frame: &MeasuredFrame<'_>| {
         Some((frame_spent(&frame.slots, 0, metric)?, frame_spent(&frame.slots, arm as u32, metric)?))
     };
-    let sums = Sums::new(measured, measured.frames.iter().map(|frame| (frame.record.start, spent(frame))));
+    let sums = Sums::new(measured, frames.iter().map(|frame| (frame.record.start, spent(frame))));
     let asked = measured.asked(metric);
     let total = sums.widened(ratio_effect(&sums.values, measured.alpha), asked);
     if !total.estimate.is_finite() {
@@ -163,7 +192,7 @@ fn total(measured: &Measured<'_>, arm: usize, metric: Metric) -> (Option<Interva
     }
     let micros = |spent: Spent| Spent { cost: spent.cost / 1e3, ..spent };
     let values: Vec<_> = sums.values.iter().map(|(plain, protected)| (micros(*plain), micros(*protected))).collect();
-    let asked = asked.at_level(level_us(&measured.frames, arm, metric));
+    let asked = asked.at_level(level_us(frames, arm, metric));
     (Some(total), Some(sums.widened(total_difference(&values, measured.alpha), asked)))
 }
 
@@ -171,7 +200,8 @@ fn disjoint(a: Interval, b: Interval) -> bool {
     a.high < b.low || b.high < a.low
 }
 
-/// The throughput of a closed loop that follows from the time per operation: 1 − exp(−effect) fewer operations.
+/// The throughput of a closed loop that follows from the `time` per operation, of its latency or of whole slots:
+/// 1 − exp(−effect) fewer operations.
 ///
 /// The effect is still that of the time, so a positive one is a cost here too.
 pub(super) fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {

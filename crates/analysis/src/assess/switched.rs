@@ -12,7 +12,7 @@ use tithe_statistics::{
 use super::{
     estimate::paired,
     measured::{Measured, MeasuredFrame},
-    slots::{limits, throughput},
+    slots::{limits, throughput, whole_slots},
 };
 use crate::{
     Estimate, Figure,
@@ -23,7 +23,7 @@ use crate::{
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) -> Vec<Estimate> {
     let mut estimates: Vec<Estimate> = METRICS
         .into_iter()
-        .map(|metric| of_metric(measured, arm, metric, primary))
+        .map(|metric| of_metric(measured, &measured.frames, arm, metric, primary))
         .filter(|estimate| estimate.primary || estimate.count > 0)
         .filter(|estimate| match estimate.name {
             Figure::Metric(metric) => estimate.primary || measured.seen.tells(metric),
@@ -31,7 +31,10 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         })
         .collect();
     estimates.sort_by_key(|estimate| !estimate.primary);
-    let time = estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Time)).cloned();
+    let time = match measured.cell.gaps {
+        true => Some(of_metric(measured, &whole_slots(measured), arm, Metric::Time, primary)),
+        false => estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Time)).cloned(),
+    };
     let time = time.filter(|time| time.count > 0 && !measured.open_loop());
     estimates.extend(time.map(|time| throughput(measured, &time)));
     estimates
@@ -39,17 +42,24 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
 
 /// The deciding figure of arm `arm`, at the error of `measured`.
 pub(super) fn deciding(measured: &Measured<'_>, arm: usize, metric: Metric) -> Estimate {
-    of_metric(measured, arm, metric, metric)
+    of_metric(measured, &measured.frames, arm, metric, metric)
 }
 
-fn of_metric(measured: &Measured<'_>, arm: usize, metric: Metric, primary: Metric) -> Estimate {
+/// The costs of `frames`.
+fn of_metric(
+    measured: &Measured<'_>,
+    frames: &[MeasuredFrame<'_>],
+    arm: usize,
+    metric: Metric,
+    primary: Metric,
+) -> Estimate {
     // Start-to-start variation does not apply: one server is both sides.
     let asked = IntervalOptions { known: None, ..measured.asked(metric) };
-    let frames = side_frames(measured, arm, metric);
+    let sides = side_frames(frames, arm, metric);
     let inferred = |effects: &[StartEffect]| infer_over_starts(effects, asked);
-    let over_pairs = inferred(&pair_effects(frames.iter().copied()));
-    let difference = inferred(&pair_differences(frames.iter().copied())).inference.interval;
-    let sums = sums(measured, arm, metric);
+    let over_pairs = inferred(&pair_effects(sides.iter().copied()));
+    let difference = inferred(&pair_differences(sides.iter().copied())).inference.interval;
+    let sums = sums(frames, arm, metric);
     let pair_s = measured.frame_s * f64::from(measured.cell.frames_max) / f64::from(measured.cell.pairs().max(1));
     let mut estimate = paired(measured, Figure::Metric(metric), metric_title(metric), &over_pairs, pair_s);
     estimate.primary = metric == primary;
@@ -66,22 +76,22 @@ fn of_metric(measured: &Measured<'_>, arm: usize, metric: Metric, primary: Metri
     estimate
 }
 
-/// Cost of an operation in each frame of either side, µs.
-fn side_frames(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<SideFrame> {
+/// Cost of an operation in each of `frames` of either side, µs.
+fn side_frames(frames: &[MeasuredFrame<'_>], arm: usize, metric: Metric) -> Vec<SideFrame> {
     let of_side = |frame: &MeasuredFrame<'_>, side: u32, arm: usize| {
         let cost = frame_spent(&frame.slots, arm as u32, metric)?.per_operation() / 1e3;
         (cost.is_finite() && cost > 0.0).then_some(SideFrame { pair: frame.record.start, arm: side, cost })
     };
     let both = |frame| [of_side(frame, 0, 0), of_side(frame, 1, arm)].into_iter().flatten();
-    measured.frames.iter().flat_map(both).collect()
+    frames.iter().flat_map(both).collect()
 }
 
-/// Total cost of both sides of each pair, including every stall, µs.
-fn sums(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec<(Spent, Spent)> {
+/// Total cost of both sides of each pair of `frames`, including every stall, µs.
+fn sums(frames: &[MeasuredFrame<'_>], arm: usize, metric: Metric) -> Vec<(Spent, Spent)> {
     let of_arm = |frames: &[MeasuredFrame<'_>], arm: usize| -> Spent {
         let sum: Spent = frames.iter().filter_map(|frame| frame_spent(&frame.slots, arm as u32, metric)).sum();
         Spent { cost: sum.cost / 1e3, ..sum }
     };
-    let pairs = measured.frames.chunk_by(|one, other| one.record.start == other.record.start);
+    let pairs = frames.chunk_by(|one, other| one.record.start == other.record.start);
     pairs.map(|frames| (of_arm(frames, 0), of_arm(frames, arm))).collect()
 }

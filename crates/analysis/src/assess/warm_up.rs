@@ -145,6 +145,7 @@ mod tests {
             pinned: true,
             free_frames: 0,
             program: false,
+            gaps: false,
         }
     }
 

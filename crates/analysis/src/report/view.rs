@@ -241,7 +241,10 @@ fn host(cell: &CellAnalysis) -> String {
     ];
     let mut parts = vec![format!("load {}", number::digits(cell.host.load))];
     parts.extend(shares.iter().filter_map(|(name, seen)| Some(format!("{name} {}", number::share((*seen)?)))));
-    parts.push(format!("clients waited {} of their time for a processor", number::share(cell.wait_share)));
+    parts.push(match cell.wait_share.is_nan() {
+        true => "how long clients waited for a processor is unknown".to_owned(),
+        false => format!("clients waited {} of their time for a processor", number::share(cell.wait_share)),
+    });
     let unseen: Vec<&str> = shares.iter().filter(|(_, seen)| seen.is_none()).map(|(name, _)| *name).collect();
     if !unseen.is_empty() {
         parts.push(format!("not seen: {}", unseen.join(", ")));

@@ -4,7 +4,7 @@ use expect_test::{Expect, expect};
 use tithe_analysis::{
     Analysis, ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome, Proof, SweepArm,
     assess::{assess, resolution::resolutions},
-    report::{html, terminal},
+    report::{html, markdown, terminal, view::Form},
 };
 use tithe_model::{
     connecting::{ConnectPart, Connecting},
@@ -13,7 +13,7 @@ use tithe_model::{
     fact::Fact,
     invalid::Invalid,
     plan::{Cell, Starts},
-    record::{AgentFrame, CIPHER_DRIVER, Finding, Frame, Host, Phase, Role, Slot, Verdict},
+    record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict},
     records::Records,
     start_spread::{self, CostSpread},
 };
@@ -387,10 +387,32 @@ fn neighbours_are_flagged_in_the_tail_only() {
 }
 
 #[test]
+fn servers_that_wait_for_each_other_are_no_background_load() {
+    let mut records = Invented { clients: 8, frames: 20, ..Invented::default() }.records();
+    // Three of the four servers of a lane wait while the fourth runs.
+    records.slots.iter_mut().for_each(|slot| slot.wait_ns = 3 * slot.wall_ns);
+    let analysis = assess(&records);
+    assert!(analysis.cells[0].wait_share.is_nan(), "{}", analysis.cells[0].wait_share);
+    assert!(!estimate(&records, 1, "latency_p99_READ").flags.contains(&Flag::NeighboursInTail));
+    let told = markdown::render(&analysis, Form::Long);
+    assert!(told.contains("how long clients waited for a processor is unknown"), "{told}");
+    assert!(!told.contains("Background load makes operations slower"), "{told}");
+    // Nothing that was seen to wait stays nothing, and with one connection a lane nobody waits for another server.
+    records.slots.iter_mut().for_each(|slot| slot.wait_ns = 0);
+    assert_eq!(assess(&records).cells[0].wait_share, 0.0);
+    records.slots.iter_mut().for_each(|slot| slot.wait_ns = slot.wall_ns / 2);
+    records.plan.cells[0].clients = 2;
+    assert!((assess(&records).cells[0].wait_share - 0.5).abs() < 1e-3);
+}
+
+/// A load machine with one lane.
+fn agent(name: &str, clock_bound_ns: u64) -> AgentFrame {
+    AgentFrame { name: name.to_owned(), lanes: 1, clock_offset_ns: 7, clock_bound_ns, clients: None }
+}
+
+#[test]
 fn each_agent_has_the_slots_of_its_lanes() {
     let mut records = Invented { frames: 3, latencies: false, ..Invented::default() }.records();
-    let agent =
-        |name: &str, clock_bound_ns| AgentFrame { name: name.to_owned(), lanes: 1, clock_offset_ns: 7, clock_bound_ns };
     for frame in &mut records.frames {
         frame.agents = vec![agent("one", 50), agent("two", if frame.frame == 1 { 160 } else { 60 })];
     }
@@ -410,6 +432,26 @@ fn each_agent_has_the_slots_of_its_lanes() {
     let warned: Vec<&String> = analysis.warnings.iter().filter(|it| it.contains("agent ")).collect();
     let words = "c: agent two waited for a processor in 30 %";
     assert!(warned.len() == 1 && warned[0].starts_with(words), "{warned:?}");
+}
+
+#[test]
+fn an_agent_does_not_wait_where_its_servers_do() {
+    let mut records = Invented { frames: 3, wait: 0.3, latencies: false, ..Invented::default() }.records();
+    let waiting = |wait_ns| Some(ClientTimes { wait_ns, wall_ns: 1000 });
+    for frame in &mut records.frames {
+        let waited = |(name, ns)| AgentFrame { clients: waiting(ns), ..agent(name, 50) };
+        frame.agents = [("one", 0), ("two", 10)].map(waited).into();
+    }
+    let waits = |records: &Records| {
+        let analysis = assess(records);
+        let warned = analysis.warnings.iter().filter(|it| it.contains("agent ")).count();
+        let shares = analysis.cells[0].agents.iter().map(|it| (it.wait_share * 100.0).round());
+        (shares.collect::<Vec<_>>(), warned)
+    };
+    assert_eq!(waits(&records), (vec![0.0, 1.0], 0));
+    // A frame of an earlier version has the waits of clients and servers together.
+    records.frames[1].agents[1].clients = None;
+    assert_eq!(waits(&records), (vec![0.0, 30.0], 1));
 }
 
 #[test]
@@ -723,16 +765,31 @@ fn operations_are_told_by_their_share() {
 #[test]
 fn new_orders_a_minute_are_their_share_of_all_operations() {
     let mut records = Invented { frames: 16, ..Invented::default() }.records();
+    // Transactions that start again are parts of others.
+    let others = [("PAYMENT", 43), ("ORDER-STATUS", 4), ("DELIVERY", 4), ("STOCK-LEVEL", 4), ("RETRY", 9)];
     for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
-        let mut histogram = tithe_model::histogram::Histogram::default();
-        (0..arm.latency["READ"].total() * 45 / 100).for_each(|_| histogram.record(20_000));
-        arm.latency = [(tithe_model::operation::NEW_ORDER.to_owned(), histogram)].into();
+        let all = arm.latency["READ"].total();
+        let of = |percent: u64| {
+            let mut histogram = tithe_model::histogram::Histogram::default();
+            (0..all * percent / 100).for_each(|_| histogram.record(20_000));
+            histogram
+        };
+        arm.latency = others.map(|(name, percent)| (name.to_owned(), of(percent))).into();
+        arm.latency.insert(tithe_model::operation::NEW_ORDER.to_owned(), of(45));
     }
-    let analysis = assess(&records);
-    let levels = &analysis.cells[0].arms[1].levels;
-    let level = |name: Figure| levels.iter().find(|level| level.name == name).expect("a level").value;
-    let share = level(Figure::NewOrders) / 60.0 / level(Figure::Throughput);
-    assert!((share - 0.45).abs() < 1e-3, "{share}");
+    let share = |records: &Records| {
+        let analysis = assess(records);
+        let levels = &analysis.cells[0].arms[1].levels;
+        let level = |name: Figure| levels.iter().find(|level| level.name == name).expect("a level").value;
+        level(Figure::NewOrders) / 60.0 / level(Figure::Throughput)
+    };
+    assert!((share(&records) - 0.45).abs() < 1e-3, "{}", share(&records));
+    // Servers of two blocks of ten were not read: their slots are empty, and operations stay in the histograms.
+    for slot in records.slots.iter_mut().filter(|slot| slot.block < 2) {
+        let Slot { cell, frame, block, lane, arm, .. } = *slot;
+        *slot = Slot { cell, frame, block, lane, arm, ..Slot::default() };
+    }
+    assert!((share(&records) - 0.45).abs() < 1e-3, "{}", share(&records));
 }
 
 #[test]

@@ -412,6 +412,22 @@ fn a_difference_is_in_microseconds_where_a_frame_has_one_arm() {
 }
 
 #[test]
+fn a_longer_answer_costs_clients_that_pause_little_throughput() {
+    let invented = Invented { effects: vec![0.0, 0.0], latencies: false, ..Invented::default() };
+    for mut records in [invented.records(), switched(5, 0.0)] {
+        exact(&mut records);
+        records.slots.iter_mut().for_each(|slot| slot.wall_ns += 180_000 * slot.operations);
+        let busy = estimate(&records, 1, "throughput").effect;
+        assert!((busy.estimate - 1.2_f64.ln()).abs() < 1e-9, "{busy:?}");
+        records.plan.cells[0].gaps = true;
+        // With its pause an operation takes 204 µs instead of 200.
+        let pausing = estimate(&records, 1, "throughput").effect;
+        assert!((pausing.estimate - 1.02_f64.ln()).abs() < 1e-9, "{pausing:?}");
+        assert!((estimate(&records, 1, "time").effect.estimate - 1.2_f64.ln()).abs() < 1e-9);
+    }
+}
+
+#[test]
 fn live_says_of_sides_what_the_report_says() {
     let records = switched(4, 0.05);
     let mut live = Live::new(&records.plan, 0);

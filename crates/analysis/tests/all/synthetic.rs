@@ -157,6 +157,7 @@ impl Invented {
             free_frames: 0,
             reconnect_every: None,
             program: false,
+            gaps: false,
         };
         let experiment = Experiment {
             title: "What an invented protection costs".to_owned(),

@@ -12,7 +12,7 @@ use tithe_machine::{credentials::Credentials, fault::Fault, secret::Secret};
 use tithe_model::{
     experiment::Design,
     plan::Cell,
-    record::{Frame, Machine, Slot},
+    record::{ClientTimes, Frame, Machine, Slot},
 };
 use tithe_plugin::{simulated::Simulated, workload::Workload};
 
@@ -172,6 +172,11 @@ fn one_agent_and_three_count_the_same_operations_whatever_their_clocks_say() {
         for (number, (offset, agent)) in offsets.iter().zip(&three[0].0.agents).enumerate() {
             let truth = 86_400_000_000_000 + number as i64 * 1_000_000_000_000;
             assert!(offset.abs_diff(truth) <= agent.clock_bound_ns, "{offset} for {truth}");
+            // Nobody watches these servers, so the slots have what clients waited and nothing else.
+            let of_lane = || three[0].1.iter().filter(|slot| slot.lane as usize == number);
+            let wait_ns = of_lane().map(|slot| slot.wait_ns).sum();
+            let wall_ns = of_lane().map(|slot| slot.wall_ns).sum();
+            assert_eq!(agent.clients, Some(ClientTimes { wait_ns, wall_ns }));
         }
     }
 }

@@ -153,6 +153,7 @@ fn shape(properties: &Properties) -> WorkloadShape {
         writes: writes.iter().any(|name| proportion(name) > 0.0),
         record_bytes: 1000,
         program: false,
+        gaps: false,
         slot_ns: None,
     }
 }

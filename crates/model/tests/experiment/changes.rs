@@ -68,7 +68,8 @@ static ROTATING: ProtectionEntry = ProtectionEntry {
     ..ProtectionEntry::BARE
 };
 
-const SHAPE: WorkloadShape = WorkloadShape { writes: false, record_bytes: 1000, program: true, slot_ns: None };
+const SHAPE: WorkloadShape =
+    WorkloadShape { writes: false, record_bytes: 1000, program: true, gaps: false, slot_ns: None };
 
 #[test]
 fn each_change_of_an_experiment_shows_in_its_plan() {
@@ -121,6 +122,9 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
         }),
         ("a workload that needs long slots", SHORT.to_owned(), |catalogue| {
             catalogue.workloads[0].shape = |_| WorkloadShape { program: false, slot_ns: Some(90_000_000), ..SHAPE };
+        }),
+        ("clients that pause", SHORT.to_owned(), |catalogue| {
+            catalogue.workloads[0].shape = |_| WorkloadShape { program: false, gaps: true, ..SHAPE };
         }),
         ("data of its own", SHORT.to_owned(), |catalogue| {
             catalogue.workloads[0].shape = |_| WorkloadShape { program: false, record_bytes: 0, ..SHAPE };
@@ -532,6 +536,8 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 budget 299.52 s, idle 30 s, starting 0.243, one arm a frame: false, confined: false
             c     1        closed loop  90 ms  1.4 s  15 to 208  24
           afforded 21.600000021600003 s
+        clients that pause
+          0 gaps: true
         data of its own
             load  workload c, the workload's own data, 1 client
           PostgreSQL, the workload's own data, seed 1

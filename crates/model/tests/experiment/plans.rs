@@ -418,7 +418,7 @@ fn no_aa_arm_joins_by_itself_where_another_program_offers_the_load() {
     let mut catalogue = catalogue::catalogue();
     assert_eq!(arms(&catalogue, &four), 1);
     catalogue.workloads[0].shape =
-        |_| WorkloadShape { writes: false, record_bytes: 1000, program: true, slot_ns: None };
+        |_| WorkloadShape { writes: false, record_bytes: 1000, program: true, gaps: false, slot_ns: None };
     assert_eq!(arms(&catalogue, &four), 0);
     assert_eq!(arms(&catalogue, &with_arms(4, "aa_arm = true")), 1, "as asked");
 }

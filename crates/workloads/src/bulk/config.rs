@@ -189,6 +189,8 @@ pub fn entry() -> WorkloadEntry {
             writes: true,
             record_bytes: Config::resolve(properties).map_or(100, |config| config.row_bytes()),
             program: false,
+            // A client makes the rows of a batch before it sends them.
+            gaps: true,
             slot_ns: None,
         },
     }

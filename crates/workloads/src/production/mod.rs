@@ -66,7 +66,7 @@ pub fn entry() -> WorkloadEntry {
             };
             properties.keys().filter(|name| *name != COPY_LIMIT).map(unknown).collect()
         },
-        shape: |_| WorkloadShape { writes: true, record_bytes: 0, program: false, slot_ns: None },
+        shape: |_| WorkloadShape { writes: true, record_bytes: 0, program: false, gaps: false, slot_ns: None },
     }
 }
 

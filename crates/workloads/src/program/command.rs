@@ -70,8 +70,8 @@ pub fn entry() -> WorkloadEntry {
         asks: |_| Vec::new(),
         check: |properties| Command::resolve(properties).1,
         shape: |properties| {
-            let (command, _) = Command::resolve(properties);
-            WorkloadShape { writes: command.writes, record_bytes: command.record_bytes, program: true, slot_ns: None }
+            let (Command { writes, record_bytes, .. }, _) = Command::resolve(properties);
+            WorkloadShape { writes, record_bytes, program: true, gaps: false, slot_ns: None }
         },
     }
 }

@@ -34,7 +34,9 @@ pub fn pgbench(text: &str) -> Result<ProgramReport, String> {
         // A slice that consists of pauses has no rate.
         return Ok(ProgramReport { failed: failed as u64, ..ProgramReport::default() });
     }
-    let mut rates = text.lines().filter_map(|line| number_after(line, "tps = "));
+    // With several scripts the rate of each follows, in lines that begin otherwise.
+    let of_all = text.lines().filter(|line| line.starts_with("tps = "));
+    let mut rates = of_all.filter_map(|line| number_after(line, "tps = "));
     let rate = rates.next_back().filter(|rate| *rate > 0.0).ok_or("no tps")?;
     let mean_ms = count("latency average = ");
     Ok(ProgramReport {
@@ -53,7 +55,7 @@ pub struct Log {
     pub latency: Histogram,
     /// Latencies from the scheduled start, which the log has with `--rate`.
     pub intended: Histogram,
-    /// Sum of the latencies from the actual start, ns.
+    /// Sum of the latencies from the scheduled start, or from the actual start if there is none, ns.
     pub sum_ns: u64,
 }
 
@@ -81,7 +83,7 @@ impl Log {
                 self.intended.record(time_ns);
             }
             self.latency.record(latency_ns);
-            self.sum_ns = self.sum_ns.saturating_add(latency_ns);
+            self.sum_ns = self.sum_ns.saturating_add(time_ns);
         }
         Ok(())
     }

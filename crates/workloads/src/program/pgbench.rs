@@ -104,6 +104,7 @@ pub fn entry() -> WorkloadEntry {
             writes: Pgbench::resolve(properties).0.writes(),
             record_bytes: ROW_BYTES,
             program: true,
+            gaps: false,
             slot_ns: None,
         },
     }

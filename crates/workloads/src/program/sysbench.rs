@@ -119,6 +119,7 @@ pub fn entry() -> WorkloadEntry {
             writes: Sysbench::resolve(properties).0.writes(),
             record_bytes: ROW_BYTES,
             program: true,
+            gaps: false,
             slot_ns: None,
         },
     }

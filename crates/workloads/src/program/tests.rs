@@ -9,6 +9,7 @@ use tithe_machine::{launch::Content, secret::Secret};
 use tithe_model::{
     catalogue::{Properties, WireProtocol},
     experiment::{self, Values},
+    histogram::Histogram,
 };
 use tithe_plugin::{
     program::{Job, ProgramContext, ProgramReport},
@@ -318,6 +319,20 @@ fn output_of_pgbench() {
         10 done, 0 failed, 100000000 ns, latencies Some(20000000) ns, 0 in the histogram, median None ns
     "#]],
     );
+    // With several scripts it prints the rate of each behind that of all.
+    let two = "number of transactions actually processed: 100\nlatency average = 2.000 ms\n\
+               tps = 100.000000 (without initial connection time)\n\
+               SQL script 1: one.sql\n - weight: 9 (targets 90.0% of total)\n\
+               \x20- 90 transactions (90.0% of total, tps = 90.000000)\n - latency average = 1.500 ms\n\
+               SQL script 2: two.sql\n - weight: 1 (targets 10.0% of total)\n\
+               \x20- 10 transactions (10.0% of total, tps = 10.000000)\n - latency average = 6.500 ms\n";
+    check(
+        output::pgbench,
+        two,
+        expect![[r#"
+        100 done, 0 failed, 1000000000 ns, latencies Some(200000000) ns, 0 in the histogram, median None ns
+    "#]],
+    );
 }
 
 #[test]
@@ -331,7 +346,11 @@ fn log_of_pgbench() {
     let scheduled = include_str!("golden/pgbench-rate-log.txt");
     let (count, intended, sum_ns) = read(scheduled, true).expect("a log");
     assert_eq!((count, intended), (scheduled.lines().count() as u64, count));
-    assert!(sum_ns < read(scheduled, false).expect("a log").2, "what began late is not latency");
+    assert_eq!(sum_ns, read(scheduled, false).expect("a log").2, "what began late was waited for");
+    let mut late = output::Log::default();
+    late.add("0 1 900 0 1 2 400\n", true).expect("a log");
+    let median = |latency: &Histogram| latency.quantile(0.5).map(|ns| (ns / 1e4).round());
+    assert_eq!((median(&late.latency), median(&late.intended), late.sum_ns), (Some(50.0), Some(90.0), 900_000));
     assert_eq!(read("0 1 skipped 0 1 2 3\n1 1 failed 0 1 2\n", false), Ok((0, 0, 0)));
     assert_eq!(read("0 1\n", false), Err("a line of the log is \"0 1\"".to_owned()));
     assert_eq!(read("0 1 25 0 1 2\n", true), Err("a line of the log is \"0 1 25 0 1 2\"".to_owned()));
@@ -456,6 +475,6 @@ proptest! {
         let mut log = output::Log::default();
         log.add(&text, true).expect("a log");
         prop_assert_eq!(log.latency.total(), times.len() as u64);
-        prop_assert_eq!(log.sum_ns, times.iter().map(|(us, _)| us * 1000).sum::<u64>());
+        prop_assert_eq!(log.sum_ns, times.iter().map(|(us, late)| (us + late) * 1000).sum::<u64>());
     }
 }

@@ -26,12 +26,14 @@ pub struct Player {
     seat: usize,
     /// The next transaction.
     next: usize,
-    /// True for the first one after a seed.
+    /// True once it has a place in the log at whose pace it runs; a client of the next frame gets another one.
+    is_placed: bool,
+    /// True for the first one after that place.
     is_first: bool,
     /// The current transaction.
     current: usize,
     pause_ns: u64,
-    /// The log time at which the seed makes this client start, µs.
+    /// The log time at which this client starts, µs.
     from_us: i64,
     /// The next statement.
     step: Next,
@@ -63,6 +65,7 @@ impl Player {
             random: SplitMix64::new(0),
             seat: 0,
             next: 0,
+            is_placed: false,
             is_first: true,
             current: 0,
             pause_ns: 0,
@@ -75,7 +78,8 @@ impl Player {
         }
     }
 
-    fn transaction(&self) -> &Transaction {
+    /// The current transaction.
+    pub(super) fn transaction(&self) -> &Transaction {
         &self.replayed.recording.transactions[self.current]
     }
 
@@ -163,14 +167,18 @@ impl Client for Player {
 
     fn seed(&mut self, seed: u64) {
         self.random = SplitMix64::new(seed);
-        self.is_first = true;
         let replayed = &self.replayed;
-        if replayed.pace.is_some() {
+        if replayed.pace.is_none() {
+            self.next = self.random.below(replayed.recording.transactions.len() as u64) as usize;
+            return;
+        }
+        // At the log's pace a client goes on from slot to slot, as its pauses do. A new place in each slot would follow
+        // a transaction by one from elsewhere in the log: of a burst only the first would run.
+        if !self.is_placed {
             let span = replayed.end_us.abs_diff(replayed.start_us).max(1);
             self.from_us = replayed.start_us + self.random.below(span) as i64;
             self.next = self.at_time(self.from_us);
-        } else {
-            self.next = self.random.below(replayed.recording.transactions.len() as u64) as usize;
+            self.is_placed = true;
         }
     }
 

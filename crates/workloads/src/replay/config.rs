@@ -159,6 +159,11 @@ impl Config {
         (config, problems)
     }
 
+    /// True if clients pause between transactions, as in the log.
+    pub fn pauses(&self) -> bool {
+        self.pace.is_some()
+    }
+
     /// Reads the log.
     ///
     /// # Errors

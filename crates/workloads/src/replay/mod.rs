@@ -2,8 +2,8 @@
 //!
 //! A log is read once, line by line, by one of the [`readers`]. [`gather`] makes transactions from their entries and
 //! omits those that cannot be replayed, by reason ([`account`]). The result is in memory ([`recording`]), up to the
-//! limit `memory`. A client begins each slot at a transaction drawn from the slot's seed, and continues in the order of
-//! the session, so every arm replays the same.
+//! limit `memory`. A client begins each slot (each frame at the log's pace) at a transaction drawn from a seed, and
+//! continues in the order of the session, so every arm replays the same.
 //!
 //! Differences from the log: waits between the statements of a transaction are left out. A session of the replay runs
 //! transactions of several sessions of the log. An omitted transaction is missing for those after it.
@@ -71,7 +71,13 @@ pub fn entry() -> WorkloadEntry {
         read,
         asks: |_| Vec::new(),
         check: |properties| Config::resolve(properties).1,
-        shape: |_| WorkloadShape { writes: true, record_bytes: 0, program: false, slot_ns: None },
+        shape: |properties| WorkloadShape {
+            writes: true,
+            record_bytes: 0,
+            program: false,
+            gaps: Config::resolve(properties).0.pauses(),
+            slot_ns: None,
+        },
     }
 }
 

@@ -1,13 +1,15 @@
 //! Real logs, small: of PostgreSQL 15.18 with pgbench and psql, and of MariaDB 10.11.
 
-use std::io::Cursor;
+use std::{io::Cursor, sync::Arc};
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use tithe_model::catalogue::Properties;
+use tithe_plugin::workload::Client;
 
 use super::{
     account::Reason,
+    client::Player,
     config::{Config, Replayed},
     entry::Problem,
     recording::{Recording, Transaction},
@@ -605,6 +607,42 @@ fn memory_bounds_what_is_kept_and_not_what_is_counted() {
     let begin = line(0).replace("select ", "begin --");
     let large = read(format!("{}{begin}{log}", line(0)), &[("memory", "1")]).unwrap().account;
     assert_eq!((large.replayed.statements, large.left_out[&Reason::NoMemory].statements), (1, 2001));
+}
+
+#[test]
+fn at_the_pace_of_the_log_a_client_goes_on_in_the_next_slot_where_it_was() {
+    // Every ten seconds a burst of three transactions.
+    let line = |second: u32, ms: u32| {
+        let at = format!("2026-11-28 05:36:{second:02}.{ms:03} UTC");
+        format!("{at} [1] u@d LOG:  duration: 0.100 ms  statement: select {second}{ms}\n")
+    };
+    let log: String = [0, 10, 20, 30].into_iter().flat_map(|second| [1, 2, 3].map(|ms| line(second, ms))).collect();
+    let replayed = Arc::new(read(log, &[("pace", "1")]).unwrap());
+    let starts: Vec<i64> = replayed.recording.transactions.iter().map(|it| it.start_us).collect();
+    assert_eq!(starts.len(), 12);
+    let mut player = Player::new(Arc::clone(&replayed));
+    let run: Vec<(i64, u64)> = (0..30)
+        .map(|slot| {
+            // As a lane does: a seed for every slot, in which one transaction ends.
+            player.seed(slot);
+            player.prepare();
+            (player.transaction().start_us, player.pause_ns())
+        })
+        .collect();
+    let first = starts.iter().position(|start| *start == run[0].0).expect("a transaction of the log");
+    for (number, (start_us, pause_ns)) in run.iter().enumerate().skip(1) {
+        let place = (first + number) % starts.len();
+        assert_eq!(*start_us, starts[place], "{run:?}");
+        // Before a burst is its pause, except before the first one, with which the log starts over.
+        let ms = if matches!(place, 3 | 6 | 9) { 9_997 } else { 0 };
+        assert_eq!(*pause_ns / 1_000_000, ms, "{run:?}");
+    }
+}
+
+#[test]
+fn clients_have_gaps_between_transactions_at_the_pace_of_the_log() {
+    let gaps = |pace: &str| (super::entry().shape)(&[("pace".to_owned(), pace.to_owned())].into()).gaps;
+    assert_eq!(["closed", "1"].map(gaps), [false, true]);
 }
 
 /// A statement in the text form of a csvlog.

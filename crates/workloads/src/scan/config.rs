@@ -115,6 +115,7 @@ pub fn entry() -> WorkloadEntry {
             writes: false,
             record_bytes: Config::resolve(properties).map_or(100, |config| config.row_bytes()),
             program: false,
+            gaps: false,
             slot_ns: Some(SLOT_NS),
         },
     }

@@ -42,6 +42,7 @@ pub fn entry() -> WorkloadEntry {
             writes: Config::resolve(properties).map_or(true, |config| config.program.writes()),
             record_bytes: 0,
             program: false,
+            gaps: false,
             slot_ns: None,
         },
     }

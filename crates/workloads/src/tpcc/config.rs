@@ -146,6 +146,7 @@ pub fn entry() -> WorkloadEntry {
             writes: Config::resolve(properties).map_or(true, |config| writes(&config)),
             record_bytes: ROW_BYTES,
             program: false,
+            gaps: Config::resolve(properties).is_ok_and(|config| config.pauses),
             slot_ns: None,
         },
     }
@@ -168,6 +169,12 @@ mod tests {
 
     fn file(text: &str) -> PropertyFile<'_> {
         PropertyFile { name: "mine", weight: None, number: 1, bytes: text.as_bytes() }
+    }
+
+    #[test]
+    fn terminals_have_gaps_between_transactions_if_they_pause() {
+        let gaps = |pauses: &str| (entry().shape)(&[("pauses".to_owned(), pauses.to_owned())].into()).gaps;
+        assert_eq!(["off", "on"].map(gaps), [false, true]);
     }
 
     fn check(text: &str, expect: Expect) {

@@ -26,7 +26,7 @@ pub mod values;
 use std::sync::{Arc, atomic::AtomicU64};
 
 use tithe_machine::fault::Fault;
-use tithe_model::{catalogue::PropertyProblem, experiment, operation::NEW_ORDER};
+use tithe_model::{catalogue::PropertyProblem, experiment, operation::TPCC_TRANSACTIONS};
 use tithe_plugin::{
     session::{Session, Table},
     sql::{Compute, Isolation, SqlTable},
@@ -42,7 +42,10 @@ use self::{
 };
 
 /// Names of the operations, in the order of [`input::TransactionKind::ALL`], then those recorded as parts of them.
-const OPERATIONS: [&str; 7] = [NEW_ORDER, "PAYMENT", "ORDER-STATUS", "DELIVERY", "STOCK-LEVEL", "RETRY", "ROLLED-BACK"];
+const OPERATIONS: [&str; 7] = {
+    let [new_order, payment, order_status, delivery, stock_level] = TPCC_TRANSACTIONS;
+    [new_order, payment, order_status, delivery, stock_level, "RETRY", "ROLLED-BACK"]
+};
 const _: () = assert!(RETRY == 5 && ROLLBACK == 6);
 
 /// TPC-C's transactions with the properties of one experiment.

@@ -126,6 +126,7 @@ pub fn shape(properties: &BTreeMap<String, String>) -> WorkloadShape {
         writes: config.weights.iter().any(|(_, kind)| kind.writes()),
         record_bytes: config.keys.longest() as u64 + config.fields as u64 * length.unsigned_abs(),
         program: false,
+        gaps: false,
         slot_ns: None,
     }
 }

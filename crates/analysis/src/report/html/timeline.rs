@@ -212,7 +212,7 @@ fn table(analysis: &Analysis) -> Markup {
                         td { (share(cell.host.cpu_pressure)) }
                         td { (share(cell.host.io_pressure)) }
                         td { (share(cell.host.steal)) }
-                        td { (share(Some(cell.wait_share))) }
+                        td { (share(Some(cell.wait_share).filter(|share| !share.is_nan()))) }
                     }
                 }
             }

@@ -74,6 +74,7 @@ pub fn runner<'a>(
         free_frames: 0,
         reconnect_every,
         program: false,
+        gaps: false,
     };
     let arm = StartedArm {
         server: sandbox.server.clone(),

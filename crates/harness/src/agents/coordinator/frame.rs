@@ -3,7 +3,11 @@
 use std::{sync::atomic::Ordering, time::Duration};
 
 use tithe_machine::{clock::Clock, fault::Fault};
-use tithe_model::{invalid::Invalid, plan::Cell, record::AgentFrame};
+use tithe_model::{
+    invalid::Invalid,
+    plan::Cell,
+    record::{AgentFrame, ClientTimes, Slot},
+};
 
 use super::{
     POLL_INTERVAL, Team, exchange,
@@ -138,8 +142,14 @@ impl OrderedFrame<'_, '_, '_> {
         Ok(watch)
     }
 
-    /// What every agent has measured from `start_ns` on, with what the servers used meanwhile according to `watch`.
-    fn parts(&self, members: &[Member], start_ns: u64, watch: Watch<'_>) -> Result<Vec<PartResult>, Stop> {
+    /// What every agent has measured from `start_ns` on, with what the servers used meanwhile according to `watch`; and
+    /// how long the clients of each waited.
+    fn parts(
+        &self,
+        members: &[Member],
+        start_ns: u64,
+        watch: Watch<'_>,
+    ) -> Result<(Vec<PartResult>, Vec<ClientTimes>), Stop> {
         let end_ns = start_ns + self.length_ns();
         let measured = |said| match said {
             Said::Measured(part) => Some(Ok(*part)),
@@ -155,10 +165,12 @@ impl OrderedFrame<'_, '_, '_> {
         if let Some((_, member)) = parts.iter().zip(members).find(|both| !fits(both)) {
             return Err(invalid(format_args!("{} sent something other than its part", member.hello)));
         }
+        // Until servers are charged, the slots have only what clients waited.
+        let clients = parts.iter().map(client_times).collect();
         if let Some(used) = used.map_err(Stop::Invalid)? {
             servers::charge(&mut parts, &used).map_err(Stop::Invalid)?;
         }
-        Ok(parts)
+        Ok((parts, clients))
     }
 
     /// By how much the clock of each agent and observer is ahead.
@@ -175,18 +187,21 @@ impl OrderedFrame<'_, '_, '_> {
         &self.asked.frame.cell
     }
 
-    /// The `parts` with the clock offsets `before` and `after` the frame; the clients' states continue from those that
-    /// the agents have handed in.
+    /// The `parts` with the times of their `clients` and the clock offsets `before` and `after` the frame; the clients'
+    /// states continue from those that the agents have handed in.
     fn with_clocks(
         &self,
         members: &mut [Member],
-        parts: Vec<PartResult>,
+        (parts, clients): (Vec<PartResult>, Vec<ClientTimes>),
         (before, after): (&[Offset], &[Offset]),
     ) -> Result<Parts, Stop> {
         let most_ns = self.cell().slot_ns / offset::SLOT_PER_BOUND;
-        let lanes = members.iter().map(|member| member.lanes.count as u32).chain(std::iter::repeat(0));
+        let lanes = members.iter().map(|member| member.lanes.count as u32);
+        // Observers have neither lanes nor clients.
+        let load = lanes.zip(clients.into_iter().map(Some)).chain(std::iter::repeat((0, None)));
+        let offsets = before.iter().zip(after);
         let mut agents = Vec::new();
-        for ((hello, lanes), (before, after)) in self.team.everybody(members).zip(lanes).zip(before.iter().zip(after)) {
+        for ((hello, (lanes, clients)), (before, after)) in self.team.everybody(members).zip(load).zip(offsets) {
             let bound_ns = before.bound_until(after);
             if self.asked.time_is_real() {
                 known_enough(hello, bound_ns, most_ns).map_err(Stop::Invalid)?;
@@ -196,6 +211,7 @@ impl OrderedFrame<'_, '_, '_> {
                 lanes,
                 clock_offset_ns: before.offset_ns,
                 clock_bound_ns: bound_ns,
+                clients,
             });
         }
         for (member, part) in members.iter_mut().zip(&parts) {
@@ -274,6 +290,15 @@ fn known_enough(hello: &Hello, bound_ns: u64, most_ns: u64) -> Result<(), Invali
     }
 }
 
+/// How long the clients of `part` waited in all of its slots.
+fn client_times(part: &PartResult) -> ClientTimes {
+    let add = |sum: ClientTimes, slot: &Slot| ClientTimes {
+        wait_ns: sum.wait_ns.saturating_add(slot.wait_ns),
+        wall_ns: sum.wall_ns.saturating_add(slot.wall_ns),
+    };
+    part.slots.iter().fold(ClientTimes::default(), add)
+}
+
 /// True if `part` is what was ordered: slots of these `arms` and `lanes`, of this `cell` and `frame`, each once, and as
 /// many operations of each arm as its slots have.
 fn fits(part: &PartResult, (cell, frame): (u32, u32), arms: usize, lanes: LaneRange) -> bool {
@@ -295,7 +320,7 @@ fn fits(part: &PartResult, (cell, frame): (u32, u32), arms: usize, lanes: LaneRa
 
 #[cfg(test)]
 mod tests {
-    use tithe_model::record::{ArmFrame, Slot};
+    use tithe_model::record::ArmFrame;
 
     use super::*;
     use crate::agents::tests::hello;

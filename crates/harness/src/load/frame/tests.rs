@@ -43,6 +43,7 @@ pub(crate) fn cell(design: Design, arrivals: Arrivals) -> Cell {
         pinned: true,
         free_frames: 0,
         program: false,
+        gaps: false,
     }
 }
 

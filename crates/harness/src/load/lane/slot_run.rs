@@ -211,14 +211,16 @@ impl SlotRun<'_> {
 
     /// Reopens a connection that has done its operations. The lane waits for it, and does not check its other
     /// connections meanwhile. The time belongs to the slot and to its operations together, and is also recorded
-    /// separately.
+    /// separately. In an open loop the latency of the operation that waits for it includes it.
     fn renew_if_spent(&mut self, conn: &mut ClientConnection<'_>, recorder: &mut Recorder) -> Result<(), Fault> {
         if conn.is_spent() {
             let begun_ns = self.clock.now();
             conn.reopen()?;
             let latency_ns = self.clock.now() - begun_ns;
             if begun_ns >= self.counts_from_ns {
-                self.slot.latency_sum_ns += latency_ns;
+                if !self.open {
+                    self.slot.latency_sum_ns += latency_ns;
+                }
                 recorder.connection(latency_ns);
             }
         }
@@ -276,11 +278,13 @@ impl SlotRun<'_> {
             recorder.phase(busy.begun_ns.saturating_sub(self.turn.start_ns), latency_ns);
         }
         if counts {
+            // In a closed loop an operation is intended to start when it does.
+            let since_intended_ns = end_ns.saturating_sub(busy.intended_ns);
             self.slot.counted += self.operations;
-            self.slot.latency_sum_ns += latency_ns;
+            self.slot.latency_sum_ns += since_intended_ns;
             recorder.latency(conn.client.operation(), latency_ns);
             if self.open {
-                recorder.from_intended(conn.client.operation(), end_ns.saturating_sub(busy.intended_ns));
+                recorder.from_intended(conn.client.operation(), since_intended_ns);
             }
         }
         Ok(true)

@@ -12,7 +12,7 @@ use std::{
     time::Duration,
 };
 
-use tithe_machine::{fault::Fault, proc::ServerTask};
+use tithe_machine::{clock::VirtualTime, fault::Fault, proc::ServerTask};
 use tithe_model::{connecting::Connecting, experiment::Design, histogram::Histogram};
 use tithe_plugin::{
     session::{Connection, KeyValueSession, Progress, Request, Rows, Session},
@@ -357,6 +357,64 @@ fn a_pause_goes_on_in_the_arms_next_slot() {
         let room = slots * 50 / 120;
         assert!(answered.iter().all(|answered| (1..=room).contains(answered)), "{answered:?} in {slots} slots");
     }
+}
+
+/// An embedded database in invented time, whose answers take 10 ms.
+struct Slow {
+    time: Arc<VirtualTime>,
+}
+
+impl Connection for Slow {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn server_task(&self) -> ServerTask {
+        ServerTask::Unknown
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        (0, 0)
+    }
+}
+
+impl KeyValueSession for Slow {
+    fn submit(&mut self, _request: &Request<'_>) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn advance(&mut self, _rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        self.time.now.fetch_add(10_000_000, Ordering::Relaxed);
+        Ok(Progress::Done(1))
+    }
+}
+
+#[test]
+fn in_an_open_loop_the_time_of_operations_counts_from_when_they_were_due() {
+    // The sum of the latencies in a slot of 50 ms, ms; a connection takes 3 ms to open.
+    let sum_ms = |arrivals: Arrivals, every: Option<u32>| {
+        let time = Arc::new(VirtualTime::default());
+        let connect = |time: &Arc<VirtualTime>| Session::KeyValue(Box::new(Slow { time: Arc::clone(time) }));
+        let opened = Arc::clone(&time);
+        let open = move || {
+            opened.now.fetch_add(3_000_000, Ordering::Relaxed);
+            Ok((connect(&opened), Connecting::default()))
+        };
+        let reconnect = every.map(|every| Reconnect { every, open: Box::new(open) });
+        let conn = ClientConnection::new(connect(&time), Box::new(Again { pause_ns: 0 }), 0).reconnecting(reconnect);
+        let recorder = Recorder::new(1, every.is_some(), arrivals != Arrivals::Closed);
+        let arm = Arm::new(vec![conn], recorder, (Vec::new(), Vec::new()), Timeout::LONGEST).expect("an arm");
+        let mut lane = Lane::new(0, 1, Clock::Virtual(time), arrivals, vec![arm], 0);
+        let slots = lane.run(&schedule(&lane, 0, 1), &PauseGate::open_to(1), &|| false);
+        assert_eq!(slots.iter().map(|slot| slot.counted).collect::<Vec<_>>(), [5]);
+        slots[0].latency_sum_ns as f64 / 1e6
+    };
+    // Due every 5 ms, and done after 10, 20, 30, 40 and 50 ms.
+    assert_eq!(sum_ms(Arrivals::Even(200.0), None), 10.0 + 15.0 + 20.0 + 25.0 + 30.0);
+    assert_eq!(sum_ms(Arrivals::Closed, None), 50.0);
+    // With new connections after 20 and 43 ms, done after 10, 20, 33, 43 and 56 ms.
+    assert_eq!(sum_ms(Arrivals::Even(200.0), Some(2)), 10.0 + 15.0 + 23.0 + 28.0 + 36.0);
+    assert_eq!(sum_ms(Arrivals::Closed, Some(2)), 56.0);
 }
 
 /// Answers every client until an empty connection ends the listener; returns the requests of each connection.
