@@ -1311,9 +1311,8 @@ fn what_others_published_stands_beside_the_arm_and_in_the_cells_that_it_is_about
     ];
     let analysis = assess(&records);
     let sources = |cell: usize| {
-        let of_arm = |arm: &ArmAnalysis| {
-            arm.published.iter().map(|it| it.source.as_str()).collect::<Vec<_>>().join(", ")
-        };
+        let of_arm =
+            |arm: &ArmAnalysis| arm.published.iter().map(|it| it.source.as_str()).collect::<Vec<_>>().join(", ");
         analysis.cells[cell].arms.iter().map(of_arm).collect::<Vec<_>>()
     };
     assert_eq!(sources(0), ["", "everywhere", "in c"]);

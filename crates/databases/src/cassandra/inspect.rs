@@ -153,12 +153,8 @@ fn part<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
 /// Asks every client for a password.
 const BY_PASSWORD: &str = "PasswordAuthenticator";
 /// Cassandra's own authenticators.
-const AUTHENTICATORS: [&str; 4] = [
-    "AllowAllAuthenticator",
-    BY_PASSWORD,
-    "MutualTlsAuthenticator",
-    "MutualTlsWithPasswordFallbackAuthenticator",
-];
+const AUTHENTICATORS: [&str; 4] =
+    ["AllowAllAuthenticator", BY_PASSWORD, "MutualTlsAuthenticator", "MutualTlsWithPasswordFallbackAuthenticator"];
 /// Settings that name a class, and the classes whose rules are known.
 const CLASSES: [(&str, &[&str]); 3] = [
     ("authorizer", &["CassandraAuthorizer"]),

@@ -202,7 +202,7 @@ mod tests {
         let told = |text: &str, doubted: bool| (text.to_owned(), doubted);
         write("a.log", b"before\n");
         write("b.cq4", b"head\0\0\0\0");
-        let growth = begun().ok().expect("logs");
+        let growth = begun().expect("logs");
         assert_eq!((gained(&growth), growth.may_miss()), (told("", false), false));
         // A text grows, and a binary log is filled within its size.
         write("a.log", b"before\none\n");
@@ -214,7 +214,7 @@ mod tests {
         assert_eq!(gained(&growth), told("three\none\ntwo", false));
         fs::remove_file(logs.join("a.log.1")).expect("removed");
         assert_eq!(gained(&growth), told("three\ntwo", true), "a file is gone");
-        let growth = begun().ok().expect("logs");
+        let growth = begun().expect("logs");
         write("a.log", b"new\n");
         assert_eq!(gained(&growth), told("new\n", true), "it was cut short");
     }
