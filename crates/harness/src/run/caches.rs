@@ -52,7 +52,7 @@ mod tests {
         // Of 1,000 and 1,000 pages, 10 and 10 were read from a file.
         let told = Some((Fact::CacheHits, "99.0 % of 2,000 pages, while measuring".to_owned()));
         assert_eq!([caches.hits(0), caches.hits(1), caches.hits(2)], [told, None, None]);
-        // Counters that began anew are no use.
+        // Counters that began again are no use.
         let mut caches = Caches::of(vec![of(1000, 900)]);
         caches.stop(&[of(10, 1)]);
         assert_eq!(caches.hits(0), None);
