@@ -570,7 +570,7 @@ mod tests {
         let none = "no server that the URL names can be taken: other:7 is not what it asks for";
         let none = |rest: &str| Err(Fault::Connection(format!("{none}{rest}")));
         assert_eq!(number(&["other", "broken"], false, Some(takes)), none("; connection: gone"));
-        // A single server is tried only if the URL asks for something, and its own words are told.
+        // A single server is tried only if the URL asks for something. If it fails, the error is that of the server.
         assert_eq!(number(&["other"], false, Some(takes)), Ok(0));
         assert_eq!(number(&["other"], true, Some(takes)), none(""));
         assert_eq!(number(&["broken"], true, Some(takes)), Err(Fault::Connection("gone".to_owned())));

@@ -556,7 +556,7 @@ mod tests {
     use tithe_model::{
         histogram::Histogram,
         plan::Cell,
-        record::{ArmFacts, ArmFrame, Host, Phase, Role, Stalls, Verdict},
+        record::{ArmFacts, ArmFrame, Phase, Role, Stalls, Verdict},
     };
     use tithe_plugin::simulated::Simulated;
 
@@ -579,20 +579,14 @@ mod tests {
         seen.record(1000 + u64::from(number));
         let arm = ArmFrame { latency: [("READ".to_owned(), seen)].into(), ..ArmFrame::default() };
         Frame {
-            cell: 0,
             frame: number,
-            epoch: 0,
-            start: 0,
             start_unix_ns: 1_700_000_000_000_000_000 + u64::from(number) * 1_000_000_000,
             duration_ns: 1_000_000_000,
-            invalid: None,
-            free: false,
             slot_ns: 20_000_000,
             settling_ns: 1_000_000,
             stalls: Stalls::Waits,
             arms: vec![arm.clone(), arm],
-            agents: Vec::new(),
-            host: Host::default(),
+            ..Frame::default()
         }
     }
 

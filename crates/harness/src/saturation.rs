@@ -61,18 +61,9 @@ mod tests {
         let frame = |number: u32, invalid: Option<&str>, free: bool| Frame {
             cell: 1,
             frame: number,
-            epoch: 0,
-            start: 0,
-            start_unix_ns: 0,
-            duration_ns: 0,
             invalid: invalid.map(|words| Invalid::Other(words.to_owned())),
             free,
-            slot_ns: 0,
-            settling_ns: 0,
-            stalls: Default::default(),
-            arms: Vec::new(),
-            agents: Vec::new(),
-            host: Default::default(),
+            ..Frame::default()
         };
         let frames = [frame(0, None, false), frame(1, Some("late"), false), frame(2, None, true)];
         let slot = |cell, frame, arm| Slot { cell, frame, arm, operations: 1, ..Slot::default() };

@@ -71,7 +71,7 @@ impl Default for Stalls {
 }
 
 /// One to two seconds of load over fresh connections: the unit of inference.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Frame {
     /// Index of the cell in the plan.
     pub cell: u32,

@@ -146,7 +146,7 @@ mod tests {
         setup::{Room, TablePlace},
         simulated::{Simulated, test_bench::Bench},
         sql::{Column, ColumnType, Dialect, STANDARD, Sensitivity, SqlTable},
-        workload::Load,
+        test_workload::Described,
     };
 
     /// A database that notes what is done to it.
@@ -235,35 +235,6 @@ mod tests {
         indexes: &[],
     }];
 
-    /// A workload on these tables.
-    struct On(&'static [SqlTable]);
-
-    impl Workload for On {
-        fn offered_by(&self) -> Load<'_> {
-            panic!("nothing is measured")
-        }
-
-        fn operations(&self) -> Vec<&str> {
-            Vec::new()
-        }
-
-        fn writes(&self) -> bool {
-            true
-        }
-
-        fn table(&self) -> Table {
-            Table::of_canaries()
-        }
-
-        fn tables(&self) -> &'static [SqlTable] {
-            self.0
-        }
-
-        fn describe(&self) -> Vec<(String, String)> {
-            Vec::new()
-        }
-    }
-
     /// What one of the functions of this file does with a set-up.
     type Work = fn(&dyn Database, &Server, &Setup, &dyn Workload) -> Result<(), Fault>;
 
@@ -271,7 +242,8 @@ mod tests {
     fn done(work: Work, tables: &'static [SqlTable], place: &TablePlace) -> (Result<(), Fault>, String) {
         let (bench, database) = (Bench::plain(), Noting::default());
         let setup = Setup { tables: place.clone(), ..bench.setup.clone() };
-        let outcome = work(&database, &bench.server, &setup, &On(tables));
+        let workload = Described { tables, ..Described::default() };
+        let outcome = work(&database, &bench.server, &setup, &workload);
         let notes = database.0.into_inner().unwrap_or_else(PoisonError::into_inner);
         (outcome, notes.join(", "))
     }

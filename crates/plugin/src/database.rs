@@ -632,53 +632,12 @@ pub fn sql_of(database: &dyn Database) -> Result<&dyn SqlDatabase, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::simulated::{Simulated, test_bench::Bench};
-
-    /// The simulated database, with a server that lacks something.
-    struct Lacking(Vec<Lack>);
-
-    impl Database for Lacking {
-        fn entry(&self) -> &'static DatabaseEntry {
-            Simulated.entry()
-        }
-
-        fn lacks(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Lack>, Fault> {
-            Ok(self.0.clone())
-        }
-
-        fn find(&self, search: &Search) -> Result<Install, Missing> {
-            Simulated.find(search)
-        }
-
-        fn launch(&self, install: &Install, setup: &Setup, place: &Place) -> Launch {
-            Simulated.launch(install, setup, place)
-        }
-
-        fn connect(&self, server: &Server, setup: &Setup, how: &Connect) -> Result<Session, Fault> {
-            Simulated.connect(server, setup, how)
-        }
-
-        fn create(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-            Simulated.create(server, setup, table)
-        }
-
-        fn remove(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-            Simulated.remove(server, setup, table)
-        }
-
-        fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
-            Simulated.quiesce(server, setup, table)
-        }
-
-        fn facts(&self, server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
-            Simulated.facts(server, setup)
-        }
-    }
+    use crate::simulated::{Simulated, sql_bench::SqlInMemory, test_bench::Bench};
 
     const ALL: [Without; 4] =
         [Without::Measurement, Without::Switch(&["audit"]), Without::Proof(&["seal"]), Without::Figures("latency")];
 
-    /// What an arm with `protections` is told to lack on a server that lacks something for each of `without`.
+    /// What stops an arm with `protections` on a server that lacks something for each of `without`.
     fn told(without: &[Without], protections: &[&str], switched: bool) -> Vec<String> {
         let lack = |without: &Without| Lack {
             why: without.to_string(),
@@ -686,7 +645,8 @@ mod tests {
             without: *without,
         };
         let bench = Bench::plain();
-        let database = Lacking(without.iter().map(lack).collect());
+        let mut database = SqlInMemory::default();
+        database.lacks.extend(without.iter().map(lack));
         lacking(&database, &bench.server, &bench.setup, protections, switched).expect("the server tells it")
     }
 

@@ -32,6 +32,8 @@ pub mod session;
 pub mod setup;
 pub mod simulated;
 pub mod sql;
+#[cfg(test)]
+pub mod test_workload;
 pub mod volume;
 pub mod wire;
 pub mod workload;

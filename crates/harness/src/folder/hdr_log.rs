@@ -121,20 +121,11 @@ mod tests {
 
     fn frame() -> Frame {
         Frame {
-            cell: 0,
-            frame: 0,
-            epoch: 0,
-            start: 0,
             start_unix_ns: START_UNIX_NS,
             duration_ns: 1_234_567_890,
-            invalid: None,
-            free: false,
             slot_ns: 20_000_000,
             settling_ns: 1_000_000,
-            stalls: Default::default(),
-            arms: Vec::new(),
-            agents: Vec::new(),
-            host: Default::default(),
+            ..Frame::default()
         }
     }
 

@@ -7,7 +7,7 @@ use tithe_model::{
     invalid::Invalid,
     parse::{aa_arm_of, parse_unmeasured},
     plan::{Cell, Plan, Starts, WarmUp, outline, plan, starting_share},
-    record::{Event, Frame, Host, Machine, Slot, Stalls},
+    record::{Event, Frame, Machine, Slot},
     records::Records,
 };
 
@@ -467,22 +467,7 @@ fn what_is_not_measured_has_budget_enough() {
 fn operations_that_outlast_their_slots_count_as_load() {
     let plan = planned(SHORT);
     let (cell, arms) = (&plan.cells[0], plan.experiment.arms.len());
-    let frame = Frame {
-        cell: 0,
-        frame: 0,
-        epoch: 0,
-        start: 0,
-        start_unix_ns: 0,
-        duration_ns: 0,
-        invalid: None,
-        free: false,
-        slot_ns: cell.slot_ns,
-        settling_ns: 0,
-        stalls: Stalls::default(),
-        arms: Vec::new(),
-        agents: Vec::new(),
-        host: Host::default(),
-    };
+    let frame = Frame { slot_ns: cell.slot_ns, ..Frame::default() };
     let load_ns = |wall_ns: u64| {
         let slot =
             |block, arm, lane| Slot { block, arm, lane, wall_ns: wall_ns / u64::from(lane + 1), ..Slot::default() };
@@ -705,26 +690,6 @@ fn a_side_has_frames_of_its_own_length_and_pairs_are_whole() {
     assert_eq!(switch(&|switch| switch.timeout_s = 86_400.0), [""; 0]);
 }
 
-/// An empty frame of cell `cell`.
-fn frame_of(cell: u32) -> Frame {
-    Frame {
-        cell,
-        frame: 0,
-        epoch: 0,
-        start: 0,
-        start_unix_ns: 0,
-        duration_ns: 0,
-        invalid: None,
-        free: false,
-        slot_ns: 0,
-        settling_ns: 0,
-        stalls: Stalls::default(),
-        arms: Vec::new(),
-        agents: Vec::new(),
-        host: Host::default(),
-    }
-}
-
 #[test]
 fn records_come_by_cell_and_with_what_the_reader_should_know() {
     const CELLS: [u32; 6] = [0, 0, 1, 3, 3, 3];
@@ -733,7 +698,7 @@ fn records_come_by_cell_and_with_what_the_reader_should_know() {
         plan: planned(SHORT),
         machine: Machine::default(),
         cells: Vec::new(),
-        frames: CELLS.map(frame_of).to_vec(),
+        frames: CELLS.map(|cell| Frame { cell, ..Frame::default() }).to_vec(),
         slots: CELLS.map(|cell| Slot { cell, ..Slot::default() }).to_vec(),
         findings: Vec::new(),
         events: Vec::new(),
@@ -756,7 +721,7 @@ fn records_come_by_cell_and_with_what_the_reader_should_know() {
     let [invalid, free] = [true, false].map(|is_invalid| Frame {
         invalid: is_invalid.then(|| Invalid::Other("busy".to_owned())),
         free: !is_invalid,
-        ..frame_of(0)
+        ..Frame::default()
     });
-    assert_eq!([frame_of(0), invalid, free].map(|frame| frame.is_used()), [true, false, false]);
+    assert_eq!([Frame::default(), invalid, free].map(|frame| frame.is_used()), [true, false, false]);
 }

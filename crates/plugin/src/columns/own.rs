@@ -62,40 +62,7 @@ pub fn check(columns: &Columns, workload: &dyn Workload, grammar: Grammar) -> Re
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        session::Table,
-        setup::OwnColumn,
-        workload::{FileStatement, Load},
-    };
-
-    /// A workload of these statements.
-    struct Script(Vec<FileStatement>);
-
-    impl Workload for Script {
-        fn offered_by(&self) -> Load<'_> {
-            panic!("nothing is started")
-        }
-
-        fn operations(&self) -> Vec<&str> {
-            Vec::new()
-        }
-
-        fn writes(&self) -> bool {
-            true
-        }
-
-        fn table(&self) -> Table {
-            Table::of_canaries()
-        }
-
-        fn describe(&self) -> Vec<(String, String)> {
-            Vec::new()
-        }
-
-        fn statements(&self) -> Vec<FileStatement> {
-            self.0.clone()
-        }
-    }
+    use crate::{setup::OwnColumn, test_workload::Described, workload::FileStatement};
 
     /// A statement that begins in line 7 and column 3 of its file.
     fn statement(text: &str) -> FileStatement {
@@ -110,7 +77,8 @@ mod tests {
 
     /// The refusal of statements on `accounts.iban`; empty if they are accepted.
     fn told(statements: &[FileStatement]) -> String {
-        let checked = check(&encrypting(&["accounts.iban"]), &Script(statements.to_vec()), Grammar::Postgres);
+        let script = Described { statements: statements.to_vec(), ..Described::default() };
+        let checked = check(&encrypting(&["accounts.iban"]), &script, Grammar::Postgres);
         checked.map_or_else(|fault| fault.to_string(), |()| String::new())
     }
 
@@ -121,7 +89,7 @@ mod tests {
     #[test]
     fn columns_are_named_with_their_table_and_nothing_else() {
         let refused = |columns: &Columns| {
-            let script = Script(vec![statement(READ)]);
+            let script = Described { statements: vec![statement(READ)], ..Described::default() };
             check(columns, &script, Grammar::Postgres).expect_err("refused").to_string()
         };
         let named = Columns { names: vec!["iban".to_owned(), "name".to_owned()], ..encrypting(&["accounts.iban"]) };

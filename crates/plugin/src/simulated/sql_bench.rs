@@ -24,7 +24,7 @@ use tithe_model::{
 
 use super::{Simulated, test_bench::Bench};
 use crate::{
-    database::{self, Connect, Database, SqlDatabase},
+    database::{self, Connect, Database, Lack, SqlDatabase},
     evidence::{Check, seen_by},
     session::{Connection, Parameter, PreparedText, Progress, Rows, Session, SqlSession, Statement, Table},
     setup::{Columns, Setup},
@@ -114,11 +114,20 @@ pub struct SqlInMemory {
     pub answers: Option<Answers>,
     /// Its answer when its tables are to be written out.
     pub written_out: Result<(), Fault>,
+    /// What it and its accounts lack.
+    pub lacks: Vec<Lack>,
 }
 
 impl Default for SqlInMemory {
     fn default() -> Self {
-        Self { tables: Arc::default(), keeps: <[u8]>::to_vec, opening: b"hello", answers: None, written_out: Ok(()) }
+        Self {
+            tables: Arc::default(),
+            keeps: <[u8]>::to_vec,
+            opening: b"hello",
+            answers: None,
+            written_out: Ok(()),
+            lacks: Vec::new(),
+        }
     }
 }
 
@@ -137,6 +146,10 @@ impl Database for SqlInMemory {
         static ENTRY: DatabaseEntry =
             DatabaseEntry { id: "sql-in-memory", title: "SQL in memory", custom: Some(ASKED), ..DatabaseEntry::BARE };
         &ENTRY
+    }
+
+    fn lacks(&self, _server: &Server, _setup: &Setup) -> Result<Vec<Lack>, Fault> {
+        Ok(self.lacks.clone())
     }
 
     fn find(&self, search: &Search) -> Result<Install, Missing> {

@@ -1,10 +1,7 @@
 //! The whole matrix of a server that answers as configured: a server without any finding, and which row changes with
 //! each single change to it.
 
-use std::{
-    io::{BufRead as _, BufReader, Read as _, Write as _},
-    net::{TcpListener, TcpStream},
-};
+use std::net::{TcpListener, TcpStream};
 
 use expect_test::expect;
 use tithe_machine::launch::Address;
@@ -13,7 +10,7 @@ use tithe_plugin::{evidence::CheckContext, session::Table};
 
 use super::*;
 use crate::{
-    redis::evidence::PROBES,
+    redis::{evidence::PROBES, test_server::serve},
     test_setup::{asked_in_plaintext, plain, tried_in_plaintext},
 };
 
@@ -150,24 +147,9 @@ impl Redis {
         }
     }
 
-    fn serve(&self, stream: TcpStream) -> std::io::Result<()> {
-        let mut input = BufReader::new(stream.try_clone()?);
-        let (mut output, mut known, mut line) = (stream, false, String::new());
-        let mut number = |input: &mut BufReader<TcpStream>| -> std::io::Result<Option<usize>> {
-            line.clear();
-            Ok(if input.read_line(&mut line)? == 0 { None } else { line[1..].trim().parse().ok() })
-        };
-        while let Some(count) = number(&mut input)? {
-            let mut parts = Vec::new();
-            for _ in 0..count {
-                let mut part = vec![0; number(&mut input)?.unwrap_or_default() + 2];
-                input.read_exact(&mut part)?;
-                parts.push(String::from_utf8_lossy(&part[..part.len() - 2]).into_owned());
-            }
-            let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-            output.write_all(self.answer(&parts, &mut known).as_bytes())?;
-        }
-        Ok(())
+    fn serve(&self, stream: &TcpStream) -> std::io::Result<()> {
+        let mut known = false;
+        serve(stream, |words| self.answer(words, &mut known))
     }
 
     /// The result of `look` on it, as an attached server.
@@ -178,7 +160,7 @@ impl Redis {
         std::thread::spawn(move || {
             while let Ok((stream, _)) = listener.accept() {
                 let server = server.clone();
-                std::thread::spawn(move || server.serve(stream));
+                std::thread::spawn(move || server.serve(&stream));
             }
         });
         let password = if self.password { ":correct%20horse@" } else { "" };

@@ -96,22 +96,7 @@ mod tests {
 
     fn frame() -> Frame {
         let arm = |operations| ArmFrame { operations, ..ArmFrame::default() };
-        Frame {
-            cell: 0,
-            frame: 0,
-            epoch: 0,
-            start: 0,
-            start_unix_ns: 0,
-            duration_ns: 0,
-            invalid: None,
-            free: false,
-            slot_ns: 0,
-            settling_ns: 0,
-            stalls: Default::default(),
-            arms: vec![arm(40), arm(80)],
-            agents: Vec::new(),
-            host: Default::default(),
-        }
+        Frame { arms: vec![arm(40), arm(80)], ..Frame::default() }
     }
 
     /// Rows of two blocks, two lanes and two arms, from line 10 on, without those that are `left_out`.

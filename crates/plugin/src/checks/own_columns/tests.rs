@@ -2,9 +2,9 @@ use expect_test::expect;
 
 use super::*;
 use crate::{
-    session::{Discard, Parameter, Table},
+    session::{Discard, Parameter},
     simulated::sql_bench::SqlBench,
-    workload::Load,
+    test_workload::Described,
 };
 
 #[test]
@@ -36,33 +36,7 @@ fn plaintext_and_repetitions_are_exposed() {
 }
 
 /// Statements of the user's own.
-struct Statements;
-
-impl Workload for Statements {
-    fn offered_by(&self) -> Load<'_> {
-        panic!("a check offers no load")
-    }
-
-    fn operations(&self) -> Vec<&str> {
-        Vec::new()
-    }
-
-    fn speaks_sql(&self) -> bool {
-        true
-    }
-
-    fn writes(&self) -> bool {
-        false
-    }
-
-    fn table(&self) -> Table {
-        Table::of_canaries()
-    }
-
-    fn describe(&self) -> Vec<(String, String)> {
-        Vec::new()
-    }
-}
+static STATEMENTS: Described = Described { speaks_sql: true, tables: &[], statements: Vec::new() };
 
 const COLUMNS: [(&str, bool); 2] = [("account.iban", true), ("account.note", false)];
 
@@ -80,7 +54,7 @@ fn arm(names: &[&str], rows: &[[&str; 2]]) -> SqlBench {
     }
     let SqlBench { bench, database } = &arm;
     let how = bench.context().how();
-    let session = data::connect(database, &bench.server, &bench.setup, &how, &Statements).unwrap();
+    let session = data::connect(database, &bench.server, &bench.setup, &how, &STATEMENTS).unwrap();
     let Session::Sql(mut session) = session else { panic!("statements are SQL") };
     let insert = session.prepare_text("INSERT INTO account (iban, note) VALUES (?, ?)").unwrap().statement;
     for row in rows {
@@ -95,7 +69,7 @@ const ROWS_OF_TWO: [[&str; 2]; 2] = [["DE89370400440532013000", "pays late, alwa
 
 /// The observations of the three checks on `arm`.
 fn seen(arm: &SqlBench) -> String {
-    let subject = OwnSubject { columns: columns(&["account.iban", "account.note"]), workload: Some(&Statements) };
+    let subject = OwnSubject { columns: columns(&["account.iban", "account.note"]), workload: Some(&STATEMENTS) };
     let checks: [&dyn Check; 3] = [&OwnCiphertext(subject.clone()), &OwnWrongKey(subject.clone()), &OwnDisk(subject)];
     let mut text = String::new();
     for check in checks {
