@@ -186,11 +186,9 @@ pub fn place(survey: &mut dyn Survey, asked: &Asked) -> Result<TablePlace, Fault
     }
     let mut changed = Vec::new();
     for name in &asked.in_place {
-        let named = |fits: &dyn Fn(&OwnTable) -> bool| tables.iter().find(|table| fits(table));
         // A short name is the table that statements find by it, if they find one.
-        let table = named(&|table| table.name == *name)
-            .or_else(|| named(&|table| table.short == *name && table.is_visible))
-            .or_else(|| named(&|table| table.short == *name));
+        let named = tables.iter().filter(|table| table.name == *name || table.short == *name);
+        let table = named.min_by_key(|table| (table.name != *name, !table.is_visible));
         match table {
             Some(table) => changed.push(table),
             None => refused.push(format!("no statement names `{name}`, which may be changed in place")),

@@ -36,10 +36,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         if !estimate.primary && (estimate.count == 0 || !measured.seen.tells(metric)) {
             continue;
         }
-        (estimate.total, estimate.total_difference) = total(measured, &measured.frames, arm, metric);
-        if estimate.total.is_some_and(|total| disjoint(total, estimate.effect)) {
-            estimate.flags.push(Flag::TailDriven);
-        }
+        add_total(&mut estimate, measured, &measured.frames, arm, metric);
         estimate.flags.extend(limits(measured, arm, metric));
         estimate.flags.extend(measured.disturbances());
         // Latencies count from the end of the settling time, processor and wall time over the whole slot.
@@ -70,16 +67,13 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
 fn of_whole_slots(measured: &Measured<'_>, arm: usize, time: &Estimate) -> Estimate {
     let frames = whole_slots(measured);
     let mut estimate = of_metric(measured, &frames, arm, Metric::Time, (Figure::Throughput, "throughput"));
-    (estimate.total, _) = total(measured, &frames, arm, Metric::Time);
-    if estimate.total.is_some_and(|total| disjoint(total, estimate.effect)) {
-        estimate.flags.push(Flag::TailDriven);
-    }
+    add_total(&mut estimate, measured, &frames, arm, Metric::Time);
     // These two are about a series of values; the others limit what the slots tell, too.
     estimate.flags.extend(time.flags.iter().filter(|flag| !matches!(flag, Flag::TailDriven | Flag::Drift)));
     estimate
 }
 
-/// The frames of `measured`, with slots whose latencies together are all of their time.
+/// The frames of `measured`, in whose slots all of the time counts as latency.
 ///
 /// Throughput follows from this and not from latencies where a client does something else than wait for answers: it
 /// pauses, or makes a batch of rows, which no slower answer makes longer.
@@ -172,6 +166,20 @@ fn of_frames(frames: &[MeasuredFrame<'_>], lanes: usize, arm: usize, metric: Met
     let of_frame =
         |frame: &MeasuredFrame<'_>| Some(StartEffect { start: frame.record.start, effect: of_slots(&frame.slots)? });
     frames.iter().filter_map(of_frame).collect()
+}
+
+/// Adds to `estimate` its totals over `frames`, and a flag if they lie elsewhere.
+fn add_total(
+    estimate: &mut Estimate,
+    measured: &Measured<'_>,
+    frames: &[MeasuredFrame<'_>],
+    arm: usize,
+    metric: Metric,
+) {
+    (estimate.total, estimate.total_difference) = total(measured, frames, arm, metric);
+    if estimate.total.is_some_and(|total| disjoint(total, estimate.effect)) {
+        estimate.flags.push(Flag::TailDriven);
+    }
 }
 
 /// Effect and difference (µs) over `frames` with every stall; `None` if no frame has both arms or the cost is zero.

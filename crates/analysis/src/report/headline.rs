@@ -270,7 +270,7 @@ fn control(analysis: &Analysis, cells: &[String], markup: &Markup) -> Option<Str
         number::in_line(&most.judged.effect, most.judged.difference.as_ref(), &most.estimate.unit, Outcome::Costs);
     let (name, on_starts) = ((markup.text)(&most.arm.name), most.estimate.on_starts());
     let place = if all.len() > 1 { format!(" at {}", (markup.text)(&cells[most.number])) } else { String::new() };
-    // Elsewhere the difference may be larger than the named one, but not than that may be.
+    // Another cell may have a larger estimate, but no interval that reaches further.
     let elsewhere = if told.len() > 1 { ", and elsewhere by no more than this interval allows" } else { "" };
     let open = match all.len() - told.len() {
         0 => String::new(),
