@@ -81,6 +81,9 @@ const DEFINERS: &str = "SELECT p.proname, r.rolname FROM pg_proc p JOIN pg_roles
                         AND p.oid >= 16384 AND (p.proacl IS NULL OR EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE \
                         a.grantee <> p.proowner)) ORDER BY 1";
 
+/// Why a member without SET has what its role may do.
+const INHERITS: &str = "INHERIT";
+
 /// Roles that every server has, and why a member of one can act as the server.
 const PREDEFINED: [(&str, &str); 3] = [
     ("pg_execute_server_program", "runs programs as the server"),
@@ -113,8 +116,11 @@ pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
     let version = session.value("SHOW server_version_num")?.parse().unwrap_or(0);
     let roles = "SELECT rolname, rolsuper, rolcanlogin, rolcreaterole FROM pg_roles ORDER BY oid";
     let roles: Vec<[String; 4]> = rows(session, roles).map_err(denied)?;
-    let members = "SELECT m.rolname, r.rolname, to_jsonb(a)->>'set_option', a.admin_option FROM pg_auth_members a \
-                   JOIN pg_roles m ON m.oid = a.member JOIN pg_roles r ON r.oid = a.roleid ORDER BY a.roleid, a.member";
+    // Versions before 16 have neither option.
+    let members = "SELECT m.rolname, r.rolname, CASE WHEN to_jsonb(a)->>'set_option' = 'false' AND \
+                   to_jsonb(a)->>'inherit_option' = 'true' THEN 'inherits' ELSE to_jsonb(a)->>'set_option' END, \
+                   a.admin_option FROM pg_auth_members a JOIN pg_roles m ON m.oid = a.member JOIN pg_roles r ON \
+                   r.oid = a.roleid ORDER BY a.roleid, a.member";
     let members: Vec<[String; 4]> = rows(session, members).map_err(denied)?;
     let mut rights = Rights::of(&roles, &members, version);
     for (what, sql) in PRIVILEGES {
@@ -143,7 +149,8 @@ pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
 }
 
 impl Rights {
-    /// From `roles` (name, superuser, may log in, CREATEROLE) and `members` (member, role, may SET ROLE, may grant it).
+    /// From `roles` (name, superuser, may log in, CREATEROLE) and `members` (member, role, may SET ROLE or only
+    /// `inherits`, may grant it).
     fn of(roles: &[[String; 4]], members: &[[String; 4]], version: u32) -> Self {
         let names = |at: usize| roles.iter().filter(|role| role[at] == "t").map(|role| role[0].clone()).collect();
         let mut rights = Self {
@@ -156,15 +163,16 @@ impl Rights {
             doubts: Vec::new(),
         };
         for [member, role, set, admin] in members {
-            // An account that may grant a role may grant it to itself; a membership without SET only passes on
-            // privileges.
+            // An account that may grant a role may grant it to itself. INHERIT without SET passes on privileges, also
+            // those of an owner: who has a superuser's may replace a function that runs with its rights.
             let reason = match (set.as_str(), admin.as_str()) {
-                ("f" | "false", "t") => "ADMIN option",
-                ("f" | "false", _) if rights.superusers.contains(role) => continue,
+                ("f" | "false" | "inherits", "t") => "ADMIN option",
+                ("inherits", _) => INHERITS,
+                ("f" | "false", _) => continue,
                 _ => "membership",
             };
             rights.reach.edge(member, role, reason);
-            if !role.starts_with("pg_") {
+            if !role.starts_with("pg_") && reason != INHERITS {
                 rights.memberships.push(format!("{member} → {role} ({reason})"));
             }
         }
@@ -272,7 +280,7 @@ pub fn readers_of_passwords(session: &mut PostgresSession) -> Result<Vec<String>
 fn remedy(way: &Way<'_>) -> String {
     let account = way.account;
     match way.steps.first() {
-        Some((role, "membership" | "ADMIN option")) => format!("REVOKE {role} FROM {account}"),
+        Some((role, "membership" | "ADMIN option" | INHERITS)) => format!("REVOKE {role} FROM {account}"),
         Some((_, "CREATEROLE")) => format!("ALTER ROLE {account} NOCREATEROLE"),
         Some((_, reason)) if reason.starts_with("owns") => "ALTER FUNCTION … OWNER TO a superuser".to_owned(),
         Some((_, reason)) => format!("REVOKE {reason}"),
@@ -312,6 +320,19 @@ mod tests {
             // Without SET a member cannot use the superuser attribute, unless it may grant itself SET.
             judged(&roles[..3], &[["app", "postgres", "false", "f"]], 160_000),
             judged(&roles[..3], &[["app", "postgres", "false", "t"]], 160_000),
+            // It owns what the superuser owns, with functions that run as their owner among them.
+            judged(&roles[..3], &[["app", "postgres", "inherits", "f"]], 160_000),
+            // Neither SET nor INHERIT gives nothing, and INHERIT alone no SET ROLE.
+            judged(
+                &roles[..4],
+                &[
+                    ["app", "dba", "false", "f"],
+                    ["report", "dba", "inherits", "f"],
+                    ["dba", "pg_write_server_files", "", "f"],
+                ],
+                160_000,
+            ),
+            judged(&roles[..4], &[["app", "dba", "inherits", "f"]], 160_000),
         ]
         .concat();
         expect![[r#"
@@ -329,6 +350,12 @@ mod tests {
             off: 0 memberships by which an account may act as another (SET ROLE)
             available but not enforced: 2 of 3 accounts may do everything (superusers, and who can become one): app → postgres (ADMIN option); postgres: REVOKE postgres FROM app
             available but not enforced: 1 membership by which an account may act as another (SET ROLE): app → postgres (ADMIN option)
+            available but not enforced: 2 of 3 accounts may do everything (superusers, and who can become one): app → postgres (INHERIT); postgres: REVOKE postgres FROM app
+            off: 0 memberships by which an account may act as another (SET ROLE)
+            available but not enforced: 2 of 3 accounts may do everything (superusers, and who can become one): report → dba (INHERIT) → pg_write_server_files (membership) → postgres (writes files as the server); postgres: REVOKE dba FROM report
+            off: 0 memberships by which an account may act as another (SET ROLE)
+            enforced: 1 of 3 accounts may do everything (superusers, and who can become one)
+            off: 0 memberships by which an account may act as another (SET ROLE)
         "#]].assert_eq(&text);
     }
 
