@@ -41,7 +41,7 @@ const PRIVILEGES: [(&str, &str); 5] = [
          aclexplode(paracl) a LEFT JOIN pg_roles r ON r.oid = a.grantee WHERE parname IN ('archive_command', \
          'archive_library', 'restore_command', 'shared_preload_libraries', 'session_preload_libraries', \
          'dynamic_library_path', 'jit_provider', 'recovery_end_command', 'archive_cleanup_command', \
-         'ssl_passphrase_command', 'hba_file', 'ident_file') AND NOT coalesce(r.rolsuper, false)",
+         'ssl_passphrase_command', 'hba_file', 'ident_file', 'plperl.on_init') AND NOT coalesce(r.rolsuper, false)",
     ),
     (
         "event triggers",
@@ -58,12 +58,13 @@ const PRIVILEGES: [(&str, &str); 5] = [
         "languages",
         "SELECT coalesce(r.rolname, ''), 'language ' || lanname || ' runs as the server' FROM pg_language l, \
          aclexplode(coalesce(lanacl, acldefault('l', lanowner))) a LEFT JOIN pg_roles r ON r.oid = a.grantee WHERE \
-         lanpltrusted AND lanname LIKE '%u' AND NOT coalesce(r.rolsuper, false)",
+         lanpltrusted AND (lanname LIKE '%u' OR lanname IN ('c', 'internal', 'plr', 'plsh')) AND NOT \
+         coalesce(r.rolsuper, false)",
     ),
 ];
 
 /// Ways that may lead to a superuser and are not followed: each query returns names.
-const UNJUDGED: [(&str, &str); 2] = [
+const UNJUDGED: [(&str, &str); 3] = [
     (
         "what superusers run in schemas in which everybody may make functions (CVE-2018-1058)",
         "SELECT DISTINCT nspname FROM pg_namespace, aclexplode(nspacl) a WHERE a.grantee = 0 AND \
@@ -72,6 +73,15 @@ const UNJUDGED: [(&str, &str); 2] = [
     (
         "where user mappings lead, with the passwords in them",
         "SELECT usename || ' on ' || srvname FROM pg_user_mappings ORDER BY 1",
+    ),
+    // A view has the rights of its owner. Dependencies on pg_authid are not recorded, so its text decides.
+    (
+        "what views that others may read show of the table of passwords",
+        "SELECT DISTINCT c.oid::regclass::text FROM pg_class c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE c.relkind IN \
+         ('v', 'm') AND c.oid >= 16384 AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner AND \
+         a.privilege_type = 'SELECT') AND NOT coalesce('security_invoker=true' = ANY (c.reloptions), false) AND \
+         w.ev_action::text ~ (':relid (' || 'pg_authid'::regclass::oid || '|' || 'pg_shadow'::regclass::oid || ') ') \
+         ORDER BY 1",
     ),
 ];
 

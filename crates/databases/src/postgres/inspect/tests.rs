@@ -61,6 +61,7 @@ fn tight() -> Told {
             ("p.prosecdef", Ok(&[])),
             ("aclexplode(nspacl)", Ok(&[])),
             ("FROM pg_user_mappings", Ok(&[])),
+            ("JOIN pg_rewrite", Ok(&[])),
             ("WHERE rolreplication", Ok(&[])),
             ("pg_catalog.pg_shadow", Ok(&[&["pg_read_all_data"]])),
             ("pg_is_in_recovery()", Ok(&[&["f"]])),
@@ -180,6 +181,8 @@ fn each_change_shows_in_its_rows() {
         ),
         ("a function of an ordinary role", tight().telling("p.prosecdef", &[&["sum", "app"]])),
         ("a function that is not shown", tight().refusing("p.prosecdef")),
+        ("a view of the passwords", tight().telling("JOIN pg_rewrite", &[&["shop.logins"]])),
+        ("views that are not shown", tight().refusing("JOIN pg_rewrite")),
         ("an account of replicas", tight().telling("WHERE rolreplication", &[&["repl"]])),
         ("a reader of hashes", tight().telling("pg_catalog.pg_shadow", &[&["app"]])),
         ("all read hashes", tight().telling("pg_catalog.pg_shadow", &[&[""]])),
@@ -400,6 +403,10 @@ fn each_change_shows_in_its_rows() {
         a function of an ordinary role
         a function that is not shown
           authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of others (refused: 42501: denied to this account)
+        a view of the passwords
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: what views that others may read show of the table of passwords: shop.logins
+        views that are not shown
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: what views that others may read show of the table of passwords (refused: 42501: denied to this account)
         an account of replicas
           authorisation: enforced, whole server: 1 of 3 accounts may do everything (superusers, and who can become one); for replicas, which read all data, hashes of passwords too: repl
         a reader of hashes
