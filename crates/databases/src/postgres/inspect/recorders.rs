@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Settings that control the log, with the value that is assumed if a server does not have them.
-pub const NAMES: [(&str, &str); 29] = [
+pub const NAMES: [(&str, &str); 30] = [
     ("log_statement", "none"),
     ("pgaudit.log", "not loaded"),
     ("pgaudit.role", ""),
@@ -25,6 +25,7 @@ pub const NAMES: [(&str, &str); 29] = [
     ("auto_explain.sample_rate", "1"),
     ("auto_explain.log_level", "log"),
     ("log_min_messages", "warning"),
+    ("log_error_verbosity", "default"),
     ("log_destination", "stderr"),
     ("logging_collector", "off"),
     ("log_filename", "postgresql-%Y-%m-%d_%H%M%S.log"),
@@ -113,7 +114,13 @@ fn statement_log(settings: &Settings) -> Option<Recorder> {
     })
 }
 
+/// What is missing of the parameters, which are in the detail of a record. A terse log of lines has no details; one in
+/// CSV or JSON has them in a field of their own.
 fn cut_parameters(settings: &Settings) -> Vec<String> {
+    let has_fields = destinations(settings).any(|name| ["csvlog", "jsonlog"].contains(&name));
+    if settings["log_error_verbosity"] == "terse" && !has_fields {
+        return vec!["parameters (log_error_verbosity = terse)".to_owned()];
+    }
     match settings["log_parameter_max_length"].as_str() {
         "-1" => Vec::new(),
         "0" => vec!["parameters (log_parameter_max_length = 0)".to_owned()],
@@ -284,6 +291,23 @@ pub fn classes(list: &str) -> BTreeSet<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_terse_log_of_lines_has_no_parameters() {
+        let left_out = |pairs: &[(&str, &str)]| {
+            let mut settings: Settings = NAMES.map(|(name, unset)| (name.to_owned(), unset.to_owned())).into();
+            for (name, value) in [&[("log_statement", "all")][..], pairs].concat() {
+                settings.insert(name.to_owned(), value.to_owned());
+            }
+            recorders(&settings).first().map(|recorder| recorder.leaves_out.join("; "))
+        };
+        let terse = ("log_error_verbosity", "terse");
+        let cut = Some("parameters (log_error_verbosity = terse)".to_owned());
+        assert_eq!(left_out(&[]), Some(String::new()));
+        assert_eq!(left_out(&[terse]), cut);
+        assert_eq!(left_out(&[terse, ("log_destination", "syslog")]), cut);
+        assert_eq!(left_out(&[terse, ("log_destination", "stderr, csvlog")]), Some(String::new()));
+    }
 
     #[test]
     fn durations_are_read_with_their_units() {

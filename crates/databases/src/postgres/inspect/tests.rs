@@ -217,6 +217,7 @@ fn each_change_shows_in_its_rows() {
                 .telling("has_table_privilege", &[&["3", "2", "9"]]),
         ),
         ("values logged", tight().with("log_parameter_max_length", "-1")),
+        ("terse", tight().with("log_error_verbosity", "terse")),
         ("no collector", tight().with("logging_collector", "off")),
         ("syslog", tight().with("log_destination", "syslog")),
         ("texts kept", tight().with("pg_stat_statements.track", "all").with("pg_stat_statements.track_utility", "on")),
@@ -463,6 +464,8 @@ fn each_change_shows_in_its_rows() {
           at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
         values logged
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
+        terse
+          audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_error_verbosity = terse); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
         no collector
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
         syslog
