@@ -72,9 +72,10 @@ pub fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -
     if session.value("SELECT pg_is_in_recovery()")? == "t" {
         return received(session);
     }
-    // An account that may not see other sessions is not shown their TLS state.
+    // An account that may not see other sessions is not shown their TLS state. A receiver without an address is on this
+    // machine, at a Unix socket.
     let sql = "SELECT count(*), count(*) FILTER (WHERE NOT s.ssl), count(*) FILTER (WHERE s.ssl IS NULL) \
-               FROM pg_stat_replication JOIN pg_stat_ssl s USING (pid)";
+               FROM pg_stat_replication JOIN pg_stat_ssl s USING (pid) WHERE s.ssl IS NULL OR client_addr IS NOT NULL";
     let row = session.run(sql)?.into_iter().next().unwrap_or_default();
     let count = |number: usize| row.get(number).cloned().flatten().unwrap_or_default();
     let connected = match (count(0).as_str(), count(1).as_str(), count(2).as_str()) {
