@@ -336,8 +336,9 @@ pub struct OtherTable {
 /// # Errors
 /// The server's error.
 pub fn other_tables(session: &mut WireSession) -> Result<(Vec<OtherTable>, Vec<String>), Fault> {
+    // MariaDB has a type of its own for tables that keep their old rows.
     let sql = "SELECT CONCAT(TABLE_SCHEMA, '.', TABLE_NAME), ENGINE, IFNULL(ROW_FORMAT, '') FROM information_schema.TABLES \
-               WHERE TABLE_TYPE = 'BASE TABLE' AND TABLE_SCHEMA NOT IN \
+               WHERE TABLE_TYPE IN ('BASE TABLE', 'SYSTEM VERSIONED') AND TABLE_SCHEMA NOT IN \
                ('mysql', 'information_schema', 'performance_schema', 'sys') AND ENGINE NOT IN \
                ('InnoDB', 'MEMORY', 'BLACKHOLE', 'MRG_MyISAM', 'SEQUENCE', 'PERFORMANCE_SCHEMA', 'FEDERATED', 'SPIDER') \
                ORDER BY 1";
