@@ -226,6 +226,7 @@ fn auditing(_: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault
     let seen = audit.seen();
     Ok(match (audited, state) {
         (State::Enforced, _) => Judgement::whole(audited, format!("{seen}: reads and writes, by the settings")),
+        (State::Available, _) if recorders::has_filters(settings) => Judgement::whole(audited, seen),
         (State::Available, _) => Judgement::whole(audited, format!("{seen}: not all reads and writes")),
         (_, State::Off) => Judgement::whole(State::Off, format!("{seen}, {others}")),
         _ => Judgement::whole(state, format!("{seen}, {others}")),

@@ -190,6 +190,9 @@ pub fn server_audit(settings: &Settings) -> Option<Recorder> {
             leaves_out.push(format!("{all_but} {} ({name})", value(name)));
         }
     }
+    if has_filters(settings) {
+        leaves_out.push("what the filters in mysql.server_audit_filters leave out, which is not known".to_owned());
+    }
     if !every {
         leaves_out.push(match (texts, has("TABLE")) {
             (true, _) => {
@@ -230,6 +233,11 @@ pub fn server_audit(settings: &Settings) -> Option<Recorder> {
         leaves_out.push(format!("{} records that could not be written", value("Server_audit_writes_failed")));
     }
     Some(Recorder { words, kept, leaves_out, in_the_clear: texts && kept != Kept::Nothing })
+}
+
+/// True of the audit plugin of MariaDB Enterprise: filters in tables decide what it records of whom.
+pub fn has_filters(settings: &Settings) -> bool {
+    settings.get("server_audit_reload_filters").is_some()
 }
 
 /// True if a log with this file is stored.
@@ -462,5 +470,7 @@ mod tests {
         assert_eq!(audit("Server_audit_writes_failed", "3"), (Kept::Every, lost));
         let others = format!("all accounts but app (server_audit_incl_users); {values}");
         assert_eq!(audit("server_audit_incl_users", "app"), (Kept::Some, others));
+        let filters = "what the filters in mysql.server_audit_filters leave out, which is not known";
+        assert_eq!(audit("server_audit_reload_filters", "OFF"), (Kept::Some, format!("{filters}; {values}")));
     }
 }

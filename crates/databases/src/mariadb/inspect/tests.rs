@@ -317,6 +317,7 @@ fn each_change_shows_in_its_rows() {
             tight().with("server_audit_logging", "OFF").with("general_log", "ON"),
         ),
         ("an audit log of changes alone", tight().with("server_audit_events", "QUERY_DDL,QUERY_DCL")),
+        ("an audit log with filters", tight().with("server_audit_reload_filters", "OFF")),
         ("an audit log that failed", tight().with("Server_audit_active", "OFF")),
     ];
     expect![[r#"
@@ -509,6 +510,8 @@ fn each_change_shows_in_its_rows() {
         an audit log of changes alone
           at-rest: available but not enforced, whole server [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: server_audit_logging = ON, events = `QUERY_DDL,QUERY_DCL` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
           audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit_logging = ON, events = `QUERY_DDL,QUERY_DCL` (left out: reads by CREATE TABLE … SELECT and compound statements, and all that no event names; SELECT; values of prepared statements): not all reads and writes
+        an audit log with filters
+          audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit_logging = ON, events = `` (left out: what the filters in mysql.server_audit_filters leave out, which is not known; values of prepared statements)
         an audit log that failed
           at-rest: enforced, whole server: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception
           audit: off, whole server [MY-AUDIT-OFF]: server_audit_logging = ON, events = ``, Server_audit_active = OFF: nothing is written, general_log = OFF, slow_query_log = OFF
