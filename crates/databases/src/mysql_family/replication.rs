@@ -91,19 +91,40 @@ fn replicas(session: &mut WireSession, requires_tls: bool) -> Result<Vec<Hop>, F
     Ok(hops)
 }
 
+/// The connections among the members of a Galera cluster, by the provider's `options`.
+fn of_bus(options: &str) -> Hop {
+    let is_on = |wanted: &str| {
+        options.split(';').any(|option| {
+            option.split_once('=').is_some_and(|(name, value)| {
+                name.trim() == wanted
+                    && ["yes", "true", "1", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
+            })
+        })
+    };
+    let (state, words) = match (is_on("socket.ssl"), is_on("socket.dynamic")) {
+        (false, _) => (State::Off, "no"),
+        (true, true) => (State::Available, "yes, and by socket.dynamic = yes it takes plaintext as well"),
+        (true, false) => (State::Enforced, "yes"),
+    };
+    Hop { state, words: format!("the cluster's bus has socket.ssl = {words}") }
+}
+
+/// How a member that joins gets all data. The script's own settings are in a file.
+fn of_copies(method: &str) -> Option<Hop> {
+    let words = format!(
+        "a member that joins gets all data by {method}, in plaintext or not (wsrep_sst_method; [sst] of the option \
+         file is not shown)"
+    );
+    (!["", "skip"].contains(&method)).then_some(Hop { state: State::Unseen, words })
+}
+
 /// Galera, and MySQL's group replication.
 fn of_cluster(settings: &Settings) -> Vec<Hop> {
     let mut hops = Vec::new();
     let hop = |tls: bool, words: String| Hop { state: if tls { State::Enforced } else { State::Off }, words };
     if settings.is_in_cluster() {
-        let options = settings.value("wsrep_provider_options");
-        let tls = options.split(';').any(|option| {
-            option.split_once('=').is_some_and(|(name, value)| {
-                name.trim() == "socket.ssl"
-                    && ["yes", "true", "1", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
-            })
-        });
-        hops.push(hop(tls, format!("the cluster's bus has socket.ssl = {}", if tls { "yes" } else { "no" })));
+        hops.push(of_bus(settings.value("wsrep_provider_options")));
+        hops.extend(of_copies(settings.value("wsrep_sst_method")));
     }
     if let Some(mode) = settings
         .get("group_replication_ssl_mode")
@@ -114,4 +135,30 @@ fn of_cluster(settings: &Settings) -> Vec<Hop> {
         hops.push(hop(recovery == "ON", format!("group_replication_recovery_use_ssl = {recovery}")));
     }
     hops
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bus_that_takes_plaintext_as_well_enforces_nothing() {
+        let state = |options: &str| of_bus(options).state;
+        assert_eq!(state("base_port = 4567; socket.ssl = YES; socket.dynamic = false"), State::Enforced);
+        assert_eq!(state("socket.ssl=yes;socket.dynamic=true"), State::Available);
+        assert_eq!(["socket.dynamic = yes", "socket.ssl = no", "socket.ssl_ca = yes", ""].map(state), [State::Off; 4]);
+    }
+
+    #[test]
+    fn a_cluster_is_as_good_as_its_copies_are_known() {
+        let judged = |pairs: &[(&str, &str)]| {
+            let by_tls = ("wsrep_provider_options", "socket.ssl=yes");
+            let cluster = [("wsrep_on", "ON"), ("wsrep_provider", "/galera.so"), by_tls];
+            let hops = of_cluster(&Settings::of(&[&cluster[..], pairs].concat()));
+            hops.iter().map(|hop| hop.state).collect::<Vec<_>>()
+        };
+        assert_eq!(judged(&[]), [State::Enforced]);
+        assert_eq!(judged(&[("wsrep_sst_method", "skip")]), [State::Enforced]);
+        assert_eq!(judged(&[("wsrep_sst_method", "rsync")]), [State::Enforced, State::Unseen]);
+    }
 }
