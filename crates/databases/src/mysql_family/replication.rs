@@ -44,6 +44,9 @@ pub fn judge(session: &mut WireSession, settings: &Settings, sources: ReadSource
             .push(format!("whether this is a replica (GRANT REPLICATION CLIENT or SLAVE MONITOR ON *.*: {fault})")),
     }
     match replicas(session, settings.is_on("require_secure_transport")) {
+        Ok(replicas) if replicas.is_empty() && !is_shown_others(session) => {
+            doubts.push("replicas (GRANT PROCESS ON *.*)".to_owned());
+        }
         Ok(replicas) => hops.extend(replicas),
         Err(fault) => doubts.push(format!("replicas ({fault})")),
     }
@@ -66,6 +69,21 @@ fn of_source(Source { host, tls, verified }: &Source) -> Hop {
         (false, _) => (State::Off, "in plaintext"),
     };
     Hop { state, words: format!("changes come from {host} {words}") }
+}
+
+/// True if the account is shown the sessions of others, as far as its grants tell. Without the privilege it is shown
+/// its own, and no error.
+fn is_shown_others(session: &mut WireSession) -> bool {
+    match session.run("SHOW GRANTS") {
+        Ok(grants) => grants.iter().flatten().flatten().any(|grant| gives_process(grant)),
+        // The server has no access control.
+        Err(_) => true,
+    }
+}
+
+fn gives_process(grant: &str) -> bool {
+    let rights = grant.split_once(" ON *.* ").map_or("", |(rights, _)| rights.trim_start_matches("GRANT "));
+    rights.split(',').any(|right| ["PROCESS", "ALL PRIVILEGES"].contains(&right.trim()))
 }
 
 /// Replicas that are connected now.
@@ -140,6 +158,15 @@ fn of_cluster(settings: &Settings) -> Vec<Hop> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sessions_of_others_are_shown_by_one_privilege() {
+        let shown = ["GRANT ALL PRIVILEGES ON *.* TO `a`@`%`", "GRANT SELECT, PROCESS ON *.* TO `a`@`%`"];
+        let hidden =
+            ["GRANT SELECT ON *.* TO `a`@`%`", "GRANT ALL PRIVILEGES ON `shop`.* TO `a`@`%`", "GRANT `r` TO `a`@`%`"];
+        assert_eq!(shown.map(gives_process), [true; 2]);
+        assert_eq!(hidden.map(gives_process), [false; 3]);
+    }
 
     #[test]
     fn a_bus_that_takes_plaintext_as_well_enforces_nothing() {

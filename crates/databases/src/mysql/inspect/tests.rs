@@ -317,6 +317,7 @@ fn each_change_shows_in_its_rows() {
           client-to-node: available but not enforced, this account: plaintext: served; the server has TLS as well; others were not judged (refused: 1142 (42000): denied to this account): the account needs GRANT SELECT ON `mysql`.*
           authorisation: enforced, this account: the table of accounts: refused: 1142 (42000): denied to this account
           at-rest: enforced, this account: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception; not judged: tables that this account is not shown (it needs GRANT SELECT ON *.*); not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
+          node-to-node: cannot tell, this account: no other server is connected; not judged: replicas (GRANT PROCESS ON *.*)
           proxy-roles: cannot tell, this account: refused: 1142 (42000): denied to this account
         no right to the list, and one to the table
           authentication: enforced, this account: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); others were not judged (refused: 1142 (42000): denied to this account): the account needs GRANT SELECT ON `mysql`.*
@@ -324,6 +325,7 @@ fn each_change_shows_in_its_rows() {
           client-to-node: available but not enforced, this account: plaintext: served; the server has TLS as well; others were not judged (refused: 1142 (42000): denied to this account): the account needs GRANT SELECT ON `mysql`.*
           authorisation: available but not enforced, this account: an account without all privileges reads the table of accounts
           at-rest: enforced, this account: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception; not judged: tables that this account is not shown (it needs GRANT SELECT ON *.*); not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
+          node-to-node: cannot tell, this account: no other server is connected; not judged: replicas (GRANT PROCESS ON *.*)
           proxy-roles: cannot tell, this account: refused: 1142 (42000): denied to this account
         no password of an account
           authentication: available but not enforced, whole server [MY-AUTHN-NO-PROOF]: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 2 accounts (1 by local socket, 1 by nothing): 1 exception: 'app'@'%' has no password: ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, DISCARD OLD PASSWORD, or DROP USER
