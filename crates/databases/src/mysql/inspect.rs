@@ -103,6 +103,14 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
         }
         Some(_) => "no keyring component is active".to_owned(),
     });
+    // The plugin before the component has its keys in a file that is not encrypted.
+    let keys = settings.value("keyring_file_data");
+    if !keys.is_empty() {
+        words.push(format!("the plugin keyring_file is loaded (keys in {keys})"));
+        if lies_in(keys, settings.value("datadir")) {
+            exceptions.push(format!("the keys are in the folder of the data: {keys}"));
+        }
+    }
     exceptions.extend(others.iter().map(|table| format!("{} table {}", table.engine, table.name)));
     for (kind, list) in lists {
         match list {

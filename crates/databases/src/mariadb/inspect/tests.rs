@@ -307,6 +307,12 @@ fn each_change_shows_in_its_rows() {
         ("no right to the slow log", tight().refusing("mysql.slow_log")),
         ("the keys beside the data", tight().with("file_key_management_filename", "/data/keys")),
         ("the keys elsewhere", tight().with("file_key_management_filename", "")),
+        (
+            "keys that anybody can work out",
+            tight()
+                .with("file_key_management_filename", "")
+                .telling("information_schema.PLUGINS", &[&["example_key_management"]]),
+        ),
         ("no plugin for keys", tight().telling("information_schema.PLUGINS", &[])),
         ("no right to the plugins", tight().refusing("information_schema.PLUGINS")),
         ("no audit plugin", tight().without("server_audit_logging")),
@@ -492,6 +498,8 @@ fn each_change_shows_in_its_rows() {
           at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/data/keys); settings, tablespaces, logs and 0 tables of other engines, no dumps: 2 exceptions: the keys are in the folder of the data: file_key_management_filename = /data/keys; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         the keys elsewhere
           at-rest: available but not enforced, whole server [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management; settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
+        keys that anybody can work out
+          at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by example_key_management; settings, tablespaces, logs and 0 tables of other engines, no dumps: 2 exceptions: the keys are those of a plugin for tests, which anybody can work out; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         no plugin for keys
           at-rest: available but not enforced, whole server [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, no plugin has keys; settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         no right to the plugins

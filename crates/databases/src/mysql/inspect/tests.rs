@@ -266,6 +266,14 @@ fn each_change_shows_in_its_rows() {
             "the keys beside the data",
             tight().telling("keyring_component_status", &[&["Component_status", "Active"], &["Data_file", "keys"]]),
         ),
+        (
+            "the keys of the plugin beside the data",
+            tight().telling("keyring_component_status", &[]).with("keyring_file_data", "/data/keyring"),
+        ),
+        (
+            "the keys of the plugin elsewhere",
+            tight().telling("keyring_component_status", &[]).with("keyring_file_data", "/keyring/keyring"),
+        ),
         ("old rows of the slow log", tight().telling("mysql.slow_log", &[&["1"]])),
         ("it follows another, checked", tight().telling(SOURCES, CHECKED_SOURCE)),
         ("it follows another, not checked", tight().telling(SOURCES, &[&["10.0.0.9", "YES", "NO"]])),
@@ -421,6 +429,10 @@ fn each_change_shows_in_its_rows() {
           at-rest: available but not enforced, this account [MY-REST-NOT-ENCRYPTED]: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 1 tables of other engines, no dumps: 1 exception: MyISAM table shop.a: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
         the keys beside the data
           at-rest: available but not enforced, this account [MY-REST-NOT-ENCRYPTED]: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in keys), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: the keys are in the folder of the data: keys: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
+        the keys of the plugin beside the data
+          at-rest: available but not enforced, this account [MY-REST-NOT-ENCRYPTED]: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, no keyring component is active, the plugin keyring_file is loaded (keys in /data/keyring), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: the keys are in the folder of the data: /data/keyring: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
+        the keys of the plugin elsewhere
+          at-rest: enforced, this account: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, no keyring component is active, the plugin keyring_file is loaded (keys in /keyring/keyring), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
         old rows of the slow log
           at-rest: available but not enforced, this account [MY-REST-REPEATS-VALUES]: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: mysql.slow_log holds statements in the clear: TRUNCATE it: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
         it follows another, checked
