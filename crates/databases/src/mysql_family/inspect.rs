@@ -21,7 +21,7 @@ use super::{
     recorders::{self, Kept, Recorder, Settings},
     replication::{self, ReadSources, Source},
     rights::Rights,
-    schema::{YCSB_DIALECT, tls_of},
+    schema::{ENDS_TLS, Hops, YCSB_DIALECT, hops_of},
     session::WireSession,
     ways::{self, ALL_RIGHTS, EVERYTHING},
 };
@@ -30,6 +30,7 @@ use crate::{
     findings::{
         MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NO_PROOF, MY_AUTHN_NOBODY_ASKED, MY_AUTHN_REPEATS_PASSWORDS,
         MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES,
+        MY_TLS_OPTIONAL,
     },
     inspect::{
         Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered, transport,
@@ -68,7 +69,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     let target = flavour.access.product.target(server, setup)?;
     let mut session = flavour.access.open(&target)?;
     let method = flavour.access.method(&mut session, &target);
-    let tls = tls_of(&mut session)?;
+    let hops = hops_of(&mut session)?;
     // A server without such a limit is not limited.
     let _ = session.run(queries.hurry);
     let accounts = (queries.accounts)(&mut session);
@@ -84,12 +85,14 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
             .unwrap_or_else(|| authentication(&target, &method, queries.open))
             .with_rules(of_all(&accounts::of_authentication), accounts::RIGHT)
     };
-    let mut transport = transport(&target, &tls, Ok(session.offers_tls()), queries.plaintext);
-    // If the server has no TLS at all, every account gives the same result.
-    if transport.state != State::Off {
-        let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
-        transport = transport.with_rules(rules, accounts::RIGHT);
-    }
+    let authentication = if hops.is_ended {
+        Judgement { seen: format!("{ENDS_TLS}: {}", authentication.seen), ..authentication }
+            .doubted("whom it lets in else (its own configuration)")
+    } else {
+        authentication
+    };
+    let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
+    let clients = of_clients(&target, &hops, session.offers_tls(), queries.plaintext, rules);
     let authentication = match &settings {
         Ok(settings) => with_settings(authentication, settings),
         Err(_) => authentication,
@@ -98,7 +101,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     let mut reach = rights.as_ref().map(Rights::reach).map_err(Clone::clone);
     let ways = reach.as_mut().map(|reach| reach.ways([EVERYTHING])).map_err(|fault| fault.clone());
     let mut seen = vec![authentication.of(Feature::Authentication)];
-    seen.extend(client_rows(transport));
+    seen.extend(clients);
     seen.push(inspect_feature(Feature::Authorisation, || match (&rights, &ways) {
         _ if without_rights => Ok(without_rights_at_all()),
         (Ok(rights), Ok(ways)) => Ok(of_rights(rights, ways)),
@@ -119,6 +122,30 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     seen.push(Judgement::account(caching, words).of(Feature::AuthenticationCaching));
     seen.extend(not_offered(&[(Feature::JmxAuthentication, "no Java virtual machine")]));
     Ok(seen)
+}
+
+/// The rows about the client's connection and about the one behind what ends TLS. Both are the same if nothing does;
+/// then `rules` apply to all clients.
+fn of_clients(
+    target: &Target,
+    hops: &Hops,
+    offers_tls: bool,
+    plaintext: Open,
+    rules: Result<Rules, Fault>,
+) -> [FeatureStatus; 2] {
+    let own = transport(target, &hops.client, Ok(offers_tls), plaintext);
+    if !hops.is_ended {
+        // If the server has no TLS at all, every account gives the same result.
+        return client_rows(if own.state == State::Off { own } else { own.with_rules(rules, accounts::RIGHT) });
+    }
+    let found = |judged: Judgement| {
+        let is_open = [State::Off, State::Available].contains(&judged.state);
+        if is_open { judged.found(&MY_TLS_OPTIONAL) } else { judged }
+    };
+    let own = Judgement::account(own.state, format!("{ENDS_TLS}; to it: {}", own.seen));
+    let behind = if hops.server == "off" { State::Off } else { State::Enforced };
+    let words = format!("{ENDS_TLS}; behind it SHOW SESSION STATUS of this session reports: {}", hops.server);
+    [found(own).of(Feature::Transport), found(Judgement::account(behind, words)).of(Feature::ClientToNode)]
 }
 
 /// Adds to `judged`, the row of authentication, who may claim any source address, and what repeats the passwords that
@@ -396,6 +423,7 @@ pub fn files(folder: &Path, journal: Vec<PathBuf>, log: Option<&str>, table: &Ta
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::{Authority, Tls};
 
     fn files_of(sources: usize, encrypted: bool, settings: &[(&str, &str)]) -> String {
         let source = || Source { host: "other".to_owned(), tls: true, verified: true };
@@ -421,6 +449,18 @@ mod tests {
             files_of(0, true, &[("core_file", "ON")]),
             "core_file = ON: a crash writes memory into a file in the clear"
         );
+    }
+
+    #[test]
+    fn the_way_behind_what_ends_tls_is_judged_by_itself() {
+        let judged = |server: &str| {
+            let target = Target { tls: Some(Tls::of_url(Authority::System, None)), ..Target::default() };
+            let hops = Hops::of(Some("TLSv1.3 a".to_owned()), server.to_owned());
+            let refuses: Open = |_| Err(Fault::Refused("no TLS".to_owned()));
+            of_clients(&target, &hops, true, refuses, Ok(Rules::default())).map(|row| row.state)
+        };
+        assert_eq!(judged("off"), [State::Enforced, State::Off]);
+        assert_eq!(judged("TLSv1.2 b"), [State::Enforced; 2]);
     }
 
     #[test]

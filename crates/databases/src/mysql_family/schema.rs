@@ -319,11 +319,54 @@ pub fn cache_use(access: &Access, server: &Server, setup: &Setup) -> Option<Cach
     Some(CacheUse { asked: number("Innodb_buffer_pool_read_requests")?, missed: number("Innodb_buffer_pool_reads")? })
 }
 
+/// What is in between if one side speaks TLS and the other does not.
+pub const ENDS_TLS: &str = "something ends TLS before the server";
+
+/// The transport from this client to the server.
+pub struct Hops {
+    /// On the client's own connection; `off` in plaintext.
+    pub client: String,
+    /// On the connection to the server, as the server reports it; the same as the client's if nothing is in between.
+    pub server: String,
+    /// Something in between ends TLS.
+    pub is_ended: bool,
+}
+
+/// The transport of `session`.
+///
+/// # Errors
+/// The server's error.
+pub fn hops_of(session: &mut WireSession) -> Result<Hops, Fault> {
+    let server = tls_of(session)?;
+    Ok(Hops::of(session.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher)), server))
+}
+
+impl Hops {
+    /// From the client's `own` handshake and what the `server` reports: `off`, or version and cipher.
+    pub fn of(own: Option<String>, server: String) -> Self {
+        let is_ended = own.is_some() != (server != "off");
+        let client = if is_ended { own.unwrap_or_else(|| "off".to_owned()) } else { server.clone() };
+        Self { client, server, is_ended }
+    }
+
+    /// The client's hop, which begins with its TLS version, and the one behind it.
+    pub fn words(&self) -> String {
+        let Self { client, server, is_ended } = self;
+        if !is_ended {
+            return client.clone();
+        }
+        format!(
+            "{client} by the client's own handshake, as far as that: {ENDS_TLS}, and behind it SHOW SESSION STATUS \
+             reports {server}"
+        )
+    }
+}
+
 /// TLS of `session` as the server sees it: `off`, or version and cipher.
 ///
 /// # Errors
 /// The server's error.
-pub fn tls_of(session: &mut WireSession) -> Result<String, Fault> {
+fn tls_of(session: &mut WireSession) -> Result<String, Fault> {
     let mut status = |name: &str| session.shown("SESSION STATUS", name).map(Option::unwrap_or_default);
     let (version, cipher) = (status("Ssl_version")?, status("Ssl_cipher")?);
     Ok(if cipher.is_empty() { "off".to_owned() } else { format!("{version} {cipher}") })
@@ -342,6 +385,14 @@ mod tests {
         assert_eq!(cluster_of([some(""), some("aaaa-1")]), some("aaaa-1"));
         assert_eq!(cluster_of([some("00000000-0000"), some("")]), None);
         assert_eq!(cluster_of([None, None]), None);
+    }
+
+    #[test]
+    fn a_server_behind_something_that_ends_tls_reports_its_own_connection() {
+        let told = |own: Option<&str>, server: &str| Hops::of(own.map(str::to_owned), server.to_owned()).words();
+        assert_eq!([told(None, "off"), told(Some("TLSv1.3 a"), "TLSv1.3 b")], ["off", "TLSv1.3 b"]);
+        expect!["TLSv1.3 a by the client's own handshake, as far as that: something ends TLS before the server, and behind it SHOW SESSION STATUS reports off"].assert_eq(&told(Some("TLSv1.3 a"), "off"));
+        assert!(told(None, "TLSv1.3 b").starts_with("off by the client's own handshake"));
     }
 
     #[test]

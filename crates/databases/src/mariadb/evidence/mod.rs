@@ -16,7 +16,7 @@ use crate::{
     },
     mysql_family::{
         evidence::{logs_free::plant, others, served::general_log},
-        schema::tls_of,
+        schema::hops_of,
     },
 };
 
@@ -26,7 +26,7 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     open: |_, target| Ok(ACCESS.open(target)?.method().to_owned()),
     names_mechanism: true,
     plaintext: |target| ACCESS.plaintext(target),
-    tls_of_server: |_, target| tls_of(&mut ACCESS.open(target)?),
+    tls_of_server: |_, target| Ok(hops_of(&mut ACCESS.open(target)?)?.words()),
     tls_source: "SHOW SESSION STATUS of a client's session",
     others: |context| others(&ACCESS, context, accounts::read),
 };
