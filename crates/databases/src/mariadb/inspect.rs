@@ -27,6 +27,7 @@ use crate::{
         evidence::general_log::GeneralLogComplete,
         inspect::{
             InspectionQueries, OtherTable, files, lies_in, log_tables, of_files, other_files, other_tables, recorded,
+            redo_files,
         },
         recorders::{self, Kept, Settings},
         replication::Source,
@@ -289,7 +290,8 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
     }
     let folder = setting("datadir")?;
     let folder = Path::new(&folder);
-    let journal = vec![folder.join("ib_logfile0")];
+    // A file that was left where the log was before proves nothing.
+    let journal = redo_files(&folder.join(setting("innodb_log_group_home_dir")?));
     Ok(CanaryChecks { paths: files(folder, journal, log.as_deref(), table).unwrap_or_default(), audit })
 }
 

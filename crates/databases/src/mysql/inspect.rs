@@ -24,6 +24,7 @@ use crate::{
         evidence::general_log::GeneralLogComplete,
         inspect::{
             InspectionQueries, OtherTable, files, lies_in, log_tables, of_files, other_files, other_tables, recorded,
+            redo_files,
         },
         recorders::{self, Settings},
         replication::Source,
@@ -207,7 +208,12 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
     }
     let folder = setting("datadir")?;
     let folder = Path::new(&folder);
-    let journal = REDO_FILES.iter().chain(&UNDO_FILES).map(|name| folder.join(name)).collect();
+    // A file that was left where a log was before proves nothing.
+    let redo = folder.join(setting("innodb_log_group_home_dir")?);
+    let undo = folder.join(setting("innodb_undo_directory")?);
+    let redo_folders = REDO_FILES.iter().map(|name| redo.join(name));
+    let undo_files = UNDO_FILES.iter().map(|name| undo.join(name));
+    let journal = redo_folders.chain(redo_files(&redo)).chain(undo_files).collect();
     Ok(CanaryChecks { paths: files(folder, journal, log.as_deref(), table).unwrap_or_default(), audit })
 }
 

@@ -2,6 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
+    fs,
     path::{Path, PathBuf},
 };
 
@@ -410,6 +411,16 @@ pub fn write_out(access: &Access, server: &Server, setup: &Setup, table: &Table)
         fault => fault,
     })?;
     session.run("UNLOCK TABLES").map(drop)
+}
+
+/// The numbered files of a redo log in `folder`. Later versions of MySQL have a folder in their place.
+pub fn redo_files(folder: &Path) -> Vec<PathBuf> {
+    let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let is_part =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("ib_logfile"));
+    let mut files: Vec<PathBuf> = paths.filter(is_part).collect();
+    files.sort();
+    files
 }
 
 /// The file of `table` in `folder`, the parts of the `journal` and the `log`; `None` if the file cannot be read from

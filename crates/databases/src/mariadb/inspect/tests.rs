@@ -584,7 +584,10 @@ fn encryption_is_in_force_where_nothing_is_left_out() {
 fn canaries_are_searched_for_where_the_server_writes() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("tithe")).expect("made");
-    fs::write(folder.path().join("tithe/usertable.ibd"), b"").expect("written");
+    fs::create_dir(folder.path().join("redo")).expect("made");
+    for name in ["tithe/usertable.ibd", "ib_logfile0", "redo/ib_logfile1", "redo/ib_logfile0", "redo/other"] {
+        fs::write(folder.path().join(name), b"").expect("written");
+    }
     let datadir: &'static str = folder.path().to_string_lossy().into_owned().leak();
     let usual = || {
         tight()
@@ -597,6 +600,7 @@ fn canaries_are_searched_for_where_the_server_writes() {
     let mut text = String::new();
     for (name, told) in [
         ("every event", usual()),
+        ("the redo log elsewhere", usual().with("innodb_log_group_home_dir", "redo")),
         ("in syslog", usual().with("server_audit_output_type", "syslog")),
         ("definitions too", usual().with("server_audit_events", "query_ddl, QUERY_DML")),
         ("definitions alone", usual().with("server_audit_events", "QUERY_DDL")),
@@ -622,6 +626,8 @@ fn canaries_are_searched_for_where_the_server_writes() {
     expect![[r#"
         every event
           data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; audit-complete: every event of CONNECT,QUERY is in the audit log once, and no other
+        the redo log elsewhere
+          data tithe/usertable.ibd; journal redo/ib_logfile0 redo/ib_logfile1; logs audit.log; audit-complete: every event of CONNECT,QUERY is in the audit log once, and no other
         in syslog
           data tithe/usertable.ibd; journal ib_logfile0; logs ; audit-complete: every event of CONNECT,QUERY is in the audit log once, and no other
         definitions too

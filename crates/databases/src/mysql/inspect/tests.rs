@@ -552,8 +552,12 @@ fn encryption_is_in_force_where_nothing_that_was_asked_for_is_left_out() {
 #[test]
 fn canaries_are_searched_for_where_the_server_writes() {
     let folder = tempfile::tempdir().expect("a folder");
-    fs::create_dir(folder.path().join("tithe")).expect("made");
-    fs::write(folder.path().join("tithe/usertable.ibd"), b"").expect("written");
+    for name in ["tithe", "redo"] {
+        fs::create_dir(folder.path().join(name)).expect("made");
+    }
+    for name in ["tithe/usertable.ibd", "redo/ib_logfile1"] {
+        fs::write(folder.path().join(name), b"").expect("written");
+    }
     let datadir: &'static str = folder.path().to_string_lossy().into_owned().leak();
     let usual = || tight().with("datadir", datadir).with("general_log_file", "general.log");
     let mut text = String::new();
@@ -561,6 +565,10 @@ fn canaries_are_searched_for_where_the_server_writes() {
         ("no log", usual()),
         ("a general log", usual().with("general_log", "ON")),
         ("a general log in a table", usual().with("general_log", "ON").with("log_output", "TABLE")),
+        (
+            "logs elsewhere, of an older version",
+            usual().with("innodb_log_group_home_dir", "redo").with("innodb_undo_directory", "./"),
+        ),
         ("a file that is not here", usual().with("datadir", "/nowhere")),
     ] {
         text += &format!("{name}\n  {}\n", told.canaries(folder.path()));
@@ -572,6 +580,8 @@ fn canaries_are_searched_for_where_the_server_writes() {
           data tithe/usertable.ibd; journal #innodb_redo undo_001 undo_002; logs general.log; statement-log: every statement is in the log once, with its values
         a general log in a table
           data tithe/usertable.ibd; journal #innodb_redo undo_001 undo_002; logs ; statement-log: every statement is in the log once, with its values
+        logs elsewhere, of an older version
+          data tithe/usertable.ibd; journal redo/#innodb_redo redo/ib_logfile1 undo_001 undo_002; logs ; 
         a file that is not here
           data ; journal ; logs ; 
     "#]].assert_eq(&text);
