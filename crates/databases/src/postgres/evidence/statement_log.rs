@@ -24,13 +24,18 @@ impl Check for StatementLog {
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let mark = marker(context);
-        let (mut bare, mut lost) = (0, None);
+        let (mut bare, mut lost, mut is_other) = (0, None, false);
         let counting = |text: &str| {
             bare = text.lines().filter_map(executed).count();
             lost = long::lost(text, &mark, LONG_VALUES);
+            is_other = is_of_another_form(text, &mark);
             count(text, &mark)
         };
         Ok(match send_and_count(context, &LOG, counting)? {
+            Ok(tally) if context.protected && is_other => Observation::Unknown(format!(
+                "sent: {}; in the log they are in messages of another language: set lc_messages = 'C'",
+                describe(&tally.sent)
+            )),
             Ok(tally) if tally.logged.is_empty() && bare > 0 => Observation::Exposed(format!(
                 "sent: {}; in the log: {bare} statements without the parameters that were sent: they are cut or left out \
                  (log_parameter_max_length)",
@@ -75,6 +80,12 @@ fn executed(line: &str) -> Option<&str> {
     message.strip_prefix("execute ")
 }
 
+/// True if `text` holds `mark`, and no record as the server writes it in English: with `lc_messages` of another
+/// language nothing can be said about the statements.
+fn is_of_another_form(text: &str, mark: &str) -> bool {
+    text.contains(mark) && text.lines().filter_map(executed).next().is_none()
+}
+
 /// Counts executions of prepared statements whose parameters hold `mark`, by verb. The server writes the statement and
 /// its parameters as two lines in one write: `LOG:  execute NAME: SQL` and `DETAIL:  parameters: …` (from PostgreSQL 16
 /// on with a capital letter). So the second line belongs to the first, even if many sessions log.
@@ -112,5 +123,13 @@ mod tests {
         let by_duration = LOG.replace("LOG:  execute", "LOG:  duration: 0.042 ms  execute");
         assert_eq!(count(&by_duration, "audit-1-"), count(LOG, "audit-1-"));
         assert_eq!(describe(&count_all(LOG)), "DELETE 1, SELECT 3");
+    }
+
+    #[test]
+    fn a_log_in_another_language_is_not_one_without_statements() {
+        let german = LOG.replace("LOG:  execute", "LOG:  ausführen").replace(":  parameters", ":  Parameter");
+        assert!(is_of_another_form(&german, "audit-1-"));
+        assert!(!is_of_another_form(&german, "audit-3-"));
+        assert!(!is_of_another_form(LOG, "audit-1-"));
     }
 }
