@@ -23,8 +23,8 @@ use crate::{
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
         inspect::{
-            InspectionQueries, OtherTable, files, lies_in, log_tables, of_files, other_files, other_tables, recorded,
-            redo_files,
+            InspectionQueries, OtherTable, files, lies_in, log_tables, may_be_here, of_files, other_files, other_tables,
+            recorded, redo_files,
         },
         recorders::{self, Settings},
         replication::Source,
@@ -214,7 +214,8 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
     let redo_folders = REDO_FILES.iter().map(|name| redo.join(name));
     let undo_files = UNDO_FILES.iter().map(|name| undo.join(name));
     let journal = redo_folders.chain(redo_files(&redo)).chain(undo_files).collect();
-    Ok(CanaryChecks { paths: files(folder, journal, log.as_deref(), table).unwrap_or_default(), audit })
+    let here = may_be_here(&setting("hostname")?).then(|| files(folder, journal, log.as_deref(), table));
+    Ok(CanaryChecks { paths: here.flatten().unwrap_or_default(), audit })
 }
 
 #[cfg(test)]

@@ -413,6 +413,12 @@ pub fn write_out(access: &Access, server: &Server, setup: &Setup, table: &Table)
     session.run("UNLOCK TABLES").map(drop)
 }
 
+/// True if a server that calls its machine `host` may be on this one. A replica here may have the same folders and
+/// tables.
+pub fn may_be_here(host: &str) -> bool {
+    host.is_empty() || host == fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim()
+}
+
 /// The numbered files of a redo log in `folder`. Later versions of MySQL have a folder in their place.
 pub fn redo_files(folder: &Path) -> Vec<PathBuf> {
     let paths = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -424,7 +430,7 @@ pub fn redo_files(folder: &Path) -> Vec<PathBuf> {
 }
 
 /// The file of `table` in `folder`, the parts of the `journal` and the `log`; `None` if the file cannot be read from
-/// here. Its name is unique among servers, so it is the one of this server.
+/// here. Its name is unique among servers but for replicas, so it is the one of this server or of its replica.
 pub fn files(folder: &Path, journal: Vec<PathBuf>, log: Option<&str>, table: &Table) -> Option<Paths> {
     let file = folder.join("tithe").join(format!("{}.ibd", table.name));
     file.metadata().ok()?;

@@ -4,7 +4,12 @@
 //! schema and every table in it with a comment. A schema of this name without the mark, or with an unmarked object in
 //! it, belongs to someone else: it is refused, and never dropped.
 
-use std::{collections::BTreeMap, fs::File, io::Read as _, path::PathBuf};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    io::Read as _,
+    path::{Path, PathBuf},
+};
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_model::record::ArmFacts;
@@ -337,10 +342,25 @@ pub fn identity(server: &Server, setup: &Setup) -> Result<String, Fault> {
 pub fn folder_here(session: &mut PostgresSession) -> Option<PathBuf> {
     let folder = PathBuf::from(session.value("SHOW data_directory").ok()?);
     let identifier: u64 = session.value("SELECT system_identifier FROM pg_control_system()").ok()?.parse().ok()?;
+    let begun = session.value("SELECT extract(epoch FROM pg_postmaster_start_time())::bigint").ok()?.parse().ok()?;
+    is_of_server(&folder, identifier, begun).then_some(folder)
+}
+
+/// How much later than in `postmaster.pid` a server says that it was started, at most, s.
+const START_S: u64 = 120;
+
+/// True if `folder` belongs to the server with this `identifier` that was started at `begun`, s since 1970. A standby
+/// has its primary's identifier.
+fn is_of_server(folder: &Path, identifier: u64, begun: u64) -> bool {
     // The first member of `ControlFileData` (PostgreSQL's pg_control.h) identifies the server.
     let mut begins = [0; 8];
-    File::open(folder.join("global/pg_control")).ok()?.read_exact(&mut begins).ok()?;
-    (u64::from_ne_bytes(begins) == identifier).then_some(folder)
+    let read = File::open(folder.join("global/pg_control")).and_then(|mut file| file.read_exact(&mut begins));
+    // The third line of the file is the start.
+    let lines = fs::read_to_string(folder.join("postmaster.pid")).unwrap_or_default();
+    let started = lines.lines().nth(2).and_then(|line| line.trim().parse::<u64>().ok());
+    read.is_ok()
+        && u64::from_ne_bytes(begins) == identifier
+        && started.is_some_and(|started| started.abs_diff(begun) <= START_S)
 }
 
 /// Position in the write-ahead log, bytes.
@@ -452,6 +472,18 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn a_folder_of_a_standby_is_not_that_of_its_primary() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let write = |name: &str, bytes: &[u8]| fs::write(folder.path().join(name), bytes).expect("written");
+        fs::create_dir(folder.path().join("global")).expect("made");
+        write("global/pg_control", &[&7u64.to_ne_bytes()[..], b"more"].concat());
+        assert!(!is_of_server(folder.path(), 7, 1000), "no server runs on it");
+        write("postmaster.pid", b"4711\n/data\n1000\n5432\n");
+        assert!(is_of_server(folder.path(), 7, 1002));
+        assert!(!is_of_server(folder.path(), 8, 1000) && !is_of_server(folder.path(), 7, 9000));
+    }
 
     #[test]
     fn a_table_has_a_text_key_and_byte_fields() {

@@ -601,6 +601,7 @@ fn canaries_are_searched_for_where_the_server_writes() {
     for (name, told) in [
         ("every event", usual()),
         ("the redo log elsewhere", usual().with("innodb_log_group_home_dir", "redo")),
+        ("a server on another machine", usual().with("hostname", "elsewhere.example")),
         ("in syslog", usual().with("server_audit_output_type", "syslog")),
         ("definitions too", usual().with("server_audit_events", "query_ddl, QUERY_DML")),
         ("definitions alone", usual().with("server_audit_events", "QUERY_DDL")),
@@ -628,6 +629,8 @@ fn canaries_are_searched_for_where_the_server_writes() {
           data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; audit-complete: every event of CONNECT,QUERY is in the audit log once, and no other
         the redo log elsewhere
           data tithe/usertable.ibd; journal redo/ib_logfile0 redo/ib_logfile1; logs audit.log; audit-complete: every event of CONNECT,QUERY is in the audit log once, and no other
+        a server on another machine
+          data ; journal ; logs ; audit-complete: every event of CONNECT,QUERY is in the audit log once, and no other
         in syslog
           data tithe/usertable.ibd; journal ib_logfile0; logs ; audit-complete: every event of CONNECT,QUERY is in the audit log once, and no other
         definitions too
