@@ -169,7 +169,8 @@ fn costs_in(arms: &[OfArm<'_>], markup: &Markup) -> String {
     let named = named.collect::<Vec<_>>().join(", ");
     let others = match arms.len().saturating_sub(NAMED) {
         0 => String::new(),
-        others => format!(", {} less", words::plural(others as u64, "other")),
+        // The order is that of the estimates: which of two arms costs less is not certain.
+        others => format!(", {} with a cost", words::plural(others as u64, "other")),
     };
     format!("{named}{others}, in {}{}.", (markup.text)(title(&arms[0])), on_starts(arms))
 }
@@ -350,6 +351,17 @@ mod tests {
         of_tls.filter_map(|estimate| estimate.difference.as_mut()).for_each(|difference| difference.low = -1.0);
         let told = answer(&analysis, &PLAIN);
         assert!(told.starts_with("tls adds +38.7 % to +42.3 % to an operation, "), "{told}");
+    }
+
+    #[test]
+    fn arms_that_are_only_counted_are_not_said_to_cost_less() {
+        let mut analysis = sample::many(2);
+        for cell in &mut analysis.cells {
+            let tls = cell.arms[1].clone();
+            cell.arms.extend(["b", "c", "d", "e"].map(|name| ArmAnalysis { name: name.to_owned(), ..tls.clone() }));
+        }
+        let told = answer(&analysis, &PLAIN);
+        assert!(told.contains(", 1 other with a cost, in net time per op."), "{told}");
     }
 
     #[test]

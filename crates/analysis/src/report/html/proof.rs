@@ -32,8 +32,8 @@ pub(super) fn evidence(analysis: &Analysis) -> Markup {
     }
     let counted = summary::evidence(analysis).map_or(String::new(), |(words, _)| format!(" {words}."));
     let lead = format!(
-        "A claim holds only if it is seen on the protected arm and its opposite on the plain arm, before the first frame \
-         and after the last.{counted}"
+        "A claim holds only if it is seen on the protected arm, before the first frame and after the last. The same check \
+         must see its opposite on the plain arm, or find a control that it made itself.{counted}"
     );
     let body = html! { (matrix(analysis, &arms)) @for it in &arms { (arm(it)) } };
     section("evidence", "Was it on?", &lead, &body)
