@@ -278,6 +278,18 @@ pub struct Finding {
     pub control: String,
 }
 
+/// The check of a claim of the user's own, by a statement or a count. A protection may have several.
+pub const YOUR_CLAIM: &str = "your-claim";
+
+impl Finding {
+    /// What its claim is known by among those of its protection: the check and, of [`YOUR_CLAIM`], the text. The text
+    /// of other checks may differ from one look to the next.
+    pub fn about(&self) -> (&str, &str) {
+        let claim = if self.check == YOUR_CLAIM { self.claim.as_str() } else { "" };
+        (self.check.as_str(), claim)
+    }
+}
+
 /// The disclosure that fails if a kernel encrypted without the processor's instructions for it. The figures of the arm
 /// are then flagged.
 pub const CIPHER_DRIVER: &str = "cipher-driver";

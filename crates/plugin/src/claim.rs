@@ -6,6 +6,7 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::{
     catalogue::PATIENCE_S,
     experiment::{Claim, FilePlace, NamedCheck, Says},
+    record,
 };
 
 use crate::{
@@ -70,7 +71,7 @@ fn places_of(places: &[FilePlace]) -> Places {
 }
 
 /// The name of every claim by statement or count.
-const YOUR_CLAIM: CheckEntry = CheckEntry::claim("your-claim");
+const YOUR_CLAIM: CheckEntry = CheckEntry::claim(record::YOUR_CLAIM);
 
 /// A statement, and its expected answer.
 struct StatementSays {

@@ -76,21 +76,22 @@ fn not_looked_at(arm: &Arm, claims: &[&Finding], epochs: &BTreeSet<u32>) -> Vec<
             match () {
                 () if epochs.last() != Some(epoch) && is_cut_short(claims, *epoch) => {}
                 () if after.is_empty() => missing.push(format!("{}: not checked {when}", protection.id)),
-                () => missing.extend(
-                    before.difference(&after).map(|check| format!("{}: {check} not checked {when}", protection.id)),
-                ),
+                () => missing.extend(before.difference(&after).map(|(check, claim)| {
+                    let known_by = if claim.is_empty() { check } else { claim };
+                    format!("{}: {known_by} not checked {when}", protection.id)
+                })),
             }
         }
     }
     missing
 }
 
-/// The checks of needed claims about `protection` that were done in this phase of an epoch.
-fn checks<'a>(claims: &[&'a Finding], protection: &str, (epoch, phase): (u32, Phase)) -> BTreeSet<&'a str> {
+/// The needed claims about `protection` that were checked in this phase of an epoch, as [`Finding::about`].
+fn checks<'a>(claims: &[&'a Finding], protection: &str, (epoch, phase): (u32, Phase)) -> BTreeSet<(&'a str, &'a str)> {
     let such = claims
         .iter()
         .filter(|it| (it.epoch, it.phase, it.role, it.protection.as_str()) == (epoch, phase, Role::Claim, protection));
-    such.map(|it| it.check.as_str()).collect()
+    such.map(|it| it.about()).collect()
 }
 
 /// Epochs in which not everything was checked again after the frames, although a later epoch was measured: the run was
@@ -102,9 +103,9 @@ pub(super) fn cut_short(findings: &[Finding], epochs: &BTreeSet<u32>) -> Vec<u32
 }
 
 fn is_cut_short(claims: &[&Finding], epoch: u32) -> bool {
-    let in_phase = |phase: Phase| -> BTreeSet<(u32, &str, &str)> {
+    let in_phase = |phase: Phase| -> BTreeSet<(u32, &str, (&str, &str))> {
         let such = claims.iter().filter(|it| (it.epoch, it.phase) == (epoch, phase));
-        such.map(|it| (it.arm, it.protection.as_str(), it.check.as_str())).collect()
+        such.map(|it| (it.arm, it.protection.as_str(), it.about())).collect()
     };
     !in_phase(Phase::Before).is_subset(&in_phase(Phase::After))
 }

@@ -21,7 +21,8 @@ impl Claims {
             (Role::Claim, Verdict::OutOfReach) => Verdict::CannotTell,
             (_, verdict) => verdict,
         };
-        let key = (finding.cell, finding.arm, finding.protection.clone(), finding.check.clone());
+        let (check, claim) = finding.about();
+        let key = (finding.cell, finding.arm, finding.protection.clone(), format!("{check} {claim}"));
         let worst = self.0.entry(key).or_insert(Verdict::Holds);
         if rank(verdict) > rank(*worst) {
             *worst = verdict;
@@ -155,6 +156,16 @@ pub(super) mod tests {
             ],
         );
         check(&[], expect!["0 of 0 claims hold | - | true"]);
+    }
+
+    #[test]
+    fn each_claim_of_the_users_own_counts() {
+        let mut claims = Claims::default();
+        for (claim, verdict) in [("a", Verdict::Holds), ("b", Verdict::Holds), ("b", Verdict::Fails)] {
+            let own = finding(tithe_model::record::YOUR_CLAIM, Role::Claim, verdict);
+            claims.add(&Finding { claim: claim.to_owned(), ..own });
+        }
+        assert_eq!(claims.in_words(), "1 of 2 claims hold, 1 does not");
     }
 
     #[test]

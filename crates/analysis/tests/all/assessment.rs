@@ -13,7 +13,7 @@ use tithe_model::{
     fact::Fact,
     invalid::Invalid,
     plan::{Cell, Starts},
-    record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict},
+    record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict, YOUR_CLAIM},
     records::Records,
     start_spread::{self, CostSpread},
 };
@@ -1066,6 +1066,24 @@ fn every_claim_is_looked_at_again_after_the_frames_unless_the_run_was_killed_the
         records.findings.push(Finding { epoch: 2, ..finding(1, Phase::Before) });
     };
     assert_eq!(proof(&given_up), Proof::Proven);
+}
+
+#[test]
+fn each_claim_of_the_users_own_is_looked_at_again_after_the_frames() {
+    let proof = |seen: &[(&str, Phase)]| {
+        let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+        let of = |(claim, phase): &(&str, Phase)| Finding {
+            check: YOUR_CLAIM.to_owned(),
+            claim: (*claim).to_owned(),
+            ..finding(1, *phase)
+        };
+        records.findings = seen.iter().map(of).collect();
+        assess(&records).cells[0].arms[1].proof.clone()
+    };
+    let [one, two] = ["`a` answers `1`", "`b` answers `2`"];
+    let before = [(one, Phase::Before), (two, Phase::Before), (one, Phase::After)];
+    assert_eq!(proof(&before), Proof::Unproven(vec!["audit: `b` answers `2` not checked after epoch 1".to_owned()]));
+    assert_eq!(proof(&[&before[..], &[(two, Phase::After)]].concat()), Proof::Proven);
 }
 
 #[test]
