@@ -11,7 +11,11 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{access::Access, session::WireSession};
+use super::{
+    access::Access,
+    schema::{ENDS_TLS, hops_of},
+    session::WireSession,
+};
 use crate::evidence::marked::OWN;
 
 /// The list of processes, read through a separate session.
@@ -19,6 +23,8 @@ pub struct Clients {
     session: WireSession,
     /// Used if a connection's transport is not reported: either all must use TLS, or the reason why it is unknown.
     otherwise: Spoken,
+    /// Something ends TLS before the server: the list then holds its connections, not those of clients.
+    is_ended: bool,
 }
 
 impl Clients {
@@ -28,6 +34,7 @@ impl Clients {
     /// A refusal of either side, or a broken connection.
     pub fn open(access: &Access, server: &Server, setup: &Setup) -> Result<Self, Fault> {
         let mut session = access.administrator(server, setup)?;
+        let is_ended = hops_of(&mut session)?.is_ended;
         let mut on = |name: &str| session.shown("GLOBAL VARIABLES", name).map(|value| value.as_deref() == Some("ON"));
         let (required, schema) = (on("require_secure_transport")?, on("performance_schema")?);
         let account = session.account()?;
@@ -38,7 +45,7 @@ impl Clients {
                 "start the server with performance_schema = ON, and GRANT SELECT ON performance_schema.threads TO {account}"
             )),
         };
-        Ok(Self { session, otherwise })
+        Ok(Self { session, otherwise, is_ended })
     }
 
     /// The transport of each connection, by its number, as far as this account can see it.
@@ -63,11 +70,20 @@ impl ConnectionList for Clients {
         let spoken = self.spoken();
         let connection = |[id, account, host, own]: [String; 4]| {
             let port = port_of(&host);
-            let spoken = spoken_by(spoken.get(&id).map(String::as_str), port.is_some(), &self.otherwise);
+            let kind = spoken.get(&id).map(String::as_str);
+            let spoken = match self.is_ended {
+                true => of_the_one_between(),
+                false => spoken_by(kind, port.is_some(), &self.otherwise),
+            };
             ClientConnection { id, account, port, spoken, is_own: own == "1" }
         };
         Ok(rows.into_iter().map(connection).collect())
     }
+}
+
+/// What is known of a client's transport if the server only sees that of something in between.
+fn of_the_one_between() -> Spoken {
+    Spoken::Untold(format!("{ENDS_TLS}, and the list is of its own connections: ask the server itself"))
 }
 
 /// The transport of a connection for which the server reports this `kind`; `otherwise` if it reports none.
