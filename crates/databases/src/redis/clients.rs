@@ -31,10 +31,10 @@ impl Clients {
     pub fn open(server: &Server, setup: &Setup) -> Result<Self, Fault> {
         let mut connection = RedisConnection::open(&of_clients(server, setup)?)?;
         let own = connection.call(&["CLIENT", "ID"]).map_err(named)?.text().unwrap_or_default();
-        let tls = connection.tls_facts();
-        let spoken = tls.map_or(Spoken::Plaintext, |tls| Spoken::Tls(format!("{} {}", tls.version, tls.cipher)));
+        let tls = connection.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher));
         let mut port = |name: &str| connection.setting(name).map(Option::unwrap_or_default);
         let ports = port("tls-port").and_then(|tls| Ok([tls, port("port")?])).ok();
+        let spoken = own_transport(tls, ports.as_ref());
         Ok(Self { connection, own, spoken, ports })
     }
 }
@@ -44,6 +44,18 @@ impl ConnectionList for Clients {
         let listed = self.connection.call(&["CLIENT", "LIST"]).map_err(named)?;
         let Some(list) = listed.text() else { return Err(Fault::Protocol("CLIENT LIST gave no text".to_owned())) };
         Ok(read(&list, &self.own, &self.spoken, self.ports.as_ref()))
+    }
+}
+
+/// The transport of this connection, whose client sees `tls`. A server without a port for TLS is behind something that
+/// ends it, and lists its connections beside those of clients.
+fn own_transport(tls: Option<String>, ports: Option<&[String; 2]>) -> Spoken {
+    match (tls, ports) {
+        (Some(_), Some([of_tls, _])) if of_tls == "0" => {
+            Spoken::Untold("something ends TLS before the server, whose tls-port is 0: ask the server".to_owned())
+        }
+        (Some(tls), _) => Spoken::Tls(tls),
+        (None, _) => Spoken::Plaintext,
     }
 }
 
@@ -94,6 +106,15 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+
+    #[test]
+    fn tls_that_ends_before_the_server_is_not_that_of_its_port() {
+        let (tls, ports) = (|| Some("TLSv1.3".to_owned()), |of_tls: &str| [of_tls, "6379"].map(str::to_owned));
+        assert_eq!(own_transport(tls(), Some(&ports("6380"))), Spoken::Tls("TLSv1.3".to_owned()));
+        assert_eq!(own_transport(tls(), None), Spoken::Tls("TLSv1.3".to_owned()));
+        assert!(matches!(own_transport(tls(), Some(&ports("0"))), Spoken::Untold(_)));
+        assert_eq!(own_transport(None, Some(&ports("0"))), Spoken::Plaintext);
+    }
 
     #[test]
     fn clients_speak_what_their_port_speaks() {

@@ -51,8 +51,8 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
     let client = RedisConnection::open(target)?.tls_facts();
     if context.server.address.is_attached() {
         let seen = client.map(|tls| format!("{} {}", tls.version, tls.cipher));
-        let seen = seen.unwrap_or_else(|| "plaintext".to_owned());
-        return Ok(format!("{seen}, which the client sees: a port of Redis speaks nothing else"));
+        let port = administrator(context.server, context.setup).and_then(|mut it| it.setting("tls-port"));
+        return Ok(as_the_client_sees(seen, port.ok().flatten().as_deref()));
     }
     let mut administrator = administrator(context.server, context.setup)?;
     let mut setting = |name: &str| administrator.setting(name).map(Option::unwrap_or_default);
@@ -62,4 +62,32 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
         return Ok(format!("also a plaintext port, {port} ({versions}, {client})"));
     }
     Ok(format!("{versions} only, no plaintext port, tls-auth-clients {} ({client})", setting("tls-auth-clients")?))
+}
+
+/// The TLS that the client has `seen` of an attached server with this `port` for it, if that is known.
+fn as_the_client_sees(seen: Option<String>, port: Option<&str>) -> String {
+    match (seen, port) {
+        (Some(tls), Some("0")) => format!(
+            "{tls} by the client's own handshake, as far as that: something ends TLS before the server, whose tls-port is \
+             0"
+        ),
+        (seen, _) => {
+            let seen = seen.unwrap_or_else(|| "plaintext".to_owned());
+            format!("{seen}, which the client sees: a port of Redis speaks nothing else")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_without_a_port_for_tls_is_behind_what_ends_it() {
+        let told = |seen: Option<&str>, port| as_the_client_sees(seen.map(str::to_owned), port);
+        for (seen, port) in [(Some("TLSv1.3 x"), Some("6380")), (Some("TLSv1.3 x"), None), (None, Some("0"))] {
+            assert!(told(seen, port).ends_with("a port of Redis speaks nothing else"));
+        }
+        assert!(told(Some("TLSv1.3 x"), Some("0")).contains("something ends TLS before the server"));
+    }
 }
