@@ -12,6 +12,9 @@ use crate::{
     target::{SOCKET_PEER, Target, Tls},
 };
 
+/// What is in between if one side speaks TLS and the other does not.
+pub const ENDS_TLS: &str = "something ends TLS before the server";
+
 /// Opens and closes one connection with a read in between; returns the method of authentication.
 pub type Open = fn(&Target) -> Result<String, Fault>;
 
@@ -188,6 +191,14 @@ pub fn client_rows(transport: Judgement) -> [FeatureStatus; 2] {
     [Feature::Transport, Feature::ClientToNode].map(|feature| transport.clone().of(feature))
 }
 
+/// Both rows if the client speaks TLS and the server does not (`why`): its `own` way, as far as what ends TLS, and the
+/// one from there on. Rules of the server say nothing about the first.
+pub fn ended_rows(own: &Judgement, why: &str) -> [FeatureStatus; 2] {
+    let own = Judgement::account(own.state, format!("{ENDS_TLS}; to it: {}", own.seen));
+    let behind = Judgement::account(State::Off, format!("{ENDS_TLS}; behind it: {why}"));
+    [own.of(Feature::Transport), behind.of(Feature::ClientToNode)]
+}
+
 /// The judgement of authorisation, from the names of the accounts with all privileges, and of the number of accounts
 /// that may log in. One administrator is normal.
 pub fn limited(unlimited: &[String], all: usize, shown: &str) -> Judgement {
@@ -355,6 +366,17 @@ mod tests {
             a socket: off, whole server: by a Unix socket, which no network sees; the server has no TLS
             a socket: available but not enforced, this account: by a Unix socket, which no network sees; whether TLS is there: refused: no right
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn tls_that_ends_before_the_server_is_not_the_servers() {
+        let own = Judgement::whole(State::Enforced, "TLSv1.3; plaintext: refused (not you)");
+        let told = ended_rows(&own, "ssl_enabled is no")
+            .map(|row| format!("{}, {}: {}", row.state.words(), row.scope.words(), row.seen));
+        expect![[r#"
+            enforced, this account: something ends TLS before the server; to it: TLSv1.3; plaintext: refused (not you)
+            off, this account: something ends TLS before the server; behind it: ssl_enabled is no"#]]
+        .assert_eq(&told.join("\n"));
     }
 
     #[test]

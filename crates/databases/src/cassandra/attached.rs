@@ -11,7 +11,7 @@ use tithe_plugin::{
 use super::{
     ENTRY,
     connection::{CqlConnection, grant},
-    inspect::value,
+    inspect::speaks_no_tls,
     store::{administrator, settings},
 };
 use crate::attached::unseen_process;
@@ -51,7 +51,7 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
         }
     }
     let settings = settings(&mut connection).unwrap_or_default();
-    if value(&settings, "client_encryption_options", "enabled") == "false" {
+    if speaks_no_tls(&settings) {
         let remedy = "give it a certificate (client_encryption_options in cassandra.yaml, enabled and optional) and \
                       restart it";
         lack("the node speaks no TLS with clients", Remedy::Words(remedy.to_owned()), Without::Proof(&["tls"]));

@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     findings,
-    inspect::{Judgement, Rules, authentication, client_rows, inspect_feature, not_offered, transport},
+    inspect::{Judgement, Rules, authentication, client_rows, ended_rows, inspect_feature, not_offered, transport},
 };
 
 /// Settings by name.
@@ -46,8 +46,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let judged = |judge: &dyn Fn(&Settings) -> Judgement| {
         settings.as_ref().map(|all| narrowed(judge(all))).map_err(Clone::clone)
     };
-    let offers =
-        settings.as_ref().map_err(Clone::clone).map(|all| value(all, "client_encryption_options", "enabled") == "true");
+    let offers = settings.as_ref().map_err(Clone::clone).map(offers_tls);
     let rules = |judge: &dyn Fn(&Settings) -> Rules| {
         let judge = |all: &Settings| {
             let rules = judge(all);
@@ -62,9 +61,14 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let roles = Roles::read(&mut connection);
     let authentication = authentication(&target, &method, open);
     let authentication = authentication.with_rules(rules(&|all| of_authentication(all, roles.as_ref())), RIGHT);
-    let transport = transport(&target, &tls, offers, plaintext).with_rules(rules(&of_transport), RIGHT);
+    let is_ended = target.tls.is_some() && settings.as_ref().is_ok_and(speaks_no_tls);
+    let transport = transport(&target, &tls, offers, plaintext);
     let mut seen = vec![authentication.of(Feature::Authentication)];
-    seen.extend(client_rows(transport));
+    seen.extend(if is_ended {
+        ended_rows(&transport, "client_encryption_options.enabled = false")
+    } else {
+        client_rows(transport.with_rules(rules(&of_transport), RIGHT))
+    });
     let authorisation = authorisation(&mut connection, settings.as_ref().ok(), &roles);
     seen.push(narrowed(authorisation).of(Feature::Authorisation));
     seen.push(inspect_feature(Feature::AtRest, || judged(&records::at_rest)));
@@ -104,9 +108,19 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
 
 /// One part of a setting that has several; nothing if it is `null`. The separator between the names differs between
 /// versions.
-pub(super) fn value(settings: &Settings, group: &str, part: &str) -> String {
+fn value(settings: &Settings, group: &str, part: &str) -> String {
     let find = |between: &str| settings.get(&format!("{group}{between}{part}"));
     find("_").or_else(|| find(".")).filter(|value| *value != "null").cloned().unwrap_or_default()
+}
+
+/// True if clients may speak TLS: `optional` alone is enough (`tlsEncryptionPolicy` in `EncryptionOptions`).
+fn offers_tls(settings: &Settings) -> bool {
+    ["enabled", "optional"].iter().any(|part| value(settings, "client_encryption_options", part) == "true")
+}
+
+/// True if the settings say that no client speaks TLS with the node.
+pub(super) fn speaks_no_tls(settings: &Settings) -> bool {
+    value(settings, "client_encryption_options", "enabled") == "false" && !offers_tls(settings)
 }
 
 /// The right that an account needs to read the settings.
@@ -485,6 +499,16 @@ mod tests {
         assert_eq!(of(&[(on, "true"), (optional, "true")]), ["client_encryption_options.optional = true"]);
         assert_eq!(of(&[(on, "true")]), ["client_encryption_options.optional = "]);
         assert_eq!(of(&[(on, "false"), (optional, "true")]), [""; 0]);
+    }
+
+    #[test]
+    fn a_node_may_speak_tls_that_is_only_optional() {
+        let of = |pairs: &[(&str, &str)]| (offers_tls(&settings(pairs)), speaks_no_tls(&settings(pairs)));
+        let (on, optional) = ("client_encryption_options_enabled", "client_encryption_options_optional");
+        assert_eq!(of(&[(on, "true"), (optional, "false")]), (true, false));
+        assert_eq!(of(&[(on, "false"), (optional, "true")]), (true, false));
+        assert_eq!(of(&[(on, "false"), (optional, "false")]), (false, true));
+        assert_eq!(of(&[]), (false, false), "the settings do not say it");
     }
 
     #[test]

@@ -12,7 +12,7 @@ use tithe_plugin::{
 use super::{connection::MemcachedConnection, target::PRODUCT};
 use crate::{
     findings,
-    inspect::{Rules, authentication, client_rows, not_offered, transport},
+    inspect::{ENDS_TLS, Rules, authentication, client_rows, ended_rows, not_offered, transport},
     target::Target,
 };
 
@@ -34,11 +34,16 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         [] => "items are in memory alone".to_owned(),
         written => format!("Memcached encrypts no file; {}", written.join("; ")),
     };
-    let logins = authentication(&target, method, opened).with_rules(Ok(logins(&settings)), "");
+    let offers = is_on(&settings, "ssl_enabled");
+    let logins = logins(&settings, target.tls.is_some());
+    let logins = authentication(&target, method, opened).with_rules(Ok(logins), "");
     let mut seen = vec![logins.of(Feature::Authentication)];
-    let offers = Ok(is_on(&settings, "ssl_enabled"));
-    let clients = transport(&target, &tls, offers, plaintext).with_rules(Ok(transports(&settings)), "");
-    seen.extend(client_rows(clients));
+    let clients = transport(&target, &tls, Ok(offers), plaintext);
+    seen.extend(if target.tls.is_some() && !offers {
+        ended_rows(&clients, WITHOUT_TLS)
+    } else {
+        client_rows(clients.with_rules(Ok(transports(&settings)), ""))
+    });
     seen.extend(not_offered(&[
         (
             Feature::Authorisation,
@@ -85,10 +90,14 @@ fn is_on(settings: &Settings, name: &str) -> bool {
     settings.get(name).is_some_and(|value| value == "yes")
 }
 
+/// What a server without TLS says.
+const WITHOUT_TLS: &str = "ssl_enabled is no: every listener speaks plaintext";
+
 /// Logins by other listeners. If a password is required, only those of the text protocol require it; if not, some may
-/// require no certificate.
-fn logins(settings: &Settings) -> Rules {
+/// require no certificate. `by_tls`: this client speaks TLS, if not with the server then with something before it.
+fn logins(settings: &Settings, by_tls: bool) -> Rules {
     let by_password = settings.get("auth_enabled_ascii").is_some_and(|file| file != "no");
+    let by_another = by_tls && !by_password && !is_on(settings, "ssl_enabled");
     let exceptions = match (by_password, is_on(settings, "ssl_enabled")) {
         (true, _) => listeners(settings).into_iter().filter_map(Listener::without_password).collect(),
         (false, true) => {
@@ -98,12 +107,17 @@ fn logins(settings: &Settings) -> Rules {
             let open = listeners(settings).into_iter().filter_map(open);
             open.chain(doors_beside(settings)).collect()
         }
+        (false, false) if by_another => vec![format!("{ENDS_TLS}, which asks nobody: {WITHOUT_TLS}")],
         (false, false) => Vec::new(),
     };
     Rules {
         read: "stats settings".to_owned(),
         exceptions,
-        remedy: "remove the prefixes of listeners (`notls:`, `btls:`, `proto[…]:`), and start it with udp-port 0",
+        remedy: if by_another {
+            "start it with --enable-ssl"
+        } else {
+            "remove the prefixes of listeners (`notls:`, `btls:`, `proto[…]:`), and start it with udp-port 0"
+        },
         ..Rules::default()
     }
 }
@@ -167,7 +181,7 @@ fn transports(settings: &Settings) -> Rules {
 /// The listeners without TLS, each by its name: all of them if the server has no TLS.
 pub fn doors_beside(settings: &Settings) -> Vec<String> {
     if !is_on(settings, "ssl_enabled") {
-        return vec!["ssl_enabled is no: every listener speaks plaintext".to_owned()];
+        return vec![WITHOUT_TLS.to_owned()];
     }
     let udp = settings.get("udpport").filter(|port| *port != "0");
     let udp = udp.map(|port| format!("UDP port {port} speaks plaintext, and asks for no certificate"));
@@ -205,7 +219,7 @@ mod tests {
     fn listeners_that_ask_for_less_are_named() {
         let open = |pairs: &[(&str, &str)]| {
             let with = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
-            logins(&pairs.iter().chain(&[("udpport", "0")]).map(with).collect()).exceptions
+            logins(&pairs.iter().chain(&[("udpport", "0")]).map(with).collect(), false).exceptions
         };
         let (tls, password) = (("ssl_enabled", "yes"), ("auth_enabled_ascii", "/users"));
         let none = Vec::<String>::new();
@@ -228,12 +242,26 @@ mod tests {
     }
 
     #[test]
+    fn a_server_behind_what_ends_tls_asks_nobody() {
+        let exceptions = |pairs: &[(&str, &str)]| {
+            let with = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            logins(&pairs.iter().map(with).collect(), true).exceptions
+        };
+        let open = "something ends TLS before the server, which asks nobody: ssl_enabled is no: every listener speaks \
+                    plaintext";
+        assert_eq!(exceptions(&[("ssl_enabled", "no")]), [open]);
+        let none = Vec::<String>::new();
+        assert_eq!(exceptions(&[("auth_enabled_ascii", "/users")]), none, "the server asks for a password itself");
+        assert_eq!(exceptions(&[("ssl_enabled", "yes"), ("ssl_verify_mode", "3"), ("udpport", "0")]), none);
+    }
+
+    #[test]
     fn doors_beside_are_exceptions_where_there_is_tls() {
         let told = |pairs: &[(&str, &str)]| {
             let with = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
             let all: Settings = pairs.iter().chain(&[("udpport", "0"), ("inter", "a,notls:b:1")]).map(with).collect();
             let rules = transports(&all);
-            assert_eq!([rules.read, logins(&all).read], ["stats settings", "stats settings"]);
+            assert_eq!([rules.read, logins(&all, false).read], ["stats settings", "stats settings"]);
             (rules.exceptions.len(), rules.findings.len())
         };
         assert_eq!(told(&[]), (0, 0), "no TLS, so no door beside it");

@@ -11,12 +11,8 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{
-    access::Access,
-    schema::{ENDS_TLS, hops_of},
-    session::WireSession,
-};
-use crate::evidence::marked::OWN;
+use super::{access::Access, schema::hops_of, session::WireSession};
+use crate::{evidence::marked::OWN, inspect::ENDS_TLS};
 
 /// The list of processes, read through a separate session.
 pub struct Clients {

@@ -22,7 +22,7 @@ use super::{
     recorders::{self, Kept, Recorder, Settings},
     replication::{self, ReadSources, Source},
     rights::Rights,
-    schema::{ENDS_TLS, Hops, YCSB_DIALECT, hops_of},
+    schema::{Hops, YCSB_DIALECT, hops_of},
     session::WireSession,
     ways::{self, ALL_RIGHTS, EVERYTHING},
 };
@@ -34,7 +34,8 @@ use crate::{
         MY_TLS_OPTIONAL,
     },
     inspect::{
-        Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered, transport,
+        ENDS_TLS, Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered,
+        transport,
     },
     target::{Target, is_local},
 };

@@ -19,6 +19,7 @@ use tithe_plugin::{
 
 use super::{Flavour, access::Access, session::WireSession};
 use crate::{
+    inspect::ENDS_TLS,
     target::is_local,
     ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
 };
@@ -318,9 +319,6 @@ pub fn cache_use(access: &Access, server: &Server, setup: &Setup) -> Option<Cach
     let mut number = |name: &str| session.shown("GLOBAL STATUS", name).ok()??.parse().ok();
     Some(CacheUse { asked: number("Innodb_buffer_pool_read_requests")?, missed: number("Innodb_buffer_pool_reads")? })
 }
-
-/// What is in between if one side speaks TLS and the other does not.
-pub const ENDS_TLS: &str = "something ends TLS before the server";
 
 /// The transport from this client to the server.
 pub struct Hops {

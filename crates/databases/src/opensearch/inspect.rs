@@ -18,12 +18,14 @@ use tithe_plugin::{
 
 use super::{
     connection::OpenSearchConnection,
-    evidence::{audit::AuditComplete, opened, other_nodes, plaintext},
+    evidence::{PLAINTEXT, audit::AuditComplete, opened, other_nodes, plaintext, tls_of},
     target::of_clients,
 };
 use crate::{
     findings,
-    inspect::{Judgement, Rules, authentication, client_rows, counted, inspect_feature, not_offered, transport},
+    inspect::{
+        Judgement, Rules, authentication, client_rows, counted, ended_rows, inspect_feature, not_offered, transport,
+    },
     target::Target,
 };
 
@@ -81,7 +83,12 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         doubts,
         ..Rules::default()
     });
-    seen.extend(client_rows(transport(&target, &tls, Ok(false), plaintext).with_rules(listeners, "")));
+    let clients = transport(&target, &tls, Ok(false), plaintext);
+    let told = tls_of(&mut connection).ok().filter(|told| target.tls.is_some() && told.starts_with(PLAINTEXT));
+    seen.extend(match told {
+        Some(told) => ended_rows(&clients, &format!("/_opendistro/_security/sslinfo reports {told}")),
+        None => client_rows(clients.with_rules(listeners, "")),
+    });
     seen.push(inspect_feature(Feature::NodeToNode, || between(&mut connection, has_plugin)));
     seen.push(inspect_feature(Feature::JmxAuthentication, || {
         connection.request("GET /_nodes/jvm").map(|nodes| management(&nodes))

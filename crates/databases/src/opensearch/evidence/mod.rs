@@ -76,14 +76,29 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
 
 /// What the server says about the TLS of the connection on which it is asked.
 fn tls_of_server(_context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
-    match OpenSearchConnection::open(target)?.request("GET /_opendistro/_security/sslinfo") {
-        Ok(said) => Ok(said["ssl_protocol"].as_str().map_or_else(
-            || "plaintext".to_owned(),
-            |version| format!("{version} {}", said["ssl_cipher"].as_str().unwrap_or("of an unknown cipher")),
-        )),
-        Err(Fault::Server(words)) if words.contains(NO_HANDLER) => Ok("plaintext: no security plugin".to_owned()),
+    tls_of(&mut OpenSearchConnection::open(target)?)
+}
+
+/// How [`tls_of`] begins without TLS.
+pub const PLAINTEXT: &str = "plaintext";
+
+/// What the server says about the TLS of `connection`.
+///
+/// # Errors
+/// The server's error.
+pub fn tls_of(connection: &mut OpenSearchConnection) -> Result<String, Fault> {
+    match connection.request("GET /_opendistro/_security/sslinfo") {
+        Ok(said) => Ok(tls_in(&said)),
+        Err(Fault::Server(words)) if words.contains(NO_HANDLER) => Ok(format!("{PLAINTEXT}: no security plugin")),
         Err(fault) => Err(fault),
     }
+}
+
+fn tls_in(said: &Value) -> String {
+    said["ssl_protocol"].as_str().map_or_else(
+        || PLAINTEXT.to_owned(),
+        |version| format!("{version} {}", said["ssl_cipher"].as_str().unwrap_or("of an unknown cipher")),
+    )
 }
 
 /// A connection that leads to the process of the node.
@@ -137,6 +152,13 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_node_behind_what_ends_tls_reports_plaintext() {
+        let with = json!({ "ssl_protocol": "TLSv1.3", "ssl_cipher": "TLS_AES_256_GCM_SHA384" });
+        assert_eq!(tls_in(&with), "TLSv1.3 TLS_AES_256_GCM_SHA384");
+        assert_eq!(tls_in(&json!({ "ssl_protocol": null, "ssl_cipher": null })), PLAINTEXT);
+    }
 
     #[test]
     fn a_cluster_has_listeners_that_were_not_asked() {
