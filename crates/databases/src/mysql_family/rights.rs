@@ -4,7 +4,7 @@
 use std::path::Path;
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::rows;
+use tithe_plugin::session::{SqlSession as _, rows};
 
 use super::{
     accounts::{Account, Way, named},
@@ -169,6 +169,9 @@ impl Rights {
         let routines = self.rows::<3>(session, sql, "*.*", "routines");
         let routine = |[database, name, definer]: [String; 3]| Routine { database, name, definer };
         self.routines = routines.into_iter().map(routine).collect();
+        if !is_shown_routines(session) {
+            self.unread.push("routines that this account is not shown (GRANT SELECT ON *.*)".to_owned());
+        }
     }
 
     /// The rows of `sql`. If they cannot be read, the result is empty and that is recorded.
@@ -189,9 +192,40 @@ impl Rights {
     }
 }
 
+/// True if the account is shown the routines of others, as far as its grants tell. Without the privilege it is shown
+/// those that it may call, and no error.
+fn is_shown_routines(session: &mut WireSession) -> bool {
+    const SHOW: [&str; 3] = ["SELECT", "SHOW_ROUTINE", "SHOW CREATE ROUTINE"];
+    let by_grants = match session.run("SHOW GRANTS") {
+        Ok(grants) => grants.iter().flatten().flatten().any(|grant| gives_everywhere(grant, &SHOW)),
+        // The server has no access control.
+        Err(_) => true,
+    };
+    // MariaDB also shows them to those who may read their table, which MySQL has no more.
+    by_grants || session.run("SELECT 1 FROM mysql.proc LIMIT 1").is_ok()
+}
+
+/// True if `grant`, a line of `SHOW GRANTS`, gives one of the privileges `wanted` on `*.*`.
+pub fn gives_everywhere(grant: &str, wanted: &[&str]) -> bool {
+    let rights = grant.split_once(" ON *.* ").map_or("", |(rights, _)| rights.trim_start_matches("GRANT "));
+    rights.split(',').map(str::trim).any(|right| right == "ALL PRIVILEGES" || wanted.contains(&right))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_others_have_is_shown_by_one_privilege_on_everything() {
+        let shown = ["GRANT ALL PRIVILEGES ON *.* TO `a`@`%`", "GRANT SELECT, PROCESS ON *.* TO `a`@`%`"];
+        let hidden =
+            ["GRANT SELECT ON *.* TO `a`@`%`", "GRANT ALL PRIVILEGES ON `shop`.* TO `a`@`%`", "GRANT `r` TO `a`@`%`"];
+        assert_eq!(shown.map(|grant| gives_everywhere(grant, &["PROCESS"])), [true; 2]);
+        assert_eq!(hidden.map(|grant| gives_everywhere(grant, &["PROCESS"])), [false; 3]);
+        let routines = |grant: &str| gives_everywhere(grant, &["SELECT", "SHOW_ROUTINE"]);
+        assert!(routines("GRANT SHOW_ROUTINE ON *.* TO `a`@`%`"));
+        assert!(!routines("GRANT SELECT ON `mysql`.* TO `a`@`%`"));
+    }
 
     #[test]
     fn a_folder_above_the_data_or_in_them_lets_files_in() {
