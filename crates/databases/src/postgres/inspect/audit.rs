@@ -12,7 +12,7 @@ use tithe_plugin::{
 
 use super::{
     needing,
-    recorders::{NAMES, Recorder, Settings, goes_elsewhere, is_collected, recorders},
+    recorders::{NAMES, Recorder, Settings, goes_elsewhere, is_collected, recorders, unseen_name},
 };
 use crate::{
     findings::{PG_AUDIT_OFF, PG_AUDIT_PARTIAL, PG_AUDIT_REPEATS_VALUES, PG_AUTHN_REPEATS_PASSWORDS},
@@ -77,6 +77,7 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
     {
         doubts.push("whether pgaudit is loaded for everybody (it is not seen in shared_preload_libraries)".to_owned());
     }
+    doubts.extend(unseen_name(&base));
     let tables = audited_tables(session, &base["pgaudit.role"]).transpose();
     let tables = tables.unwrap_or_else(|fault| {
         doubts.push(format!("which tables object auditing is about ({fault})"));

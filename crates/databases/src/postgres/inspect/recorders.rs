@@ -5,6 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// The value of a setting that only superusers and members of `pg_read_all_settings` are shown.
+const NOT_SHOWN: &str = "not shown";
+
 /// Settings that control the log, with the value that is assumed if a server does not have them.
 pub const NAMES: [(&str, &str); 30] = [
     ("log_statement", "none"),
@@ -28,7 +31,7 @@ pub const NAMES: [(&str, &str); 30] = [
     ("log_error_verbosity", "default"),
     ("log_destination", "stderr"),
     ("logging_collector", "off"),
-    ("log_filename", "postgresql-%Y-%m-%d_%H%M%S.log"),
+    ("log_filename", NOT_SHOWN),
     ("log_truncate_on_rotation", "off"),
     ("log_rotation_age", "1440"),
     ("syslog_split_messages", "on"),
@@ -36,8 +39,7 @@ pub const NAMES: [(&str, &str); 30] = [
     ("log_directory", "log"),
     ("pg_stat_statements.track", "none"),
     ("pg_stat_statements.track_utility", "off"),
-    // Shown to superusers and members of pg_read_all_settings.
-    ("shared_preload_libraries", "not shown"),
+    ("shared_preload_libraries", NOT_SHOWN),
 ];
 
 /// Levels of messages in the order that `log_min_messages` has for the log (documentation, "log_min_messages").
@@ -258,11 +260,21 @@ fn milliseconds(text: &str) -> Option<u64> {
 
 /// True if the log is one file that each rotation begins again.
 fn keeps_nothing(settings: &Settings) -> bool {
+    let name = settings["log_filename"].as_str();
+    empties(settings) && name != NOT_SHOWN && !name.contains('%')
+}
+
+/// True if each rotation empties a file of the log that is there already.
+fn empties(settings: &Settings) -> bool {
     let is = |name: &str, value: &str| settings[name] == value;
-    is("logging_collector", "on")
-        && is("log_truncate_on_rotation", "on")
-        && !settings["log_filename"].contains('%')
-        && !is("log_rotation_age", "0")
+    is("logging_collector", "on") && is("log_truncate_on_rotation", "on") && !is("log_rotation_age", "0")
+}
+
+/// Why it is not known whether the log is one file that each rotation begins again.
+pub fn unseen_name(settings: &Settings) -> Option<String> {
+    let is_unseen = empties(settings) && settings["log_filename"] == NOT_SHOWN;
+    let doubt = "whether each rotation empties the only log file (log_filename: GRANT pg_read_all_settings)";
+    is_unseen.then(|| doubt.to_owned())
 }
 
 /// True if a message of `level` is written to the log.
@@ -307,6 +319,23 @@ mod tests {
         assert_eq!(left_out(&[terse]), cut);
         assert_eq!(left_out(&[terse, ("log_destination", "syslog")]), cut);
         assert_eq!(left_out(&[terse, ("log_destination", "stderr, csvlog")]), Some(String::new()));
+    }
+
+    #[test]
+    fn a_log_that_rotation_empties_is_told_by_its_name() {
+        let told = |pairs: &[(&str, &str)]| {
+            let mut settings: Settings = NAMES.map(|(name, unset)| (name.to_owned(), unset.to_owned())).into();
+            for (name, value) in [&[("logging_collector", "on")][..], pairs].concat() {
+                settings.insert(name.to_owned(), value.to_owned());
+            }
+            (keeps_nothing(&settings), unseen_name(&settings).is_some())
+        };
+        let empties = ("log_truncate_on_rotation", "on");
+        assert_eq!(told(&[]), (false, false));
+        assert_eq!(told(&[empties]), (false, true));
+        assert_eq!(told(&[empties, ("log_filename", "server.log")]), (true, false));
+        assert_eq!(told(&[empties, ("log_filename", "server-%a.log")]), (false, false));
+        assert_eq!(told(&[empties, ("log_rotation_age", "0")]), (false, false));
     }
 
     #[test]

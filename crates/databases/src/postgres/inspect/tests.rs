@@ -218,6 +218,7 @@ fn each_change_shows_in_its_rows() {
         ),
         ("values logged", tight().with("log_parameter_max_length", "-1")),
         ("terse", tight().with("log_error_verbosity", "terse")),
+        ("rotation that may empty the log", tight().with("log_truncate_on_rotation", "on")),
         ("no collector", tight().with("logging_collector", "off")),
         ("syslog", tight().with("log_destination", "syslog")),
         ("texts kept", tight().with("pg_stat_statements.track", "all").with("pg_stat_statements.track_utility", "on")),
@@ -466,6 +467,8 @@ fn each_change_shows_in_its_rows() {
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
         terse
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_error_verbosity = terse); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
+        rotation that may empty the log
+          audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: whether each rotation empties the only log file (log_filename: GRANT pg_read_all_settings)
         no collector
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
         syslog
