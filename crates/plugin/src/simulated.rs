@@ -14,6 +14,8 @@ mod spinning;
 #[cfg(test)]
 pub mod sql_bench;
 mod store;
+#[cfg(test)]
+pub mod table_bench;
 #[cfg(any(test, feature = "test-bench"))]
 pub mod test_bench;
 mod timing;

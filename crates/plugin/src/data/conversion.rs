@@ -220,3 +220,6 @@ impl Rows for Kept {
         self.fields.push(value.map(|_| (start, self.bytes.len())));
     }
 }
+
+#[cfg(test)]
+mod tests;
