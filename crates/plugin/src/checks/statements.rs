@@ -182,6 +182,38 @@ impl PartRecorder for DiscardParts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        session::Discard,
+        simulated::table_bench::{NUMBERED, TableBench, check_passes_on},
+    };
+
+    fn recording(inner: Box<dyn SqlSession>) -> RecordingSession {
+        RecordingSession { inner, prepared: Vec::new(), heard: StatementTexts::default() }
+    }
+
+    #[test]
+    fn a_session_that_is_recorded_is_what_it_is_without() {
+        check_passes_on(|session| Box::new(recording(session)));
+    }
+
+    #[test]
+    fn statements_are_heard_when_they_are_executed_and_as_often() {
+        let texts = ["a", "b", "c", "d", "e"].map(|table| format!("SELECT id FROM {table}"));
+        let mut session = recording(TableBench::new(&NUMBERED).session());
+        let described = Described { sql: texts[1].clone(), parameters: Vec::new(), results: Vec::new() };
+        let prepared = [
+            session.prepare(&texts[0]).expect("prepared"),
+            session.prepare_described(&described).expect("prepared"),
+            session.prepare_text(&texts[2]).expect("prepared").statement,
+        ];
+        for number in [1, 0, 2, 1] {
+            assert_eq!(session.call(prepared[number], &[], &mut Discard), Ok(0));
+        }
+        assert_eq!(session.submit_text(&texts[3]).and_then(|()| session.finish(&mut Discard)), Ok(0));
+        assert_eq!(session.submit_once(&texts[4], &[]), Ok(()));
+        let heard = session.heard.lock().unwrap_or_else(PoisonError::into_inner);
+        assert_eq!(*heard, [1, 0, 2, 1, 3, 4].map(|number: usize| texts[number].as_str()));
+    }
 
     #[test]
     fn one_statement_that_the_server_computes_for_is_enough_and_none_is_too_few() {

@@ -200,3 +200,6 @@ impl SessionWrapper for OwnEncrypted {
         self.inner.as_mut()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -518,3 +518,6 @@ impl<'p, P: Fn(usize) -> Option<Place<'p>>> Rows for Decrypt<'_, P> {
 pub(crate) fn unhexed(text: &[u8]) -> Option<Vec<u8>> {
     text.strip_prefix(b"\\x")?.chunks(2).map(unhex_byte).collect()
 }
+
+#[cfg(test)]
+mod tests;
