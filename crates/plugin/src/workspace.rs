@@ -244,3 +244,6 @@ fn protocol_of(database: &dyn Database) -> Result<WireProtocol, Fault> {
     let unknown = || Fault::Refused(format!("no other program speaks the protocol of {}", database.title()));
     database.entry().wire_protocol.ok_or_else(unknown)
 }
+
+#[cfg(test)]
+mod tests;
