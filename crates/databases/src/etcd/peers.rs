@@ -45,17 +45,16 @@ impl Check for PeerTls {
         let urls: Vec<String> =
             members(&mut administrator(server, setup)?)?.into_iter().flat_map(|member| member.peers).collect();
         let mut seen = vec![format!("the list of members has {}", urls.join(", "))];
-        let mut open = urls.iter().any(|url| !url.starts_with("https:"));
         let tried = [
             ("with a certificate", Some(tls(setup, true)), true),
             ("without", Some(tls(setup, false)), false),
             ("in plaintext", None, false),
         ];
+        let mut answers = Vec::new();
         for peer in &peers {
             for (how, tls, must) in &tried {
                 let answer = ask(*peer, tls.as_ref());
-                let served = answer.is_ok();
-                open |= served != *must;
+                answers.push((answer.is_ok(), *must));
                 let words = answer.map_or_else(|refusal| format!("refused ({refusal})"), |()| "served".to_owned());
                 seen.push(format!("{peer} {how}: {words}"));
             }
@@ -64,11 +63,12 @@ impl Check for PeerTls {
             (2..=count).map(|number| SocketAddr::new(clients_of(number), port)).collect();
         clients.extend(host.parse().map(|host| SocketAddr::new(host, port)));
         let sockets = sockets_of(&ProcessSnapshot::take().tree(process));
-        let Links { among_peers, astray } = Links::of(&sockets, &peers, &clients);
+        let links = Links::of(&sockets, &peers, &clients);
         if sockets.is_empty() {
             return Ok(Observation::Unknown("the sockets of the members may not be read by this user".to_owned()));
         }
-        open |= !astray.is_empty() || count > 1 && peers.iter().any(|peer| !among_peers.contains(peer));
+        let open = is_open(&urls, &answers, &peers, &links);
+        let Links { among_peers, astray } = links;
         seen.extend(astray);
         let ends = among_peers.len();
         seen.push(format!("{ends} connections between members in the kernel's list, all to these addresses"));
@@ -109,6 +109,16 @@ impl Links {
     }
 }
 
+/// True if something between the members is not as it must be: one of their `urls`, an answer (whether it was served,
+/// and whether it must be), or the sockets of several members at `peers`.
+fn is_open(urls: &[String], answers: &[(bool, bool)], peers: &[SocketAddr], links: &Links) -> bool {
+    let is_apart = peers.len() > 1 && peers.iter().any(|peer| !links.among_peers.contains(peer));
+    urls.iter().any(|url| !url.starts_with("https:"))
+        || answers.iter().any(|(served, must)| served != must)
+        || !links.astray.is_empty()
+        || is_apart
+}
+
 /// Asks a member for its version as another member would.
 ///
 /// # Errors
@@ -137,6 +147,28 @@ fn ask(peer: SocketAddr, tls: Option<&Tls>) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn members_are_apart_from_others_if_all_signs_say_so() {
+        let at = |text: &str| text.parse::<SocketAddr>().expect("an address");
+        let peers = [at("127.0.0.11:9"), at("127.0.0.12:9")];
+        let urls = |schemes: &[&str]| schemes.iter().map(|it| format!("{it}://127.0.0.11:9")).collect::<Vec<String>>();
+        let links = |peers: &[SocketAddr]| Links { among_peers: peers.to_vec(), astray: Vec::new() };
+        // With a certificate, without one, and in plaintext.
+        let answers = [(true, true), (false, false), (false, false)];
+        let of = |urls: &[String], links: &Links| is_open(urls, &answers, &peers, links);
+        assert!(!of(&urls(&["https", "https"]), &links(&peers)));
+        assert!(of(&urls(&["https", "http"]), &links(&peers)), "a member says that it speaks plaintext");
+        assert!(of(&urls(&["https"]), &links(&peers[..1])), "nobody has met the second member");
+        assert!(of(&urls(&["https"]), &Links { astray: vec!["elsewhere".to_owned()], ..links(&peers) }));
+        for wrong in 0..answers.len() {
+            let mut answers = answers;
+            answers[wrong].0 ^= true;
+            assert!(is_open(&urls(&["https"]), &answers, &peers, &links(&peers)), "{answers:?}");
+        }
+        let alone = &peers[..1];
+        assert!(!is_open(&urls(&["https"]), &answers, alone, &links(&[])), "a single member meets nobody");
+    }
 
     #[test]
     fn sockets_show_where_members_meet() {

@@ -34,16 +34,47 @@ impl Check for DefinitionsLogged {
         let name = marker(context).replace('-', "_");
         sql.create(context.server, context.setup, &name, &format!("CREATE TABLE {name} (a INTEGER)"), &[])?;
         sql.remove(context.server, context.setup, &[&name])?;
-        let (gained, is_there) = growth.of_one(context, |text| {
-            let logged = (self.count)(text, &name);
-            ["CREATE", "DROP"].iter().all(|verb| logged.keys().any(|command| command.starts_with(verb)))
-        })?;
-        let logged = (self.count)(&gained.text, &name);
-        let words = format!("made and removed a table; in the log: {}", describe(&logged));
-        Ok(match gained.doubt {
-            _ if is_there => Observation::Protected(words),
-            Some(why) => Observation::Unknown(format!("{words}; {why}")),
-            None => Observation::Exposed(words),
-        })
+        let (gained, is_there) = growth.of_one(context, |text| has_both(&(self.count)(text, &name)))?;
+        Ok(judged(&(self.count)(&gained.text, &name), is_there, gained.doubt))
+    }
+}
+
+/// True if a table was made and removed, according to what was `logged`.
+fn has_both(logged: &Counts) -> bool {
+    ["CREATE", "DROP"].iter().all(|verb| logged.keys().any(|command| command.starts_with(verb)))
+}
+
+/// What a log shows in which both statements are, or in which some records may be missing for the reason `doubt`.
+fn judged(logged: &Counts, is_there: bool, doubt: Option<&str>) -> Observation {
+    let words = format!("made and removed a table; in the log: {}", describe(logged));
+    match doubt {
+        _ if is_there => Observation::Protected(words),
+        Some(why) => Observation::Unknown(format!("{words}; {why}")),
+        None => Observation::Exposed(words),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(commands: &[&str]) -> Counts {
+        commands.iter().map(|command| ((*command).to_owned(), 1)).collect()
+    }
+
+    #[test]
+    fn both_statements_are_in_the_log_or_it_is_not_complete() {
+        assert!(has_both(&counts(&["CREATE", "DROP"])) && has_both(&counts(&["CREATE TABLE", "DROP TABLE", "SELECT"])));
+        for logged in [&["CREATE"][..], &["DROP"], &["SELECT"], &[], &["RECREATE", "DROP"]] {
+            assert!(!has_both(&counts(logged)), "{logged:?}");
+        }
+        let logged = counts(&["CREATE", "DROP"]);
+        let words = "made and removed a table; in the log: CREATE 1, DROP 1";
+        for doubt in [None, Some("it was rotated")] {
+            assert_eq!(judged(&logged, true, doubt), Observation::Protected(words.to_owned()));
+        }
+        assert_eq!(judged(&logged, false, None), Observation::Exposed(words.to_owned()));
+        let unknown = Observation::Unknown(format!("{words}; it was rotated"));
+        assert_eq!(judged(&logged, false, Some("it was rotated")), unknown);
     }
 }

@@ -56,3 +56,63 @@ pub fn knock(context: &CheckContext<'_>, host: &str, port: u16, with_certificate
     let patience = Duration::from_secs(if with_certificate { 1 } else { 10 });
     answers(&mut wire, patience).map(drop)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::Write as _,
+        net::{TcpListener, TcpStream},
+        time::Instant,
+    };
+
+    use tithe_plugin::simulated::test_bench::Bench;
+
+    use super::*;
+    use crate::test_setup::plain;
+
+    #[test]
+    fn a_node_shows_the_certificate_of_its_server_or_none() {
+        let setup = plain();
+        let shown = tls(&setup, true);
+        assert_eq!(shown.identity, Some(("/m/server.pem".into(), "/m/server.key".into())));
+        assert_eq!(shown.authority, Authority::Of("/m/ca.pem".into()), "the run's own");
+        assert_eq!(shown.versions, [TlsVersion::V1_3]);
+        assert_eq!(tls(&setup, false), Tls { identity: None, ..shown });
+    }
+
+    /// Both ends of a connection to a node.
+    fn connected() -> (Wire, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let wire = Wire::connect("127.0.0.1", port).expect("a connection");
+        (wire, listener.accept().expect("the same connection").0)
+    }
+
+    #[test]
+    fn a_node_answers_late_or_keeps_silent_or_closes_the_connection() {
+        let (mut wire, mut node) = connected();
+        let begun = Instant::now();
+        assert_eq!(answers(&mut wire, Duration::from_millis(50)), Ok(false));
+        assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+        let late = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(40));
+            node.write_all(b"no").expect("sent");
+            node
+        });
+        assert_eq!(answers(&mut wire, Duration::from_secs(60)), Ok(true));
+        drop(late.join().expect("the node ends"));
+        let (mut closed, node) = connected();
+        drop(node);
+        assert!(matches!(answers(&mut closed, Duration::from_secs(60)), Err(Fault::Connection(_))));
+    }
+
+    #[test]
+    fn a_node_is_not_knocked_at_without_the_certificates_of_a_run() {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let bench = Bench::plain();
+        for with_certificate in [false, true] {
+            assert!(knock(&bench.context(), "127.0.0.1", port, with_certificate).is_err());
+        }
+    }
+}

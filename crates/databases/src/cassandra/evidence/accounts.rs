@@ -34,6 +34,17 @@ fn forbidden() -> [(&'static str, String); 2] {
     ]
 }
 
+/// The outcome of a statement that must be refused.
+///
+/// # Errors
+/// As [`Attempt::of`].
+fn attempted<T>(outcome: Result<T, Fault>) -> Result<Attempt, Fault> {
+    match outcome {
+        Err(Fault::Server(words)) if lets_through(&words) => Ok(Attempt::Served),
+        outcome => Attempt::of(outcome),
+    }
+}
+
 impl Check for Accounts {
     fn entry(&self) -> CheckEntry {
         CheckEntry::claim("rights-enforced")
@@ -56,10 +67,7 @@ impl Check for Accounts {
             }
         };
         for (name, statement) in forbidden() {
-            match connection.run(&statement) {
-                Err(Fault::Server(words)) if lets_through(&words) => tell(name, Attempt::Served),
-                outcome => tell(name, Attempt::of(outcome)?),
-            }
+            tell(name, attempted(connection.run(&statement))?);
         }
         tell("the account `cassandra` with its well-known password", Attempt::of(open(&well_known(&target)))?);
         connection.run(&format!("SELECT * FROM {} LIMIT 1", qualified(&target.database, context.table)))?;
@@ -70,12 +78,18 @@ impl Check for Accounts {
 
 #[cfg(test)]
 mod tests {
-    use super::{forbidden, lets_through};
+    use super::*;
 
     #[test]
     fn a_node_that_cannot_answer_lets_nothing_through() {
-        assert!(lets_through("0x2200: tithe_x doesn't exist"));
-        assert!(!lets_through("0x1000: Cannot achieve consistency level") && !lets_through("0x1200: timed out"));
+        let of_error = |words: &str| attempted(Err::<(), _>(Fault::Server(words.to_owned())));
+        assert!(matches!(attempted(Ok(())), Ok(Attempt::Served)));
+        assert!(matches!(of_error("0x2200: tithe_x doesn't exist"), Ok(Attempt::Served)));
+        for words in ["0x1000: Cannot achieve consistency level", "0x1200: timed out"] {
+            assert!(matches!(of_error(words), Err(Fault::Server(_))), "{words}");
+        }
+        let denied = attempted(Err::<(), _>(Fault::Refused("0x2100: no permission".to_owned())));
+        assert!(matches!(denied, Ok(Attempt::Refused(words)) if words == "0x2100: no permission"));
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! Does the server cache passwords, roles and rights as the arm requests?
 
+use std::collections::BTreeMap;
+
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
@@ -27,20 +29,24 @@ impl Check for Caching {
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
-        let settings = settings(&mut administrator(context.server, context.setup)?)?;
-        let mut words = Vec::new();
-        let mut remembered = Vec::new();
-        for name in VALIDITIES {
-            let Some(value) = settings.get(name) else {
-                return Ok(Observation::Unknown(format!("the server has no setting {name}")));
-            };
-            words.push(format!("{name} = {value}"));
-            remembered.push(is_positive(value));
-        }
-        let quotation = format!("system_views.settings: {}", words.join(", "));
-        let as_asked = remembered.iter().all(|remembered| *remembered == self.asked);
-        Ok(if as_asked { Observation::Protected(quotation) } else { Observation::Exposed(quotation) })
+        Ok(judged(&settings(&mut administrator(context.server, context.setup)?)?, self.asked))
     }
+}
+
+/// What the `settings` of a server show that is to cache if that was `asked`.
+fn judged(settings: &BTreeMap<String, String>, asked: bool) -> Observation {
+    let mut words = Vec::new();
+    let mut remembered = Vec::new();
+    for name in VALIDITIES {
+        let Some(value) = settings.get(name) else {
+            return Observation::Unknown(format!("the server has no setting {name}"));
+        };
+        words.push(format!("{name} = {value}"));
+        remembered.push(is_positive(value));
+    }
+    let quotation = format!("system_views.settings: {}", words.join(", "));
+    let as_asked = remembered.iter().all(|remembered| *remembered == asked);
+    if as_asked { Observation::Protected(quotation) } else { Observation::Exposed(quotation) }
 }
 
 /// True for a duration of more than nothing: `2s`, `2000ms`, `2000`.
@@ -51,6 +57,28 @@ fn is_positive(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn everything_is_cached_or_nothing() {
+        let seen = |values: [&str; 3], asked: bool| {
+            let pairs = VALIDITIES.iter().zip(values).map(|(name, value)| ((*name).to_owned(), value.to_owned()));
+            let settings: BTreeMap<String, String> = pairs.collect();
+            judged(&settings, asked)
+        };
+        let quotation = |values: &str| format!("system_views.settings: {values}");
+        let all = "credentials_validity = 2s, permissions_validity = 2s, roles_validity = 2s";
+        assert_eq!(seen(["2s"; 3], true), Observation::Protected(quotation(all)));
+        assert_eq!(seen(["2s"; 3], false), Observation::Exposed(quotation(all)));
+        assert!(matches!(seen(["0ms"; 3], false), Observation::Protected(_)));
+        assert!(matches!(seen(["0ms"; 3], true), Observation::Exposed(_)));
+        for mixed in [["0s", "2s", "2s"], ["2s", "0s", "2s"], ["2s", "2s", "0s"], ["0s", "0s", "2s"]] {
+            for asked in [false, true] {
+                assert!(matches!(seen(mixed, asked), Observation::Exposed(_)), "{mixed:?} {asked}");
+            }
+        }
+        let words = "the server has no setting credentials_validity".to_owned();
+        assert_eq!(judged(&BTreeMap::new(), false), Observation::Unknown(words));
+    }
 
     #[test]
     fn durations_are_read_with_any_unit() {

@@ -4,7 +4,7 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_plugin::{
     checks::{
         canary::{Canaries, Targets, key_value},
-        scan::{Places, search},
+        scan::{Places, Report, search},
     },
     evidence::{Check, CheckContext, CheckEntry},
 };
@@ -32,11 +32,32 @@ impl Check for JournalCanary {
         let report = search(context.server, Places::JOURNAL, &needles)?;
         canaries.remove(session.as_mut())?;
         let written: usize = tokens.iter().map(|token| token.len()).sum();
-        Ok(match report.observation(format!("none of {} canaries in {}", tokens.len(), report.extent())) {
-            Observation::Protected(_) if report.bytes < written as u64 => {
-                Observation::Unknown(format!("the log has {}, less than was written", report.extent()))
-            }
-            observation => observation,
-        })
+        Ok(judged(&report, tokens.len(), written))
+    }
+}
+
+/// What a search for `canaries` of `written` bytes together shows, if the log holds that much.
+fn judged(report: &Report, canaries: usize, written: usize) -> Observation {
+    match report.observation(format!("none of {canaries} canaries in {}", report.extent())) {
+        Observation::Protected(_) if report.bytes < written as u64 => {
+            Observation::Unknown(format!("the log has {}, less than was written", report.extent()))
+        }
+        observation => observation,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_log_that_holds_less_than_was_written_shows_nothing() {
+        let seen = |bytes: u64| judged(&Report { files: 1, bytes, ..Report::default() }, 9, 1000);
+        for bytes in [1000, 5000] {
+            assert!(matches!(seen(bytes), Observation::Protected(words) if words.starts_with("none of 9 canaries")));
+        }
+        for bytes in [0, 999] {
+            assert!(matches!(seen(bytes), Observation::Unknown(_)), "{bytes}");
+        }
     }
 }

@@ -40,18 +40,50 @@ impl Check for Provider {
         let loaded = connection
             .scalar("SELECT extension_version FROM duckdb_extensions() WHERE extension_name = 'httpfs' AND loaded")?;
         drop(session);
-        let found = match (encrypted.as_str(), forced.as_str(), loaded.is_empty()) {
-            ("true", "true", _) => MBEDTLS,
-            ("true", _, false) => OPENSSL,
-            ("true", ..) => return Ok(Observation::Exposed("nothing that can write is loaded".to_owned())),
-            _ => return Ok(Observation::Exposed("the database is not encrypted".to_owned())),
-        };
-        let extension = if loaded.is_empty() { "not loaded".to_owned() } else { loaded };
-        let seen = format!("{}: force_mbedtls_unsafe is {forced}, httpfs is {extension}", title(found));
-        Ok(if found == self.provider { Observation::Protected(seen) } else { Observation::Exposed(seen) })
+        Ok(judged(self.provider, &encrypted, &forced, &loaded))
     }
+}
+
+/// What an engine shows that is to encrypt by `provider`: whether its database is `encrypted`, whether mbedTLS is
+/// `forced`, and the version of httpfs, if it is `loaded`.
+fn judged(provider: &str, encrypted: &str, forced: &str, loaded: &str) -> Observation {
+    let found = match (encrypted, forced, loaded.is_empty()) {
+        ("true", "true", _) => MBEDTLS,
+        ("true", _, false) => OPENSSL,
+        ("true", ..) => return Observation::Exposed("nothing that can write is loaded".to_owned()),
+        _ => return Observation::Exposed("the database is not encrypted".to_owned()),
+    };
+    let extension = if loaded.is_empty() { "not loaded" } else { loaded };
+    let seen = format!("{}: force_mbedtls_unsafe is {forced}, httpfs is {extension}", title(found));
+    if found == provider { Observation::Protected(seen) } else { Observation::Exposed(seen) }
 }
 
 fn title(provider: &str) -> &'static str {
     if provider == MBEDTLS { "mbedTLS" } else { "OpenSSL" }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_that_encrypts_follows_from_what_is_forced_and_loaded() {
+        let exposed = |words: &str| Observation::Exposed(words.to_owned());
+        for (forced, loaded, found) in [
+            ("true", "", Some((MBEDTLS, "mbedTLS: force_mbedtls_unsafe is true, httpfs is not loaded"))),
+            ("true", "v1", Some((MBEDTLS, "mbedTLS: force_mbedtls_unsafe is true, httpfs is v1"))),
+            ("false", "v1", Some((OPENSSL, "OpenSSL: force_mbedtls_unsafe is false, httpfs is v1"))),
+            ("false", "", None),
+        ] {
+            for provider in [MBEDTLS, OPENSSL] {
+                let expected = match found {
+                    Some((found, words)) if found == provider => Observation::Protected(words.to_owned()),
+                    Some((_, words)) => exposed(words),
+                    None => exposed("nothing that can write is loaded"),
+                };
+                assert_eq!(judged(provider, "true", forced, loaded), expected);
+                assert_eq!(judged(provider, "false", forced, loaded), exposed("the database is not encrypted"));
+            }
+        }
+    }
 }

@@ -7,7 +7,7 @@ use tithe_plugin::{
     checks::{
         canary::{Source, TOKEN_BYTES},
         needles::Needles,
-        scan::{files_below, scan},
+        scan::{Report, files_below, scan},
     },
     evidence::{Check, CheckContext, CheckEntry},
 };
@@ -65,12 +65,34 @@ impl Check for TemporaryCanary {
         let needles = Needles::new(tokens.iter().map(|token| ("canary", token.as_slice())));
         let report = scan(&needles, files_below(&temporary(&copy.path)));
         // Names of files are relative to the folder of temporary files.
-        Ok(match report.observation(format!("none of {CANARIES} canaries in {}", report.extent())) {
-            Observation::Protected(_) if (report.bytes as usize) < BYTES / 4 => Observation::Unknown(format!(
-                "{} in the folder of temporary files: the query's values are elsewhere",
-                report.extent()
-            )),
-            observation => observation,
-        })
+        Ok(judged(&report))
+    }
+}
+
+/// What a search in the temporary files shows, if they hold a good part of the table.
+fn judged(report: &Report) -> Observation {
+    match report.observation(format!("none of {CANARIES} canaries in {}", report.extent())) {
+        Observation::Protected(_) if (report.bytes as usize) < BYTES / 4 => Observation::Unknown(format!(
+            "{} in the folder of temporary files: the query's values are elsewhere",
+            report.extent()
+        )),
+        observation => observation,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn temporary_files_without_a_good_part_of_the_table_show_nothing() {
+        let seen = |bytes: u64| judged(&Report { files: 1, bytes, ..Report::default() });
+        // The table has 32 MiB.
+        for bytes in [8 << 20, 40 << 20] {
+            assert!(matches!(seen(bytes), Observation::Protected(words) if words.starts_with("none of 16 canaries")));
+        }
+        for bytes in [0, (8 << 20) - 1] {
+            assert!(matches!(seen(bytes), Observation::Unknown(_)), "{bytes}");
+        }
     }
 }

@@ -52,12 +52,8 @@ impl Check for GeneralLogComplete {
             Ok(marked) => marked,
             Err(why) => return Ok(Observation::Unknown(why)),
         };
-        Ok(match marked.observation(context.protected) {
-            Observation::Protected(words) if !context.protected && context.server.address.is_attached() => {
-                Observation::Protected(words + LOGGED_TOO)
-            }
-            seen => seen,
-        })
+        let attached = context.server.address.is_attached();
+        Ok(helped(marked.observation(context.protected), context.protected, attached))
     }
 
     fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
@@ -65,10 +61,31 @@ impl Check for GeneralLogComplete {
     }
 }
 
+/// The observation `seen` of an arm that is `protected` or not. For a plain arm whose statements an `attached` server
+/// logs, with what to do.
+fn helped(seen: Observation, protected: bool, attached: bool) -> Observation {
+    match seen {
+        Observation::Protected(words) if !protected && attached => Observation::Protected(words + LOGGED_TOO),
+        seen => seen,
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::evidence::marked::describe;
+
+    #[test]
+    fn a_plain_arm_that_a_running_server_logs_is_told_what_to_do() {
+        let words = || "sent: SELECT 1; in the log: SELECT 1".to_owned();
+        for (protected, attached) in [(false, false), (false, true), (true, false), (true, true)] {
+            let expected = if attached && !protected { words() + LOGGED_TOO } else { words() };
+            let seen = helped(Observation::Protected(words()), protected, attached);
+            assert_eq!(seen, Observation::Protected(expected), "protected: {protected}, attached: {attached}");
+            let exposed = || Observation::Exposed(words());
+            assert_eq!(helped(exposed(), protected, attached), exposed());
+        }
+    }
 
     const LOG: &str = "\
 261121  8:00:00\t    12 Execute\tINSERT INTO `tithe`.`t` (`ycsb_key`) VALUES ('audit-1-0')

@@ -117,3 +117,15 @@ pub fn count_marked(
     let tally = Tally { sent, logged, doubt };
     Ok(Ok(Marked { tally, expected, text }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::first;
+
+    #[test]
+    fn three_names_are_told_and_further_ones_counted() {
+        let told = |count: usize| first(&(1..=count).map(|number| number.to_string()).collect::<Vec<String>>());
+        let expected = ["none", "1", "1, 2, 3", "1, 2, 3 and 1 more", "1, 2, 3 and 4 more"];
+        assert_eq!([0, 1, 3, 4, 7].map(told), expected);
+    }
+}

@@ -168,10 +168,15 @@ fn given_away(session: &mut PostgresSession, quoted: &str) -> Result<bool, Fault
     let given = session
         .run(&format!("INSERT INTO {quoted} ({columns}, {TENANT}) SELECT {columns}, 'another' FROM {quoted} LIMIT 1"));
     session.run("ROLLBACK")?;
-    Ok(match given {
+    Ok(has_passed(given))
+}
+
+/// True if a row that was to be inserted has passed the policies.
+fn has_passed<T>(given: Result<T, Fault>) -> bool {
+    match given {
         Err(Fault::Server(words)) => words.starts_with(UNIQUE),
         given => given.is_ok(),
-    })
+    }
 }
 
 /// What all tables show to `account`, and its other properties.
@@ -198,6 +203,14 @@ fn judged(looks: &[Look], account: &str) -> Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_row_whose_key_alone_is_refused_has_passed_the_policies() {
+        let of_error = |fault: fn(String) -> Fault, words: &str| has_passed(Err::<(), _>(fault(words.to_owned())));
+        assert!(has_passed(Ok(())) && of_error(Fault::Server, "23505: duplicate key"));
+        assert!(!of_error(Fault::Server, "42501: new row violates row-level security policy"));
+        assert!(!of_error(Fault::Connection, "23505: duplicate key") && !of_error(Fault::Refused, "no right"));
+    }
 
     #[test]
     fn one_flaw_on_one_table_is_enough() {

@@ -6,7 +6,7 @@ use tithe_plugin::evidence::{Check, CheckContext, CheckEntry, Watch};
 use super::logs_free::LOG;
 use crate::evidence::{
     long,
-    marked::{Counts, End, LONG_VALUES, LogWatch, describe, marker, send_and_count},
+    marked::{Counts, End, LONG_VALUES, LogWatch, Tally, describe, marker, send_and_count},
 };
 
 /// Sends numbered statements of each kind from several sessions at once and counts them in the log, which holds them
@@ -36,23 +36,31 @@ impl Check for StatementLog {
                 "sent: {}; in the log they are in messages of another language: set lc_messages = 'C'",
                 describe(&tally.sent)
             )),
-            Ok(tally) if tally.logged.is_empty() && bare > 0 => Observation::Exposed(format!(
-                "sent: {}; in the log: {bare} statements without the parameters that were sent: they are cut or left out \
-                 (log_parameter_max_length)",
-                describe(&tally.sent)
-            )),
-            Ok(tally) => match (tally.against(&tally.sent, context.protected), lost) {
-                (Observation::Protected(words), Some(lost)) if context.protected => {
-                    Observation::Exposed(format!("{words}; {lost} (log_parameter_max_length)"))
-                }
-                (seen, _) => seen,
-            },
+            Ok(tally) => judged(&tally, context.protected, bare, lost),
             Err(why) => Observation::Unknown(why),
         })
     }
 
     fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
         Some(LogWatch::begin(context, &LOG, End::Planted, count_all))
+    }
+}
+
+/// What `tally` shows of an arm that is `protected` or not: `bare` records are those of any executed statement, and
+/// `lost` is what is missing of long values.
+fn judged(tally: &Tally, protected: bool, bare: usize, lost: Option<String>) -> Observation {
+    if tally.logged.is_empty() && bare > 0 {
+        return Observation::Exposed(format!(
+            "sent: {}; in the log: {bare} statements without the parameters that were sent: they are cut or left out \
+             (log_parameter_max_length)",
+            describe(&tally.sent)
+        ));
+    }
+    match (tally.against(&tally.sent, protected), lost) {
+        (Observation::Protected(words), Some(lost)) if protected => {
+            Observation::Exposed(format!("{words}; {lost} (log_parameter_max_length)"))
+        }
+        (seen, _) => seen,
     }
 }
 
@@ -115,6 +123,32 @@ mod tests {
 2026-11-21 08:00:00.000 UTC [9] LOG:  execute s0: SELECT \"a\" FROM t WHERE k = $1
 2026-11-21 08:00:00.000 UTC [9] DETAIL:  parameters: $1 = 'user1'
 ";
+
+    /// What is judged of a log that holds this many of two statements, in an arm that is `protected` or not.
+    fn seen(logged: usize, protected: bool, bare: usize, lost: Option<&str>) -> Observation {
+        let counts = |count: usize| (count > 0).then(|| ("SELECT".to_owned(), count)).into_iter().collect::<Counts>();
+        let tally = Tally { sent: counts(2), logged: counts(logged), doubt: None };
+        judged(&tally, protected, bare, lost.map(str::to_owned))
+    }
+
+    #[test]
+    fn every_statement_and_all_of_every_value_is_in_the_log_or_it_is_not_complete() {
+        let whole = "sent: SELECT 2; in the log: SELECT 2";
+        for bare in [0, 2] {
+            assert_eq!(seen(2, true, bare, None), Observation::Protected(whole.to_owned()));
+        }
+        let cut = Observation::Exposed(format!("{whole}; values are cut (log_parameter_max_length)"));
+        assert_eq!(seen(2, true, 2, Some("values are cut")), cut);
+        // A plain arm whose log holds the statements is no control, whatever is cut.
+        assert_eq!(seen(2, false, 2, Some("values are cut")), Observation::Protected(whole.to_owned()));
+        let one = "sent: SELECT 2; in the log: SELECT 1".to_owned();
+        assert_eq!(seen(1, true, 2, Some("values are cut")), Observation::Exposed(one));
+        let none = |bare: &str| Observation::Exposed(format!("sent: SELECT 2; in the log: {bare}"));
+        assert_eq!(seen(0, true, 0, None), none("none"));
+        let bare = "2 statements without the parameters that were sent: they are cut or left out \
+                    (log_parameter_max_length)";
+        assert_eq!([seen(0, true, 2, None), seen(0, false, 2, None)], [none(bare), none(bare)]);
+    }
 
     #[test]
     fn marked_executions_are_counted_by_verb() {
