@@ -48,13 +48,40 @@ impl Check for NoRepeats {
         })?;
         Probe::remove(&probes, context)?;
         let probe_bytes: usize = probes.iter().map(Probe::bytes).sum();
-        let quotation = format!("{repeated} of {blocks} blocks in {} changed pages", changed.pages.len());
-        Ok(if repeated > 0 {
-            Observation::Exposed(format!("{quotation} repeat an earlier one"))
-        } else if blocks * BLOCK < probe_bytes {
-            Observation::Unknown(format!("the probe of {probe_bytes} bytes is not in the file: {quotation} repeat"))
-        } else {
-            Observation::Protected(format!("{quotation} repeat an earlier one"))
-        })
+        Ok(judged((repeated, blocks), changed.pages.len(), probe_bytes))
+    }
+}
+
+/// What `repeated` of `blocks` in changed `pages` show, if these hold all the bytes of the probe.
+fn judged((repeated, blocks): (usize, usize), pages: usize, probe_bytes: usize) -> Observation {
+    let quotation = format!("{repeated} of {blocks} blocks in {pages} changed pages");
+    if repeated > 0 {
+        Observation::Exposed(format!("{quotation} repeat an earlier one"))
+    } else if blocks * BLOCK < probe_bytes {
+        Observation::Unknown(format!("the probe of {probe_bytes} bytes is not in the file: {quotation} repeat"))
+    } else {
+        Observation::Protected(format!("{quotation} repeat an earlier one"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_that_do_not_repeat_show_something_if_the_probe_is_among_them() {
+        let seen = |repeated: usize, blocks: usize| judged((repeated, blocks), 2, 160);
+        let words = |repeated: usize, blocks: usize| {
+            format!("{repeated} of {blocks} blocks in 2 changed pages repeat an earlier one")
+        };
+        for blocks in [10, 11, 100] {
+            assert_eq!(seen(0, blocks), Observation::Protected(words(0, blocks)));
+        }
+        for blocks in [1, 9, 10, 100] {
+            assert_eq!(seen(1, blocks), Observation::Exposed(words(1, blocks)));
+        }
+        for blocks in [0, 9] {
+            assert!(matches!(seen(0, blocks), Observation::Unknown(_)), "{blocks}");
+        }
     }
 }
