@@ -752,3 +752,6 @@ impl EventLog<'_> {
         self.add(Event::Evidence(finding))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -29,3 +29,78 @@ pub fn learn(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::experiment::Url;
+    use tithe_plugin::{
+        production::{Learns, Production},
+        session::Table,
+        simulated::Simulated,
+        workload::Load,
+    };
+
+    use super::*;
+
+    /// A workload that learns, or does not.
+    struct Learning(bool);
+
+    impl Workload for Learning {
+        fn offered_by(&self) -> Load<'_> {
+            panic!("nothing is offered")
+        }
+
+        fn operations(&self) -> Vec<&str> {
+            Vec::new()
+        }
+
+        fn writes(&self) -> bool {
+            false
+        }
+
+        fn table(&self) -> Table {
+            Table::of_canaries()
+        }
+
+        fn learns(&self) -> Option<&dyn Learns> {
+            self.0.then_some(self as &dyn Learns)
+        }
+
+        fn describe(&self) -> Vec<(String, String)> {
+            Vec::new()
+        }
+    }
+
+    impl Learns for Learning {
+        fn learn(&self, _production: &mut dyn Production) -> Result<(), Fault> {
+            Ok(())
+        }
+    }
+
+    const EXPERIMENT: &str = "title = \"t\"\ndatabase = \"simulated\"\ndata.records = 1000\n\
+        [[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n\
+        [[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\" }]\n";
+
+    /// What prevents that a workload which `learns` learns from the first arm at `url`, if `agents` offer the load.
+    fn told(learns: bool, url: Option<&str>, agents: Option<u32>) -> Result<(), String> {
+        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
+        let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
+        let parsed = tithe_model::parse::parse(EXPERIMENT, &catalogue, &|_| Err(std::io::Error::other("no file")));
+        let mut experiment = parsed.expect("an experiment");
+        experiment.load.agents = agents;
+        experiment.arms[0].url = url.map(Url::new);
+        experiment.workloads[0].name = "learnt".to_owned();
+        learn(&Simulated, &experiment, &[Box::new(Learning(learns))])
+    }
+
+    #[test]
+    fn a_workload_that_learns_needs_a_running_server_with_tables_and_no_agents() {
+        let url = Some("simulated://db");
+        assert_eq!([told(false, url, Some(2)), told(false, None, None)], [Ok(()), Ok(())], "there is nothing to learn");
+        let agents = "workload learnt: refused: load machines ask no server what the load is: leave `agents` out";
+        assert_eq!([told(true, url, Some(2)), told(true, None, Some(2))], [(); 2].map(|()| Err(agents.to_owned())));
+        assert_eq!(told(true, None, None), Ok(()), "no server runs yet");
+        let tables = "workload learnt: refused: simulated database runs no workload on SQL tables";
+        assert_eq!(told(true, url, None), Err(tables.to_owned()));
+    }
+}

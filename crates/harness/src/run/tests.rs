@@ -1,0 +1,177 @@
+//! Whole runs of the simulated database, on invented time.
+
+use std::path::PathBuf;
+
+use tithe_model::record::{Machine, Verdict};
+use tithe_plugin::{evidence::OWN_CONTROL, simulated::Simulated};
+
+use super::*;
+
+const EXPERIMENT: &str = "title = \"Proof\"\ndatabase = \"simulated\"\n[settings]\nservice_us = 1000\nSETTINGS\n\
+    [data]\nrecords = 500\n[load]\nclients = 2\n\
+    [measure]\nbudget = \"60 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n\
+    [[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n\
+    [[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\" }]\n\
+    [[arm]]\nname = \"audited\"\nprotections = [{ use = \"audit\", lose = 0.5 }, { use = \"placebo\" }]\n";
+
+/// When a run ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// It is cancelled before it begins.
+    Begin,
+    /// It is cancelled when its first check begins.
+    Check,
+    /// It is cancelled after this number of frames.
+    Frames(u32),
+    /// Its listener has enough after two frames.
+    Enough,
+}
+
+struct Listener {
+    end: End,
+    cancelled: Arc<AtomicBool>,
+    frames: u32,
+}
+
+impl Listener {
+    fn until(end: End) -> Self {
+        Self { end, cancelled: Arc::new(AtomicBool::new(end == End::Begin)), frames: 0 }
+    }
+
+    fn cancel_at(&self, end: End) {
+        if self.end == end {
+            self.cancelled.store(true, Ordering::SeqCst);
+        }
+    }
+}
+
+impl EventListener for Listener {
+    fn event(&mut self, event: &Event) {
+        if let Event::Looking { .. } = event {
+            self.cancel_at(End::Check);
+        }
+    }
+
+    fn frame(&mut self, _frame: &Frame, _slots: &[Slot]) -> Advice {
+        self.frames += 1;
+        self.cancel_at(End::Frames(self.frames));
+        Advice { enough: self.end == End::Enough && self.frames >= 2, starts: None }
+    }
+}
+
+/// A plan, its workload, and the place of its run folder.
+struct Planned {
+    folder: tempfile::TempDir,
+    plan: Plan,
+    workloads: Vec<Box<dyn Workload>>,
+}
+
+impl Planned {
+    /// One epoch and one start of the experiment, with these `settings` of its database.
+    fn with(settings: &str) -> Self {
+        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
+        let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
+        let text = EXPERIMENT.replace("SETTINGS", settings);
+        let experiment = tithe_model::parse::parse(&text, &catalogue, &|_| Err(std::io::Error::other("no file")));
+        let mut plan = tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan");
+        (plan.cells[0].epochs, plan.cells[0].starts) = (1, Starts::Once);
+        let described = &plan.experiment.workloads[0];
+        let made = tithe_workloads::make(described, &plan.experiment.data, plan.experiment.measure.seed);
+        let workloads = vec![made.expect("a workload")];
+        Self { folder: tempfile::tempdir().expect("a folder"), plan, workloads }
+    }
+
+    fn path(&self) -> PathBuf {
+        self.folder.path().join("run")
+    }
+
+    /// Carries out the plan, or continues the run that was begun; how that ended, and all records so far.
+    fn measured(&self, end: End) -> (Ending, Records) {
+        let path = self.path();
+        let begun = path.exists().then(|| RunFolder::resume(&path).expect("resumed"));
+        let (mut folder, before) = match begun {
+            Some((folder, before)) => (folder, Some(before)),
+            None => {
+                let made = RunFolder::create(&path, EXPERIMENT, &self.plan, &Machine::default());
+                (made.expect("a run folder"), None)
+            }
+        };
+        let mut listener = Listener::until(end);
+        let cancelled = Arc::clone(&listener.cancelled);
+        let installs = vec![Install::default(); self.plan.experiment.resources.len()];
+        let run = Run::new(&Simulated, installs, &self.plan, &self.workloads, &cancelled).expect("a run");
+        let ending = run.carry_out(&mut folder, before.as_ref(), &mut listener).expect("carried out");
+        drop(folder);
+        (ending, crate::folder::read(&path).expect("records"))
+    }
+}
+
+/// The verdict of each check of this `phase`, with its arm.
+fn verdicts(records: &Records, phase: Phase) -> Vec<(u32, &str, Verdict)> {
+    let of_phase = records.findings.iter().filter(|finding| finding.phase == phase);
+    of_phase.map(|finding| (finding.arm, finding.check.as_str(), finding.verdict)).collect()
+}
+
+/// Half of the records of the audit log are lost.
+const ALL: [(u32, &str, Verdict); 3] =
+    [(1, "disk-canary", Verdict::Holds), (2, "audit-complete", Verdict::Fails), (2, "placebo-taken", Verdict::Holds)];
+
+#[test]
+fn every_claim_of_every_protected_arm_is_checked_before_and_after_the_load() {
+    let planned = Planned::with("");
+    let (ending, records) = planned.measured(End::Enough);
+    assert_eq!((ending, records.cells[0].ending.clone()), (Ending::Complete, Some(CellEnding::Precision)));
+    assert_eq!([Phase::Before, Phase::After].map(|phase| verdicts(&records, phase)), [ALL.to_vec(), ALL.to_vec()]);
+    for finding in &records.findings {
+        // The plain arm is the control of a claim that it can show the opposite of.
+        let of_itself = finding.check == "placebo-taken";
+        assert_eq!(finding.control == OWN_CONTROL, of_itself, "{}: {}", finding.check, finding.control);
+    }
+    assert_eq!(records.frames.iter().map(|frame| frame.frame).collect::<Vec<_>>(), [0, 1]);
+    for arm in 0..3 {
+        assert!(records.slots.iter().any(|slot| slot.arm == arm && slot.operations > 0), "arm {arm}");
+    }
+}
+
+#[test]
+fn a_run_that_is_cancelled_keeps_what_it_has_and_proves_it() {
+    let (ending, records) = Planned::with("").measured(End::Begin);
+    assert_eq!((ending, records.frames.len(), records.findings.len()), (Ending::Interrupted, 0, 0));
+    // The check that has begun ends, and no other one begins.
+    let (ending, records) = Planned::with("").measured(End::Check);
+    assert_eq!((ending, records.frames.len()), (Ending::Interrupted, 0));
+    assert_eq!(verdicts(&records, Phase::Before), ALL[..1]);
+    let (ending, records) = Planned::with("").measured(End::Frames(1));
+    assert_eq!((ending, records.frames.len()), (Ending::Interrupted, 1));
+    assert_eq!([Phase::Before, Phase::After].map(|phase| verdicts(&records, phase)), [ALL.to_vec(), ALL.to_vec()]);
+    assert_eq!(records.cells[0].ending, None, "it can be continued");
+}
+
+#[test]
+fn a_run_is_continued_after_its_last_frame_with_another_epoch() {
+    let planned = Planned::with("");
+    planned.measured(End::Frames(1));
+    let (ending, records) = planned.measured(End::Enough);
+    assert_eq!((ending, records.cells[0].ending.clone()), (Ending::Complete, Some(CellEnding::Precision)));
+    let frames: Vec<_> = records.frames.iter().map(|frame| (frame.frame, frame.epoch, frame.start)).collect();
+    assert_eq!(frames, [(0, 0, 0), (1, 1, 1), (2, 1, 1)]);
+    assert_eq!(verdicts(&records, Phase::After), [ALL, ALL].concat());
+    // A cell that was measured to its end is left as it is.
+    let (ending, again) = planned.measured(End::Enough);
+    assert_eq!((ending, again.frames.len()), (Ending::Complete, 3));
+}
+
+#[test]
+fn a_cell_that_cannot_be_measured_ends_with_the_reason() {
+    for (settings, words, frames) in
+        [("refuses_to_start = true", "told to refuse", 0), ("fail_every = 10", "3 frames in a row were invalid", 3)]
+    {
+        let (ending, records) = Planned::with(settings).measured(End::Frames(u32::MAX));
+        assert_eq!((ending, records.frames.len()), (Ending::Failed, frames), "{settings}");
+        let why = match &records.cells[0].ending {
+            Some(CellEnding::Failed(why)) => why,
+            other => panic!("{other:?}"),
+        };
+        assert!(why.contains(words), "{why}");
+    }
+}
