@@ -13,9 +13,13 @@ use tithe_model::{
     fact::Fact,
     invalid::Invalid,
     plan::{Cell, Starts},
-    record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict, YOUR_CLAIM},
+    record::{
+        AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Steadied, Verdict, WarmedUp,
+        YOUR_CLAIM,
+    },
     records::Records,
     start_spread::{self, CostSpread},
+    steady::Steadiness,
 };
 use tithe_statistics::verdict::{digits, percent};
 
@@ -377,6 +381,39 @@ fn an_effect_that_moves_is_flagged() {
     }
     assert!(estimate(&records, 1, "client_cpu").flags.contains(&Flag::Drift));
     assert!(!estimate(&records, 2, "client_cpu").flags.contains(&Flag::Drift));
+}
+
+#[test]
+fn frames_of_starts_that_were_not_steady_are_left_out_if_enough_others_remain() {
+    let left_out = |starts: u32, unsteady: &[u32]| {
+        let mut records = Invented { frames: 40, latencies: false, ..Invented::default() }.records();
+        records.frames.iter_mut().for_each(|frame| frame.start = frame.frame * starts / 40);
+        let warmed_up = |start: u32| WarmedUp {
+            start,
+            duration_ns: 1_000_000_000,
+            windows: 12,
+            ended: if unsteady.contains(&start) { Steadiness::Changing } else { Steadiness::Steady },
+            quantity: Steadied::Log,
+            arm: 1,
+            change: 0.2,
+            as_before: false,
+        };
+        records.cells[0].warm_ups = (0..starts).map(warmed_up).collect();
+        let of_unsteady = records.frames.iter().filter(|frame| unsteady.contains(&frame.start));
+        let of_unsteady: Vec<u32> = of_unsteady.map(|frame| frame.frame).collect();
+        let analysis = assess(&records);
+        let cell = &analysis.cells[0];
+        assert_eq!(cell.frames + cell.invalid.len(), 40);
+        assert!(cell.invalid.iter().all(|(_, why)| why == "its servers were not steady yet"), "{:?}", cell.invalid);
+        let numbers: Vec<u32> = cell.invalid.iter().map(|(number, _)| *number).collect();
+        (numbers == of_unsteady, numbers.is_empty())
+    };
+    for unsteady in [&[2][..], &[0, 5], &[7, 3, 1, 0]] {
+        assert_eq!(left_out(8, unsteady), (true, false), "{unsteady:?}");
+    }
+    // Fewer than four others do not show how much starts differ, so all count.
+    assert_eq!([left_out(4, &[2]), left_out(8, &[0, 1, 2, 3, 4])], [(false, true); 2]);
+    assert_eq!(left_out(8, &[]), (true, true));
 }
 
 #[test]

@@ -372,6 +372,34 @@ fn a_pair_of_sides_is_one_value_of_students_interval() {
     assert!(order.contains(&0) && order.contains(&1), "{order:?}");
 }
 
+#[test]
+fn a_pair_of_sides_counts_if_both_were_measured_to_their_end() {
+    const OF_PAIR: usize = 2 * SIDE as usize;
+    let counted = |change: &dyn Fn(&mut Records)| {
+        let mut records = switched(5, 0.05);
+        change(&mut records);
+        let analysis = assess(&records);
+        let cell = &analysis.cells[0];
+        let why = "the other side of its pair was not measured to its end";
+        assert!(cell.invalid.iter().all(|(_, told)| told == why), "{:?}", cell.invalid);
+        (cell.pairs, cell.frames, cell.invalid.len())
+    };
+    assert_eq!(counted(&|_| ()), (5, 5 * OF_PAIR, 0));
+    // The run ended within a side, or before the second one.
+    for missing in [1, SIDE as usize, OF_PAIR - 1] {
+        let ended = |records: &mut Records| records.frames.truncate(5 * OF_PAIR - missing);
+        assert_eq!(counted(&ended), (4, 4 * OF_PAIR, OF_PAIR - missing), "{missing} frames are missing");
+    }
+    // Nothing was done on one side.
+    for arm in [0, 1] {
+        let idle = |records: &mut Records| {
+            let of_pair = records.frames.iter_mut().filter(|frame| frame.start == 2);
+            of_pair.for_each(|frame| frame.arms[arm] = ArmFrame::default());
+        };
+        assert_eq!(counted(&idle), (4, 4 * OF_PAIR, OF_PAIR), "arm {arm}");
+    }
+}
+
 /// An operation takes 20 µs, of which 16 are processor time; on arm 1 a fifth more.
 fn exact(records: &mut Records) {
     for slot in &mut records.slots {
