@@ -102,6 +102,7 @@ impl Check for DiskCanary {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::checks::{needles::Needles, scan::File};
 
     #[test]
     fn files_that_hold_nothing_yet_show_nothing() {
@@ -109,5 +110,45 @@ mod tests {
         let observation = |bytes| check.conclude(&Report { files: 1, bytes, ..Report::default() }, 9, true);
         assert_eq!(observation(0), Observation::Unknown("nothing is in these files yet".to_owned()));
         assert_eq!(observation(4096), Observation::Protected("none of 9 canaries in 1 file, 4.1 kB".to_owned()));
+        let without_canaries = check.conclude(&Report { files: 1, bytes: 4096, ..Report::default() }, 0, true);
+        assert_eq!(without_canaries, Observation::Unknown("the share of fields rounds to none".to_owned()));
+        for bytes in [0, 4096] {
+            let closed = Report { bytes, unreadable: vec!["base/1: no".to_owned()], ..Report::default() };
+            let unknown = Observation::Unknown("cannot read base/1: no".to_owned());
+            assert_eq!(check.conclude(&closed, 9, true), unknown, "{bytes}");
+        }
+    }
+
+    #[test]
+    fn what_is_found_is_exposed_unless_a_control_lacks_it_in_the_data_files() {
+        let canary = b"what a canary is";
+        let found = "1 canary found once, in base/1 (1)";
+        for kind in [FileKind::Data, FileKind::Journal, FileKind::Log] {
+            let file = File { path: "base/1".into(), name: "base/1".to_owned(), kind };
+            let tally = Needles::new([("canary", &canary[..])]).count(canary);
+            let report = Report { files: 1, bytes: 4096, found: vec![(file, tally)], ..Report::default() };
+            for places in [Places::DATA, Places::JOURNAL, Places::LOGS, Places::FILES, Places::ALL] {
+                for protected in [false, true] {
+                    let expected = if !protected && places.data && kind != FileKind::Data {
+                        Observation::Unknown(format!("not in the data files; {found}"))
+                    } else {
+                        Observation::Exposed(found.to_owned())
+                    };
+                    let seen = DiskCanary::new(places, Targets::Everything).conclude(&report, 9, protected);
+                    assert_eq!(seen, expected, "{places:?} {kind:?} {protected}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn checks_of_different_places_have_names_of_their_own() {
+        let told = |check: DiskCanary| format!("{}: {}", check.id(), check.claim());
+        let of = |places: Places| told(DiskCanary::new(places, Targets::Everything));
+        assert_eq!(of(Places::DATA), "disk-canary: no key or field value is readable in the data files");
+        assert_eq!(of(Places::JOURNAL), "journal-canary: no key or field value is readable in the journal");
+        assert_eq!(of(Places::FILES), "disk-canary: no key or field value is readable in the data files and journal");
+        let removed = "removed-canary: no key or field value of removed rows is readable in the journal";
+        assert_eq!(told(DiskCanary::removed(Places::JOURNAL)), removed);
     }
 }
