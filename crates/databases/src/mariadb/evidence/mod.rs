@@ -40,3 +40,87 @@ pub static CLAIMS: Probes = Probes {
     password: Some(|| Box::new(PasswordAsked(&PROBES))),
     count_in_log: Some(|context, pattern| lines_like(context, &LOG, pattern)),
 };
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, io::Write as _};
+
+    use tithe_plugin::{evidence::CheckContext, session::Table};
+
+    use super::*;
+    use crate::{
+        evidence::marked::Gained,
+        mariadb::MariaDb,
+        mysql_family::told::{DENIED, serve},
+        test_setup::plain,
+        told::{Rows, Told},
+    };
+
+    /// A server with these settings of its general log.
+    fn logging(on: &'static str, output: &'static str) -> Told {
+        Told {
+            product: &MariaDb,
+            serve,
+            denied: DENIED,
+            version: "10.11.6-MariaDB",
+            password: true,
+            tls: true,
+            settings: vec![("general_log", on), ("log_output", output), ("general_log_file", "general.log")],
+            answers: vec![("CURRENT_USER()", Ok(&[&["ann@%"]])), ("COUNT(*) FROM mysql.general_log", Ok(&[&["5"]]))],
+        }
+    }
+
+    /// What the general log gains while something `happens`, or why it cannot be read.
+    fn gained(told: &Told, happens: impl FnOnce()) -> Result<Gained, String> {
+        let (setup, table) = (plain(), Table::of_canaries());
+        told.seen(|server| {
+            let (database, setup, table) = (told.product, &setup, &table);
+            let context = CheckContext { database, server, setup, table, protected: true, nonce: 7, narrowed: None };
+            let read = (LOG.served)(&context)?;
+            happens();
+            read(&context).map_err(|fault| fault.to_string())
+        })
+    }
+
+    fn of_text(text: &str) -> Result<Gained, String> {
+        Ok(Gained { text: text.to_owned(), doubt: None })
+    }
+
+    #[test]
+    fn a_general_log_is_read_where_the_server_writes_it() {
+        const ROWS: Rows = &[&["12", "Execute", "SELECT\n1"], &["13", "Quit", ""]];
+        let told = |on, output| logging(on, output).telling("OFFSET 5", ROWS);
+        assert_eq!(gained(&told("OFF", "TABLE"), || ()), of_text(""), "it is written nowhere");
+        for output in ["TABLE", "FILE,TABLE"] {
+            let rows = "\t\t12 Execute\tSELECT 1\n\t\t13 Quit\t\n";
+            assert_eq!(gained(&told("ON", output), || ()), of_text(rows), "rows from the fifth on");
+        }
+        let nowhere = "log_output = NONE: the general log goes nowhere; set TABLE or FILE";
+        assert_eq!(gained(&told("ON", "NONE"), || ()), Err(nowhere.to_owned()));
+        let grant = "the account may not read the general log: GRANT SELECT ON mysql.general_log TO 'ann'@'%'";
+        assert_eq!(gained(&told("ON", "TABLE").refusing("mysql.general_log"), || ()), Err(grant.to_owned()));
+    }
+
+    #[test]
+    fn a_general_log_in_a_file_is_read_on_the_servers_machine_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("general.log");
+        fs::write(&path, "before\n").expect("written");
+        let datadir: &'static str = folder.path().display().to_string().leak();
+        let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux");
+        let host: &'static str = host.trim().to_owned().leak();
+        let on = |host: &'static str| logging("ON", "FILE").with("hostname", host).with("datadir", datadir);
+        let append = || {
+            let mut file = fs::File::options().append(true).open(&path).expect("it is there");
+            file.write_all(b"after\n").expect("written");
+        };
+        assert_eq!(gained(&on(host), append), of_text("after\n"));
+        let elsewhere = gained(&on("elsewhere.example"), || ()).expect_err("its file is not here");
+        let words = "the general log is the file general.log, which cannot be read here (the server is on \
+                     elsewhere.example, which is not this machine): ";
+        assert!(elsewhere.starts_with(words), "{elsewhere}");
+        fs::remove_file(&path).expect("removed");
+        let missing = gained(&on(host), || ()).expect_err("there is no file");
+        assert!(missing.contains("No such file"), "{missing}");
+    }
+}
