@@ -20,7 +20,10 @@ use tithe_plugin::{
     session::Table,
 };
 
-use crate::test_setup::plain;
+use crate::{
+    evidence::marked::{Gained, Log},
+    test_setup::plain,
+};
 
 /// Rows of an answer.
 pub type Rows = &'static [&'static [&'static str]];
@@ -129,6 +132,18 @@ impl Told {
             Ok(Observation::Unknown(words) | Observation::OutOfReach(words)) => format!("unknown: {words}"),
             Err(fault) => fault.to_string(),
         }
+    }
+
+    /// What its `log` gains while something `happens`, or why that cannot be read.
+    pub fn gained(&self, log: &Log, happens: impl FnOnce()) -> Result<Gained, String> {
+        let (setup, table) = (plain(), Table::of_canaries());
+        self.seen(|server| {
+            let (database, setup, table) = (self.product, &setup, &table);
+            let context = CheckContext { database, server, setup, table, protected: true, nonce: 7, narrowed: None };
+            let read = (log.served)(&context)?;
+            happens();
+            read(&context).map_err(|fault| fault.to_string())
+        })
     }
 
     /// Where canaries can be searched on it and which checks of records apply, in words; files below `folder`.

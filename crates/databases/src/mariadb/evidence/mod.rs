@@ -45,14 +45,11 @@ pub static CLAIMS: Probes = Probes {
 mod tests {
     use std::{fs, io::Write as _};
 
-    use tithe_plugin::{evidence::CheckContext, session::Table};
-
     use super::*;
     use crate::{
         evidence::marked::Gained,
         mariadb::MariaDb,
         mysql_family::told::{DENIED, serve},
-        test_setup::plain,
         told::{Rows, Told},
     };
 
@@ -70,18 +67,6 @@ mod tests {
         }
     }
 
-    /// What the general log gains while something `happens`, or why it cannot be read.
-    fn gained(told: &Told, happens: impl FnOnce()) -> Result<Gained, String> {
-        let (setup, table) = (plain(), Table::of_canaries());
-        told.seen(|server| {
-            let (database, setup, table) = (told.product, &setup, &table);
-            let context = CheckContext { database, server, setup, table, protected: true, nonce: 7, narrowed: None };
-            let read = (LOG.served)(&context)?;
-            happens();
-            read(&context).map_err(|fault| fault.to_string())
-        })
-    }
-
     fn of_text(text: &str) -> Result<Gained, String> {
         Ok(Gained { text: text.to_owned(), doubt: None })
     }
@@ -90,15 +75,15 @@ mod tests {
     fn a_general_log_is_read_where_the_server_writes_it() {
         const ROWS: Rows = &[&["12", "Execute", "SELECT\n1"], &["13", "Quit", ""]];
         let told = |on, output| logging(on, output).telling("OFFSET 5", ROWS);
-        assert_eq!(gained(&told("OFF", "TABLE"), || ()), of_text(""), "it is written nowhere");
+        assert_eq!(told("OFF", "TABLE").gained(&LOG, || ()), of_text(""), "it is written nowhere");
         for output in ["TABLE", "FILE,TABLE"] {
             let rows = "\t\t12 Execute\tSELECT 1\n\t\t13 Quit\t\n";
-            assert_eq!(gained(&told("ON", output), || ()), of_text(rows), "rows from the fifth on");
+            assert_eq!(told("ON", output).gained(&LOG, || ()), of_text(rows), "rows from the fifth on");
         }
         let nowhere = "log_output = NONE: the general log goes nowhere; set TABLE or FILE";
-        assert_eq!(gained(&told("ON", "NONE"), || ()), Err(nowhere.to_owned()));
+        assert_eq!(told("ON", "NONE").gained(&LOG, || ()), Err(nowhere.to_owned()));
         let grant = "the account may not read the general log: GRANT SELECT ON mysql.general_log TO 'ann'@'%'";
-        assert_eq!(gained(&told("ON", "TABLE").refusing("mysql.general_log"), || ()), Err(grant.to_owned()));
+        assert_eq!(told("ON", "TABLE").refusing("mysql.general_log").gained(&LOG, || ()), Err(grant.to_owned()));
     }
 
     #[test]
@@ -114,13 +99,13 @@ mod tests {
             let mut file = fs::File::options().append(true).open(&path).expect("it is there");
             file.write_all(b"after\n").expect("written");
         };
-        assert_eq!(gained(&on(host), append), of_text("after\n"));
-        let elsewhere = gained(&on("elsewhere.example"), || ()).expect_err("its file is not here");
+        assert_eq!(on(host).gained(&LOG, append), of_text("after\n"));
+        let elsewhere = on("elsewhere.example").gained(&LOG, || ()).expect_err("its file is not here");
         let words = "the general log is the file general.log, which cannot be read here (the server is on \
                      elsewhere.example, which is not this machine): ";
         assert!(elsewhere.starts_with(words), "{elsewhere}");
         fs::remove_file(&path).expect("removed");
-        let missing = gained(&on(host), || ()).expect_err("there is no file");
+        let missing = on(host).gained(&LOG, || ()).expect_err("there is no file");
         assert!(missing.contains("No such file"), "{missing}");
     }
 }

@@ -177,9 +177,99 @@ impl Collected {
 
 #[cfg(test)]
 mod tests {
+    use std::{fs, io::Write as _};
+
     use expect_test::expect;
 
     use super::*;
+    use crate::{
+        postgres::{
+            Postgres,
+            told::{DENIED, serve},
+        },
+        told::Told,
+    };
+
+    /// A server that writes its log to the file `log/a.log`, which has 100 bytes, for an account with all rights.
+    fn collecting(destination: &'static str) -> Told {
+        Told {
+            product: &Postgres,
+            serve,
+            denied: DENIED,
+            version: "",
+            password: true,
+            tls: true,
+            settings: vec![("logging_collector", "on"), ("log_destination", destination)],
+            answers: vec![
+                ("has_function_privilege", Ok(&[&["t"]])),
+                ("SELECT pg_current_logfile(", Ok(&[&["log/a.log"]])),
+                ("FROM pg_stat_file('log/a.log')", Ok(&[&["100"]])),
+                ("'log/a.log', 36, 64", Ok(&[&["00ff"]])),
+                ("'log/a.log', 100, ", Ok(&[&["LOG:  after\n"]])),
+                ("quote_ident(current_user)", Ok(&[&["ann"]])),
+                ("system_identifier", Ok(&[&["72623859790382856"]])),
+            ],
+        }
+    }
+
+    /// What the log of `told` gains while something `happens`, or why it cannot be read.
+    fn gained(told: &Told, happens: impl FnOnce()) -> Result<String, String> {
+        let Gained { text, doubt } = told.gained(&LOG, happens)?;
+        assert_eq!(doubt, None, "{text}");
+        Ok(text)
+    }
+
+    #[test]
+    fn a_log_of_a_running_server_is_read_through_it_by_an_account_that_may() {
+        let told = |told: Told| gained(&told, || ());
+        assert_eq!(told(collecting("stderr, syslog")), Ok("LOG:  after\n".to_owned()));
+        let short = collecting("stderr")
+            .telling("FROM pg_stat_file", &[&["10"]])
+            .telling("'log/a.log', 0, 10)", &[&["00ff"]])
+            .telling("'log/a.log', 10, ", &[&["LOG:  more\n"]]);
+        assert_eq!(told(short), Ok("LOG:  more\n".to_owned()));
+        let off = "the server keeps its log in no file of its own: set `logging_collector = on` and restart it";
+        assert_eq!(told(collecting("stderr").with("logging_collector", "off")), Err(off.to_owned()));
+        let elsewhere = "the log goes to syslog, which cannot be read here: add `stderr`, `csvlog` or `jsonlog` to \
+                         `log_destination`";
+        assert_eq!(told(collecting("syslog")), Err(elsewhere.to_owned()));
+        let granted = |functions: &str| {
+            Err(format!(
+                "the account may not read the server's log; a superuser runs `GRANT EXECUTE ON FUNCTION {functions} TO \
+                 ann`"
+            ))
+        };
+        let without = |words: &'static str| told(collecting("stderr").telling(words, &[&["f"]]));
+        assert_eq!(without("has_function_privilege('pg_catalog.pg_stat_file"), granted(STAT));
+        let all = format!("{CURRENT}, {STAT}, {READ}");
+        assert_eq!(without("has_function_privilege"), granted(&all), "all that is missing at once");
+    }
+
+    #[test]
+    fn a_log_in_a_file_of_this_machine_is_read_there_if_the_server_is_the_one_with_this_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("log/a.log");
+        for name in ["global", "log"] {
+            fs::create_dir(folder.path().join(name)).expect("made");
+        }
+        fs::write(&path, "LOG:  before\n").expect("written");
+        let append = || {
+            let mut file = File::options().append(true).open(&path).expect("it is there");
+            file.write_all(b"LOG:  after\n").expect("written");
+        };
+        let data: &'static str = folder.path().display().to_string().leak();
+        // It may ask for the file's name, and not read it through the server.
+        let told = collecting("stderr")
+            .telling("has_function_privilege", &[&["f"]])
+            .telling("has_function_privilege('pg_catalog.pg_current_logfile", &[&["t"]])
+            .with("data_directory", data);
+        let control = folder.path().join("global/pg_control");
+        fs::write(&control, 72_623_859_790_382_856_u64.to_ne_bytes()).expect("written");
+        assert_eq!(gained(&told, append), Ok("LOG:  after\n".to_owned()));
+        fs::write(&control, 7_u64.to_ne_bytes()).expect("written");
+        let other = gained(&told, || ()).expect_err("the folder is another server's");
+        assert!(other.starts_with("the account may not read the server's log"), "{other}");
+    }
 
     #[test]
     fn rights_that_are_missing_are_named_as_a_statement() {
