@@ -452,6 +452,8 @@ pub fn describe(counts: &Counts) -> String {
 mod tests {
     use std::{fs, io::Write as _};
 
+    use tithe_plugin::simulated::test_bench::Bench;
+
     use super::*;
 
     fn counts(number: usize) -> Counts {
@@ -545,9 +547,72 @@ mod tests {
         Counts::from_iter((count > 0).then(|| ("SELECT".to_owned(), count)))
     }
 
+    /// The operations on keys that begin with `mark`, in the simulated database's log of operations.
+    fn operations(text: &str, mark: &str) -> Counts {
+        let mut counts = Counts::new();
+        for (verb, key) in text.lines().filter_map(|line| line.split_once(' ')) {
+            if key.starts_with(mark) {
+                let verb = if verb == "READ" { "SELECT" } else { verb };
+                *counts.entry(verb.to_owned()).or_default() += 1;
+            }
+        }
+        counts
+    }
+
+    #[test]
+    fn every_marked_statement_is_sent_and_counted_in_a_log_from_then_on() {
+        let all: Counts = ["INSERT", "SELECT", "UPDATE", "DELETE"].map(|verb| (verb.to_owned(), 100)).into();
+        let audited: [(&str, &[(&str, f64)]); 1] = [("audit", &[])];
+        for protections in [&audited[..], &[]] {
+            let bench = Bench::new(protections, &[]);
+            let (context, log) = (bench.context(), &bench.server.paths.logs[0]);
+            let mark = marker(&context);
+            let counted = || send_and_count(&context, &LOG, |text| operations(text, &mark)).expect("it is no fault");
+            assert_eq!(counted().err().as_deref(), Some("no log is served"), "there is no file yet");
+            append(log, &format!("INSERT {mark}-before\n")).expect("written");
+            let Tally { sent, logged, doubt } = counted().expect("a log");
+            assert_eq!((&sent, doubt), (&all, None));
+            assert_eq!(logged, if protections.is_empty() { Counts::new() } else { all.clone() });
+            let inserts = if protections.is_empty() { 0 } else { 100 };
+            assert_eq!(lines_like(&context, &LOG, "INSERT *"), Ok(Ok(inserts)));
+            assert_eq!(lines_like(&context, &LOG, "GRANT *"), Ok(Ok(0)));
+        }
+    }
+
+    #[test]
+    fn a_record_that_comes_later_is_waited_for() {
+        let bench = Bench::plain();
+        let (context, log) = (bench.context(), bench.server.paths.logs[0].clone());
+        append(&log, "before\n").expect("written");
+        let growth = LogGrowth::begin(&context, &LOG).expect("a log");
+        assert_eq!(growth.so_far(&context), Ok(Gained::default()), "what was there does not count");
+        let later = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(60));
+            append(&log, "late\n")
+        });
+        let (gained, is_there) = growth.of_one(&context, |text| text.contains("late")).expect("read");
+        assert_eq!((gained.text.as_str(), is_there), ("late\n", true));
+        later.join().expect("it ends").expect("written");
+        let whole = growth.text(&context, &LOG).expect("read").expect("the token is there");
+        assert_eq!(whole.text, format!("late\nLOG {}\n", end_token(&context)));
+    }
+
+    #[test]
+    fn marks_tell_one_check_and_one_arm_from_another() {
+        let bench = Bench::plain();
+        let mut context = bench.context();
+        let of = |context: &mut CheckContext<'_>, nonce: u64, protected: bool| {
+            (context.nonce, context.protected) = (nonce, protected);
+            marker(context)
+        };
+        assert_eq!(of(&mut context, 0xab, true), "audit-00000000000000ab-g");
+        assert_eq!(of(&mut context, 0xab, false), "audit-00000000000000ab-p");
+        assert_eq!(of(&mut context, 1 << 60, false), "audit-1000000000000000-p");
+    }
+
     #[test]
     fn a_log_is_watched_for_what_others_do_and_from_the_watch_on() {
-        let bench = tithe_plugin::simulated::test_bench::Bench::plain();
+        let bench = Bench::plain();
         let (context, log) = (bench.context(), &bench.server.paths.logs[0]);
         let watch = || LogWatch::begin(&context, &LOG, End::Planted, selects);
         let unseen = watch().end(&context).expect("it is no fault");
