@@ -108,4 +108,21 @@ mod tests {
         let missing = on(host).gained(&LOG, || ()).expect_err("there is no file");
         assert!(missing.contains("No such file"), "{missing}");
     }
+
+    #[test]
+    fn an_audit_log_is_a_file_on_the_servers_machine_or_is_not_read() {
+        let log = &audit_complete::AUDIT_LOG;
+        let audited = |on: &'static str, output: &'static str| {
+            logging("OFF", "FILE").with("server_audit_logging", on).with("server_audit_output_type", output)
+        };
+        assert_eq!(audited("OFF", "syslog").gained(log, || ()), of_text(""), "it is written nowhere");
+        let syslog = audited("ON", "syslog").gained(log, || ()).expect_err("it is in no file");
+        assert!(syslog.starts_with("the audit log goes to syslog"), "{syslog}");
+        for output in ["file", "FILE"] {
+            let told = audited("ON", output).with("server_audit_file_path", "a.log").with("hostname", "elsewhere");
+            let elsewhere = told.gained(log, || ()).expect_err("its file is not here");
+            let words = "the audit log is the file a.log, which cannot be read here (the server is on elsewhere, ";
+            assert!(elsewhere.starts_with(words), "{elsewhere}");
+        }
+    }
 }
