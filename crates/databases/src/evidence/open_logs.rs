@@ -135,6 +135,16 @@ impl Growth {
     }
 }
 
+/// The `doubt` about a log in which nothing is of what was sent, although the arm is `protected`: a server whose log
+/// [`Growth::may_miss`] something may write its records `elsewhere`.
+pub fn doubted(
+    doubt: Option<&'static str>,
+    (protected, is_empty, may_miss): (bool, bool, bool),
+    elsewhere: &'static str,
+) -> Option<&'static str> {
+    if protected && is_empty && may_miss { doubt.or(Some(elsewhere)) } else { doubt }
+}
+
 /// The number of the file, and how far it is filled.
 fn measured(path: &Path) -> io::Result<(u64, u64)> {
     let mut file = File::open(path)?;
@@ -160,6 +170,16 @@ fn filled_from(file: &mut File, start: u64) -> io::Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_empty_log_is_doubted_where_records_may_be_elsewhere() {
+        for number in 0..8_u32 {
+            let facts = [1, 2, 4].map(|bit| number & bit != 0).into();
+            let expected = (number == 7).then_some("elsewhere");
+            assert_eq!(doubted(None, facts, "elsewhere"), expected, "{facts:?}");
+            assert_eq!(doubted(Some(ROTATED), facts, "elsewhere"), Some(ROTATED), "{facts:?}");
+        }
+    }
 
     #[test]
     fn logs_are_told_from_all_else_that_a_node_has_open() {

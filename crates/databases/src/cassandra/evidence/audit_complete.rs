@@ -8,7 +8,7 @@ use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 use super::{audited, dial};
 use crate::evidence::{
     marked::{Counts, Tally, send},
-    open_logs::Growth,
+    open_logs::{Growth, doubted},
     settled::{Patience, settled},
 };
 
@@ -66,10 +66,8 @@ impl Check for AuditComplete {
         let sent = send(context)?;
         let expected = self.expected(&sent);
         let look = || growth.so_far(context).map(|gained| (count(&gained.text, &mark), gained.doubt));
-        let (logged, mut doubt) = settled(&expected, PATIENCE, look)?;
-        if context.protected && logged.is_empty() && growth.may_miss() {
-            doubt = doubt.or(Some(ELSEWHERE));
-        }
+        let (logged, doubt) = settled(&expected, PATIENCE, look)?;
+        let doubt = doubted(doubt, (context.protected, logged.is_empty(), growth.may_miss()), ELSEWHERE);
         Ok(Tally { sent, logged, doubt }.against(&expected, context.protected))
     }
 }

@@ -83,6 +83,21 @@ impl AuditComplete {
         }
         expected
     }
+
+    /// The observation `seen` of records with the table's name, or of all records, `nameless`, if the first are missing
+    /// and there are as many as `expected`.
+    fn by_number(&self, seen: Observation, nameless: &Counts, expected: &Counts) -> Observation {
+        match seen {
+            Observation::Exposed(words) if self.has_statements() && nameless == expected => {
+                Observation::Protected(format!(
+                    "{words}; without the table's name, as their text is cut (server_audit_query_log_limit): {}: \
+                     matched by their number alone",
+                    describe(nameless)
+                ))
+            }
+            seen => seen,
+        }
+    }
 }
 
 /// Counts records of statements that hold `mark`, by verb, and logins as `account`. A record is
@@ -148,14 +163,7 @@ impl Check for AuditComplete {
                 Some(cut) => Observation::Protected(format!("{words}; {cut}")),
                 None => Observation::Protected(words),
             },
-            Observation::Exposed(words) if self.has_statements() && nameless == marked.expected => {
-                Observation::Protected(format!(
-                    "{words}; without the table's name, as their text is cut (server_audit_query_log_limit): {}: matched \
-                     by their number alone",
-                    describe(&nameless)
-                ))
-            }
-            seen => seen,
+            seen => self.by_number(seen, &nameless, &marked.expected),
         })
     }
 
@@ -175,6 +183,23 @@ mod tests {
 20261121 09:59:04,vm,tithe,127.0.0.1,8,106,QUERY,tithe,'SELECT `field0`, `field1` FROM `tithe`.`t` WHERE `ycsb_key` = ?',0
 20261121 09:59:04,vm,tithe,127.0.0.1,8,0,DISCONNECT,tithe,,0
 ";
+
+    #[test]
+    fn records_whose_text_is_cut_are_matched_by_their_number() {
+        let counts = |selects: usize| Counts::from([("SELECT".to_owned(), selects)]);
+        let exposed = || Observation::Exposed("sent: SELECT 2; in the log: none".to_owned());
+        let [statements, logins] = ["QUERY", "CONNECT"].map(AuditComplete::new);
+        let seen = statements.by_number(exposed(), &counts(2), &counts(2));
+        let words = "sent: SELECT 2; in the log: none; without the table's name, as their text is cut \
+                     (server_audit_query_log_limit): SELECT 2: matched by their number alone";
+        assert_eq!(seen, Observation::Protected(words.to_owned()));
+        for other in [1, 3] {
+            assert_eq!(statements.by_number(exposed(), &counts(other), &counts(2)), exposed(), "{other}");
+        }
+        assert_eq!(logins.by_number(exposed(), &counts(2), &counts(2)), exposed(), "it logs no statements");
+        let unknown = || Observation::Unknown("the log was rotated".to_owned());
+        assert_eq!(statements.by_number(unknown(), &counts(2), &counts(2)), unknown());
+    }
 
     #[test]
     fn records_are_counted_by_verb() {

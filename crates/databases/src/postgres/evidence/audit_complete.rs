@@ -121,6 +121,40 @@ impl AuditComplete {
         Ok((!left_out.is_empty()).then(|| format!("{auditor} lacks privileges on {left_out}")))
     }
 
+    /// What `tally` shows in an arm that is `protected` or not. Of the other records, `bare` have no parameters and
+    /// `textless` no text; `lost` is what is missing of long values.
+    fn judged(
+        &self,
+        tally: &Tally,
+        (bare, mut textless, lost): (Counts, Counts, Option<String>),
+        protected: bool,
+    ) -> Observation {
+        let mut expected = tally.sent.clone();
+        expected.retain(|verb, _| self.logs(verb));
+        if tally.logged.is_empty() && !textless.is_empty() {
+            textless.retain(|verb, _| tally.sent.contains_key(verb));
+            let words = format!(
+                "sent: {}; in the log without text (pgaudit.log_statement = off): {}",
+                describe(&tally.sent),
+                describe(&textless)
+            );
+            return if textless == expected {
+                Observation::Protected(format!("{words}: matched by their number alone"))
+            } else {
+                Observation::Unknown(format!("{words}: they cannot be distinguished from those of others"))
+            };
+        }
+        if self.parameter && !bare.is_empty() {
+            return Observation::Unknown(parameters_missing(tally, &bare));
+        }
+        match (tally.against(&expected, protected), lost) {
+            (Observation::Protected(words), Some(lost)) => {
+                Observation::Protected(format!("{words}; {lost} (pgaudit.log_parameter_max_size)"))
+            }
+            (seen, _) => seen,
+        }
+    }
+
     fn classes(&self) -> &'static str {
         match (self.read, self.write) {
             (true, true) => "read and write",
@@ -183,30 +217,7 @@ impl Check for AuditComplete {
             Ok(tally) => tally,
             Err(why) => return Ok(Observation::Unknown(why)),
         };
-        let mut expected = tally.sent.clone();
-        expected.retain(|verb, _| self.logs(verb));
-        if tally.logged.is_empty() && !textless.is_empty() {
-            textless.retain(|verb, _| tally.sent.contains_key(verb));
-            let words = format!(
-                "sent: {}; in the log without text (pgaudit.log_statement = off): {}",
-                describe(&tally.sent),
-                describe(&textless)
-            );
-            return Ok(if textless == expected {
-                Observation::Protected(format!("{words}: matched by their number alone"))
-            } else {
-                Observation::Unknown(format!("{words}: they cannot be distinguished from those of others"))
-            });
-        }
-        if self.parameter && !bare.is_empty() {
-            return Ok(Observation::Unknown(parameters_missing(&tally, &bare)));
-        }
-        Ok(match (tally.against(&expected, context.protected), lost) {
-            (Observation::Protected(words), Some(lost)) => {
-                Observation::Protected(format!("{words}; {lost} (pgaudit.log_parameter_max_size)"))
-            }
-            (seen, _) => seen,
-        })
+        Ok(self.judged(&tally, (bare, textless, lost), context.protected))
     }
 
     fn watch(&self, context: &CheckContext<'_>) -> Option<Box<dyn Watch>> {
@@ -282,6 +293,57 @@ mod tests {
 2026-11-21 08:00:00.001 UTC [8] LOG:  AUDIT: SESSION,3,1,READ,SELECT,,,"SELECT ""a"" FROM ""t""",audit-2-1
 2026-11-21 08:00:00.002 UTC [9] LOG:  checkpoint starting: audit-1-1
 "#;
+
+    const NONE: &[(&str, usize)] = &[];
+    const TWO: &[(&str, usize)] = &[("SELECT", 2)];
+
+    fn counts(counts: &[(&str, usize)]) -> Counts {
+        counts.iter().map(|(verb, count)| ((*verb).to_owned(), *count)).collect()
+    }
+
+    /// What is judged of a log of reads that should have two of four statements.
+    fn judged(
+        parameter: bool,
+        logged: &[(&str, usize)],
+        (bare, textless): (&[(&str, usize)], &[(&str, usize)]),
+        lost: Option<&str>,
+    ) -> Observation {
+        let check = AuditComplete { read: true, write: false, parameter, by_object: false, sink: None };
+        let sent = counts(&[("INSERT", 2), ("SELECT", 2)]);
+        let tally = Tally { sent, logged: counts(logged), doubt: None };
+        check.judged(&tally, (counts(bare), counts(textless), lost.map(str::to_owned)), true)
+    }
+
+    #[test]
+    fn records_count_by_their_marks_and_without_text_by_their_number() {
+        let whole = "sent: INSERT 2, SELECT 2; in the log: SELECT 2";
+        for textless in [NONE, TWO] {
+            let seen = judged(true, TWO, (NONE, textless), None);
+            assert_eq!(seen, Observation::Protected(whole.to_owned()), "what has its marks is not matched by number");
+        }
+        let cut = Observation::Protected(format!("{whole}; one is cut (pgaudit.log_parameter_max_size)"));
+        assert_eq!(judged(true, TWO, (NONE, NONE), Some("one is cut")), cut);
+        let missing = Observation::Exposed("sent: INSERT 2, SELECT 2; in the log: none".to_owned());
+        let empty = [true, false].map(|parameter| judged(parameter, NONE, (NONE, NONE), None));
+        assert_eq!(empty, [missing.clone(), missing]);
+
+        let by_number = |textless: &[(&str, usize)]| judged(true, NONE, (NONE, textless), None);
+        let words = "sent: INSERT 2, SELECT 2; in the log without text (pgaudit.log_statement = off): SELECT";
+        let matched = Observation::Protected(format!("{words} 2: matched by their number alone"));
+        assert_eq!([by_number(TWO), by_number(&[("SELECT", 2), ("GRANT", 5)])], [matched.clone(), matched]);
+        let others = Observation::Unknown(format!("{words} 3: they cannot be distinguished from those of others"));
+        assert_eq!(by_number(&[("SELECT", 3)]), others);
+    }
+
+    #[test]
+    fn records_without_the_parameters_that_were_asked_for_decide_nothing() {
+        for logged in [NONE, TWO] {
+            let seen = judged(true, logged, (TWO, NONE), None);
+            assert!(matches!(&seen, Observation::Unknown(why) if why.contains("log_parameter = on")), "{seen:?}");
+            let seen = judged(false, logged, (TWO, NONE), None);
+            assert_eq!(matches!(seen, Observation::Protected(_)), !logged.is_empty(), "{seen:?}");
+        }
+    }
 
     #[test]
     fn marked_records_are_counted_by_command() {
