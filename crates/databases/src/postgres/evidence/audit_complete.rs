@@ -287,12 +287,78 @@ fn count_of(text: &str, kind: &str, mark: &str) -> Counts {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        postgres::{
+            Postgres,
+            told::{DENIED, serve},
+        },
+        told::{Rows, Told},
+    };
 
     const LOG: &str = r#"2026-11-21 08:00:00.000 UTC [7] LOG:  AUDIT: SESSION,1,1,WRITE,INSERT,,,"INSERT INTO ""t""",audit-1-0
 2026-11-21 08:00:00.001 UTC [8] LOG:  AUDIT: SESSION,2,1,READ,SELECT,,,"SELECT ""a"" FROM ""t""",audit-1-1
 2026-11-21 08:00:00.001 UTC [8] LOG:  AUDIT: SESSION,3,1,READ,SELECT,,,"SELECT ""a"" FROM ""t""",audit-2-1
 2026-11-21 08:00:00.002 UTC [9] LOG:  checkpoint starting: audit-1-1
 "#;
+
+    /// A server that writes its log there, whose auditor is a role with rights on all tables.
+    fn logging(collector: &'static str, destination: &'static str) -> Told {
+        Told {
+            product: &Postgres,
+            serve,
+            denied: DENIED,
+            version: "",
+            password: true,
+            tls: true,
+            settings: vec![("logging_collector", collector), ("log_destination", destination)],
+            answers: vec![
+                ("SELECT coalesce(nullif(", Ok(&[&["tithe_auditor"]])),
+                ("count(*) FROM pg_roles", Ok(&[&["1"]])),
+                ("coalesce(string_agg(", Ok(&[&[""]])),
+            ],
+        }
+    }
+
+    fn check_of(by_object: bool, sink: Option<Sink>) -> AuditComplete {
+        AuditComplete { read: true, write: true, parameter: true, by_object, sink }
+    }
+
+    #[test]
+    fn a_log_that_goes_elsewhere_is_not_the_one_that_was_asked_for() {
+        for (name, collector, destination) in [
+            ("stderr", "off", "stderr"),
+            ("collector", "on", "stderr"),
+            ("csvlog", "on", "csvlog"),
+            ("syslog", "off", "syslog"),
+        ] {
+            let check = check_of(false, Some(Sink::named(name).expect("a sink")));
+            for (of_server, to) in
+                ["on", "off"].into_iter().flat_map(|it| ["stderr", "csvlog", "syslog"].map(|to| (it, to)))
+            {
+                let seen = logging(of_server, to).observed(&check);
+                let elsewhere = seen == format!("exposed: logging_collector = {of_server}, log_destination = {to}");
+                assert_eq!(elsewhere, (of_server, to) != (collector, destination), "{name}: {seen}");
+            }
+        }
+        assert_eq!(Sink::named("any"), None);
+        let seen = logging("off", "syslog").observed(&check_of(false, None));
+        assert!(seen.starts_with("unknown: "), "it may go anywhere, but cannot be read: {seen}");
+    }
+
+    #[test]
+    fn an_auditor_without_rights_on_a_table_leaves_its_statements_out() {
+        let seen = |words: &'static str, rows: Rows| {
+            let told = logging("off", "stderr").telling(words, rows);
+            [true, false].map(|by_object| told.observed(&check_of(by_object, None)))
+        };
+        let [by_object, of_sessions] = seen("coalesce(string_agg(", &[&["tithe.usertable"]]);
+        assert_eq!(by_object, "exposed: tithe_auditor lacks privileges on tithe.usertable");
+        assert!(of_sessions.starts_with("unknown: "), "no role decides it: {of_sessions}");
+        let [by_object, _] = seen("count(*) FROM pg_roles", &[&["0"]]);
+        assert_eq!(by_object, "exposed: the server has no role tithe_auditor (pgaudit.role)");
+        let [by_object, _] = seen("nothing that is asked", &[]);
+        assert!(by_object.starts_with("unknown: "), "nothing is left out: {by_object}");
+    }
 
     const NONE: &[(&str, usize)] = &[];
     const TWO: &[(&str, usize)] = &[("SELECT", 2)];
