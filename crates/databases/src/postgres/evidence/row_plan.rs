@@ -113,6 +113,42 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use crate::{
+        postgres::{
+            Postgres,
+            told::{DENIED, serve},
+        },
+        told::{Rows, Told},
+    };
+
+    /// A server with one table and these plans of a read by its key and of a range.
+    fn planning(by_key: Rows, range: Rows) -> Told {
+        Told {
+            product: &Postgres,
+            serve,
+            denied: DENIED,
+            version: "",
+            password: true,
+            tls: true,
+            settings: Vec::new(),
+            answers: vec![
+                ("relkind = 'r'", Ok(&[&["orders"]])),
+                ("FROM pg_index", Ok(&[&["others", "id"], &["orders", "id"]])),
+                ("LIMIT 10", Ok(range)),
+                ("EXPLAIN", Ok(by_key)),
+            ],
+        }
+    }
+
+    #[test]
+    fn the_plan_of_a_single_row_decides() {
+        const INDEX: Rows = &[&["Index Scan"], &["  ->  Filter"]];
+        const SCAN: Rows = &[&["Seq Scan"]];
+        let seen = planning(INDEX, SCAN).observed(&RowPlan);
+        assert_eq!(seen, "protected: by key: Index Scan, Filter; a range: Seq Scan", "equal plans are told once");
+        let without_key = planning(INDEX, SCAN).telling("FROM pg_index", &[&["others", "id"]]);
+        assert_eq!(without_key.observed(&RowPlan), "unknown: no table has a key");
+    }
 
     #[test]
     fn policies_are_blamed_for_a_scan_that_the_server_does_not_make_without_them() {

@@ -203,6 +203,67 @@ fn judged(looks: &[Look], account: &str) -> Observation {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        postgres::{
+            Postgres,
+            told::{DENIED, serve},
+        },
+        told::{Rows, Told},
+    };
+
+    /// A server with one table, of which every tenant sees these rows, and changes none.
+    fn showing(rows: Rows) -> Told {
+        Told {
+            product: &Postgres,
+            serve,
+            denied: DENIED,
+            version: "",
+            password: true,
+            tls: true,
+            settings: Vec::new(),
+            answers: vec![
+                ("relkind = 'r'", Ok(&[&["orders"]])),
+                ("SELECT quote_ident(attname)", Ok(&[&["id"]])),
+                ("row_security_active", Ok(&[&["t"]])),
+                ("AS seen", Ok(rows)),
+                ("string_agg(quote_ident(attname)", Ok(&[&["id, amount"]])),
+                ("INSERT INTO", Err(("42501", "new row violates row-level security policy"))),
+                ("FROM changed", Ok(&[&["0"]])),
+                ("rolbypassrls", Ok(&[&["ann"]])),
+                ("BEGIN", Ok(&[])),
+                ("ROLLBACK", Ok(&[])),
+            ],
+        }
+    }
+
+    #[test]
+    fn each_flaw_of_a_table_is_seen_and_none_where_no_row_is() {
+        let (seven, none) = (|| showing(&[&["7"]]), || showing(&[&["0"]]));
+        let changes: [fn(Told) -> Told; 5] = [
+            |told| told,
+            |told| told.telling("row_security_active", &[&["f"]]),
+            |told| told.telling("FROM changed", &[&["1"]]),
+            |told| told.telling("INSERT INTO", &[]),
+            |told| told.failing("INSERT INTO", ("23505", "duplicate key")),
+        ];
+        let given_away = "another tenant sees 7 of 7 rows, a row can be put in as another tenant's";
+        let flaws = [
+            "another tenant sees 7 of 7 rows",
+            "no policy holds the account, another tenant sees 7 of 7 rows",
+            "another tenant sees 7 of 7 rows, another tenant changes a row",
+            given_away,
+            given_away,
+        ];
+        for (change, flaws) in changes.into_iter().zip(flaws) {
+            assert_eq!(change(seven()).observed(&RowsApart), format!("exposed: as ann: orders: {flaws}"));
+        }
+        // Without a row of its own a client puts none in for another tenant.
+        let unknown = "unknown: as ann: no table has a row to be seen";
+        let seen = [0, 3, 4].map(|change: usize| changes[change](none()).observed(&RowsApart));
+        assert_eq!(seen, [unknown; 3]);
+        let unprotected = changes[1](none()).observed(&RowsApart);
+        assert_eq!(unprotected, "exposed: as ann: orders: no policy holds the account");
+    }
 
     #[test]
     fn a_row_whose_key_alone_is_refused_has_passed_the_policies() {
