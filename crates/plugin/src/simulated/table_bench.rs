@@ -9,7 +9,7 @@ use std::{
 
 use tithe_machine::{
     fault::Fault,
-    launch::{Install, Launch, Missing, Place, Search, Server},
+    launch::{Address, Install, Launch, Missing, Place, Search, Server},
     proc::ServerTask,
     secret::hex,
 };
@@ -161,9 +161,10 @@ impl Database for TableBench {
         Some(self)
     }
 
-    fn reach(&self, _server: &Server, _setup: &Setup) -> Result<Reach, Fault> {
+    fn reach(&self, server: &Server, _setup: &Setup) -> Result<Reach, Fault> {
+        let port = if let Address::Tcp { port, .. } = &server.address { *port } else { 7 };
         let (host, user, database) = ("127.0.0.1".to_owned(), "tithe".to_owned(), String::new());
-        Ok(Reach { host, port: 7, user, database, password: None, tls: None })
+        Ok(Reach { host, port, user, database, password: None, tls: None })
     }
 }
 
