@@ -55,3 +55,18 @@ fn wrong_key(key: &Secret) -> Secret {
     }
     Secret::new(bytes)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wrong_key_is_another_one_of_the_same_length() {
+        for last in [0, 1, 2, 0x7f, 0xff] {
+            let key = Secret::new(vec![7, last]);
+            let wrong = wrong_key(&key);
+            assert!(wrong.expose().len() == 2 && wrong.expose() != key.expose(), "{last}");
+        }
+        assert!(wrong_key(&Secret::new(Vec::new())).expose().is_empty());
+    }
+}

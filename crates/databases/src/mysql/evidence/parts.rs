@@ -121,7 +121,57 @@ fn doublewrite_files(folder: &Path) -> io::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
+    use tithe_plugin::simulated::test_bench::Bench;
+
     use super::*;
+
+    const NONE: EncryptedLogs = EncryptedLogs { redo: false, undo: false, binlog: false };
+
+    /// Makes `path` another name of the file that an arm of the simulated database writes its records to.
+    fn link(bench: &Bench, path: &Path) {
+        fs::hard_link(bench.server.paths.data[0].join("records"), path).expect("linked");
+    }
+
+    #[test]
+    fn a_journal_is_searched_in_its_encrypted_parts_alone() {
+        let parts = [
+            ("#innodb_redo", EncryptedLogs { redo: true, ..NONE }),
+            ("undo_002", EncryptedLogs { undo: true, ..NONE }),
+            ("binlog", EncryptedLogs { binlog: true, ..NONE }),
+        ];
+        for (readable, _) in parts {
+            let mut bench = Bench::plain();
+            let folder = bench.server.folder.join("logs");
+            fs::create_dir(&folder).expect("made");
+            for (name, _) in parts {
+                let path = folder.join(name);
+                if name == readable {
+                    link(&bench, &path);
+                } else {
+                    fs::write(&path, "nothing").expect("written");
+                }
+                bench.server.paths.journal.push(path);
+            }
+            for (name, encrypted) in parts {
+                let seen = bench.observe(&PartsCanary(encrypted));
+                assert_eq!(matches!(seen, Observation::Exposed(_)), name == readable, "{name}: {seen:?}");
+                assert_eq!(matches!(seen, Observation::Protected(_)), name != readable, "{name}: {seen:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn doublewrite_files_are_data_if_the_undo_log_is_encrypted() {
+        let bench = Bench::plain();
+        link(&bench, &bench.server.paths.data[0].join("#ib_16384_0.dblwr"));
+        let [with, without] = [true, false].map(|undo| TablesCanary(EncryptedLogs { undo, ..NONE }));
+        let seen = bench.observe(&with);
+        assert!(matches!(&seen, Observation::Exposed(words) if words.contains("#ib_16384_0.dblwr")), "{seen:?}");
+        let seen = bench.observe(&without);
+        assert!(matches!(seen, Observation::Unknown(_)), "no other file is left: {seen:?}");
+        let limited = format!("{}, those of doublewrite left out: they hold pages of the undo log", with.claim());
+        assert_eq!(without.claim(), limited);
+    }
 
     #[test]
     fn parts_are_told_and_found_by_name() {

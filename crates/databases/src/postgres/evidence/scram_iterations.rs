@@ -34,10 +34,34 @@ impl Check for ScramIterations {
             Err(Fault::Server(_)) => None,
             kept => Some(kept?),
         };
-        let wanted = self.0.to_string();
-        let is_so = rounds == self.0 && kept.iter().all(|kept| *kept == wanted);
-        let kept = kept.map_or("is not shown to this account".to_owned(), |kept| format!("has {kept}"));
-        let words = format!("a login took {rounds} iterations; what pg_authid keeps {kept}");
-        Ok(if is_so { Observation::Protected(words) } else { Observation::Exposed(words) })
+        Ok(judged(self.0, rounds, kept.as_deref()))
+    }
+}
+
+/// What a login with `rounds` iterations and those that are `kept`, if they are shown, prove about the `wanted` ones.
+fn judged(wanted: u32, rounds: u32, kept: Option<&str>) -> Observation {
+    let is_so = rounds == wanted && kept.is_none_or(|kept| kept == wanted.to_string());
+    let kept = kept.map_or("is not shown to this account".to_owned(), |kept| format!("has {kept}"));
+    let words = format!("a login took {rounds} iterations; what pg_authid keeps {kept}");
+    if is_so { Observation::Protected(words) } else { Observation::Exposed(words) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_login_and_the_kept_password_have_the_iterations_that_were_asked_for() {
+        for (rounds, kept, words, holds) in [
+            (4096, None, "a login took 4096 iterations; what pg_authid keeps is not shown to this account", true),
+            (4096, Some("4096"), "a login took 4096 iterations; what pg_authid keeps has 4096", true),
+            (4096, Some("40960"), "a login took 4096 iterations; what pg_authid keeps has 40960", false),
+            (4096, Some(""), "a login took 4096 iterations; what pg_authid keeps has ", false),
+            (4095, None, "a login took 4095 iterations; what pg_authid keeps is not shown to this account", false),
+            (4095, Some("4096"), "a login took 4095 iterations; what pg_authid keeps has 4096", false),
+        ] {
+            let expected = if holds { Observation::Protected } else { Observation::Exposed };
+            assert_eq!(judged(4096, rounds, kept), expected(words.to_owned()));
+        }
     }
 }

@@ -56,12 +56,34 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
     }
     let mut administrator = administrator(context.server, context.setup)?;
     let mut setting = |name: &str| administrator.setting(name).map(Option::unwrap_or_default);
-    let (versions, port) = (setting("tls-protocols")?, setting("port")?);
+    let (versions, port, clients) = (setting("tls-protocols")?, setting("port")?, setting("tls-auth-clients")?);
     let client = client.map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
-    if port != "0" {
-        return Ok(format!("also a plaintext port, {port} ({versions}, {client})"));
+    Ok(told(&port, &versions, &clients, &client))
+}
+
+/// What a server with these settings and a `client` report. The versions are in front only if all its connections have
+/// them.
+fn told(port: &str, versions: &str, clients: &str, client: &str) -> String {
+    if port == "0" {
+        format!("{versions} only, no plaintext port, tls-auth-clients {clients} ({client})")
+    } else {
+        format!("also a plaintext port, {port} ({versions}, {client})")
     }
-    Ok(format!("{versions} only, no plaintext port, tls-auth-clients {} ({client})", setting("tls-auth-clients")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::told;
+
+    #[test]
+    fn a_server_with_a_plaintext_port_does_not_speak_tls_only() {
+        let told = |port: &str| told(port, "TLSv1.3", "yes", "TLSv1.3 TLS_AES_256_GCM_SHA384");
+        let only = "TLSv1.3 only, no plaintext port, tls-auth-clients yes (TLSv1.3 TLS_AES_256_GCM_SHA384)";
+        assert_eq!(told("0"), only);
+        let also = "also a plaintext port, 6379 (TLSv1.3, TLSv1.3 TLS_AES_256_GCM_SHA384)";
+        assert_eq!(told("6379"), also);
+        assert!(!told("").starts_with("TLSv1.3"), "a port that is not reported is not closed");
+    }
 }
 
 /// The TLS that the client has `seen` of an attached server with this `port` for it, if that is known.
