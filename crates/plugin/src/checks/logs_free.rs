@@ -110,10 +110,63 @@ fn conclude(report: &Report, canaries: usize, control: bool) -> Observation {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use expect_test::expect;
+    use tithe_machine::secret::Secret;
 
     use super::*;
-    use crate::simulated::test_bench::Bench;
+    use crate::{
+        setup::{AtRest, Columns, Setup},
+        simulated::test_bench::Bench,
+    };
+
+    /// Adds `token` to the log of the server.
+    fn append(context: &CheckContext<'_>, token: &str) -> Result<(), Fault> {
+        let log = &context.server.paths.logs[0];
+        let text = fs::read_to_string(log)?;
+        Ok(fs::write(log, format!("{text}LOG {token}\n"))?)
+    }
+
+    /// What the check finds in a log that holds this secret of an arm with all of them.
+    fn seen_with(change: impl FnOnce(&mut Setup), secret: fn(&Setup) -> &Secret) -> Observation {
+        let mut bench = Bench::plain();
+        bench.setup.at_rest = Some(AtRest { cipher: String::new(), key: Secret::random(32) });
+        bench.setup.columns = Some(Columns::of_share(1.0, Secret::random(32)));
+        change(&mut bench.setup);
+        fs::write(&bench.server.paths.logs[0], secret(&bench.setup).expose_hex() + "\n").expect("written");
+        bench.observe(&LogsFree::new(Role::Disclosure, Targets::Everything, append))
+    }
+
+    #[test]
+    fn each_secret_that_the_server_may_know_is_searched_for() {
+        let secrets: [fn(&Setup) -> &Secret; 5] = [
+            |setup| &setup.credentials.key,
+            |setup| &setup.credentials.password,
+            |setup| &setup.at_rest.as_ref().expect("it is set").key,
+            |setup| &setup.columns.as_ref().expect("they are set").key,
+            |setup| &setup.credentials.second_key,
+        ];
+        for (number, secret) in secrets.into_iter().enumerate() {
+            let seen = seen_with(|setup| setup.rotates = true, secret);
+            assert!(matches!(seen, Observation::Exposed(_)), "{number}: {seen:?}");
+            // Only a server whose key is rotated gets the second one.
+            let seen = seen_with(|setup| setup.rotates = false, secret);
+            let exposed = matches!(seen, Observation::Exposed(_));
+            assert_eq!(exposed, number != 4, "{number}: {seen:?}");
+            assert!(exposed || matches!(seen, Observation::Protected(_)), "{number}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn a_password_that_may_be_met_by_chance_is_not_searched_for() {
+        for length in [NEEDLE_BYTES - 1, NEEDLE_BYTES] {
+            let password = Secret::random_text(length);
+            let seen = seen_with(|setup| setup.credentials.password = password, |setup| &setup.credentials.password);
+            assert_eq!(matches!(seen, Observation::Exposed(_)), length >= NEEDLE_BYTES, "{length}: {seen:?}");
+            assert_eq!(matches!(seen, Observation::Protected(_)), length < NEEDLE_BYTES, "{length}: {seen:?}");
+        }
+    }
 
     #[test]
     fn a_log_that_is_written_later_is_waited_for() {
