@@ -145,7 +145,7 @@ mod tests {
         const INDEX: Rows = &[&["Index Scan"], &["  ->  Filter"]];
         const SCAN: Rows = &[&["Seq Scan"]];
         let seen = planning(INDEX, SCAN).observed(&RowPlan);
-        assert_eq!(seen, "protected: by key: Index Scan, Filter; a range: Seq Scan", "equal plans are told once");
+        assert_eq!(seen, "protected: by key: Index Scan, Filter; a range: Seq Scan", "equal plans appear once");
         let without_key = planning(INDEX, SCAN).telling("FROM pg_index", &[&["others", "id"]]);
         assert_eq!(without_key.observed(&RowPlan), "unknown: no table has a key");
     }
