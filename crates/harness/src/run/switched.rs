@@ -219,3 +219,28 @@ impl Run<'_> {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_claim_says_who_reports_that_the_switch_is_on() {
+        let claim = |ready_command: Option<&str>| {
+            let switch = ready_command.map(|command| ProviderSwitch {
+                on: vec!["on".to_owned()],
+                off: vec!["off".to_owned()],
+                ready: String::new(),
+                ready_command: command.split_whitespace().map(str::to_owned).collect(),
+                side_s: 60.0,
+                timeout_s: 60.0,
+            });
+            provider_claim(switch.as_ref())
+        };
+        let words = |who: &str| {
+            format!("the provider's command succeeded, and {who} reports that it is on, and off on the other side")
+        };
+        assert_eq!(claim(Some("./ready now")), words("its own `ready`"));
+        assert_eq!([claim(Some("")), claim(None)], [words("the server"), words("the server")]);
+    }
+}
