@@ -47,21 +47,27 @@ fn steady_after(warm_ups: &[WarmedUp]) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// `38 s (median of 6 starts; 31 to 52 s)`; `None` without warm-ups.
+/// `38 s (median of 6 starts; 31 to 52 s)`, `1 min 43 s (median of 4 starts; 84 s to 1 min 52 s)`; `None` without
+/// warm-ups.
 fn lengths_of<'w>(warm_ups: impl Iterator<Item = &'w WarmedUp>) -> Option<String> {
     let mut lengths: Vec<f64> = warm_ups.map(|it| it.duration_ns as f64 / 1e9).collect();
     lengths.sort_by(f64::total_cmp);
     let (shortest, longest) = (lengths.first()?, lengths.last()?);
     let median = (lengths[(lengths.len() - 1) / 2] + lengths[lengths.len() / 2]) / 2.0;
-    let median = quantity::precise_duration(rounded(median));
+    let [median, shortest, longest] =
+        [median, *shortest, *longest].map(|length| quantity::precise_duration(rounded(length)));
     Some(match lengths.len() {
         1 => median,
-        starts => format!(
-            "{median} (median of {starts} starts; {} to {})",
-            rounded(*shortest),
-            quantity::precise_duration(rounded(*longest))
-        ),
+        starts => format!("{median} (median of {starts} starts; {} to {longest})", without_unit(&shortest, &longest)),
     })
+}
+
+/// `length` without its unit if `next`, which follows it, has the same: both are seconds and nothing else.
+fn without_unit<'l>(length: &'l str, next: &str) -> &'l str {
+    fn seconds(length: &str) -> Option<&str> {
+        length.strip_suffix(" s").filter(|number| !number.contains(' '))
+    }
+    seconds(length).filter(|_| seconds(next).is_some()).unwrap_or(length)
 }
 
 /// A warning about the figures of `cell` if some start was still changing when its first frame began.
@@ -224,6 +230,12 @@ mod tests {
         assert!(warning.contains("the servers were not steady: bytes of log per operation of arm `tls` still fell"));
         let four = [(40.0, Steady, 0.0), (10.0, Steady, 0.0), (50.0, Steady, 0.0), (22.0, Steady, 0.0)];
         assert_eq!(check(until_steady, &four), quiet("steady after 31 s (median of 4 starts; 10 to 50 s)"));
+        // Of two units each length has its own: 84 to 1 min 52 s would read as minutes.
+        let long = [(84.0, Steady, 0.0), (112.0, Steady, 0.0), (96.0, Steady, 0.0), (110.0, Steady, 0.0)];
+        let told = "steady after 1 min 43 s (median of 4 starts; 84 s to 1 min 52 s)";
+        assert_eq!(check(until_steady, &long), quiet(told));
+        let short = [(0.9, Steady, 0.0), (0.6, Steady, 0.0)];
+        assert_eq!(check(until_steady, &short), quiet("steady after 800 ms (median of 2 starts; 600 ms to 900 ms)"));
         let fixed = cell(WarmUp::Fixed { ns: 20_000_000_000 });
         let switched = Cell { design: Design::Switched { frames_a_side: 3 }, ..fixed };
         assert_eq!(words(&switched, &[]), "20 s at the beginning of each side");
