@@ -85,7 +85,7 @@ pub fn added(measured: &Measured) -> String {
         }
         (several, _) => {
             let middles = || several.iter().map(|it| it.estimate);
-            number::between(middles().fold(f64::MAX, f64::min), middles().fold(f64::MIN, f64::max), unit)
+            number::span(middles().fold(f64::MAX, f64::min), middles().fold(f64::MIN, f64::max), unit)
         }
     }
 }

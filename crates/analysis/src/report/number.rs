@@ -137,19 +137,34 @@ pub fn factor(ratio: &Interval) -> String {
 pub fn at_most(difference: &Interval, unit: &str) -> String {
     let Interval { low, high, .. } = *difference;
     let (divisor, unit) = readable(high.abs(), unit.split('/').next().unwrap_or(unit));
-    with_unit(fixed(high.max(0.0) / divisor, resolving(low / divisor, high / divisor)), &unit)
+    let most = high.max(0.0) / divisor;
+    with_unit(fixed(most, apart_from_zero(most, most, resolving(low / divisor, high / divisor))), &unit)
 }
 
-/// Both ends of an amount per operation in the most readable unit: `14.9 to 16.3 µs`.
+/// Both ends of an amount per operation in the most readable unit: `14.9 to 16.3 µs`. An interval that excludes zero
+/// does not begin with it.
 pub fn between(low: f64, high: f64, unit: &str) -> String {
-    let (divisor, unit) = readable(high.abs(), unit.split('/').next().unwrap_or(unit));
-    let decimals = resolving(low / divisor, high / divisor);
-    with_unit(format!("{} to {}", fixed(low / divisor, decimals), fixed(high / divisor, decimals)), &unit)
+    two(low, high, unit, |low, high| apart_from_zero(low, high, resolving(low, high)))
+}
+
+/// The smallest and the largest of several amounts per operation in the most readable unit: `0.00 to 0.12 µs`. They are
+/// no ends of an interval, so zero excludes nothing.
+pub fn span(least: f64, most: f64, unit: &str) -> String {
+    two(least, most, unit, resolving)
+}
+
+/// Two amounts in one unit, which suits the second one, with the number of `decimals` that they have in that unit.
+fn two(first: f64, second: f64, unit: &str, decimals: impl Fn(f64, f64) -> usize) -> String {
+    let (divisor, unit) = readable(second.abs(), unit.split('/').next().unwrap_or(unit));
+    let (first, second) = (first / divisor, second / divisor);
+    let decimals = decimals(first, second);
+    with_unit(format!("{} to {}", fixed(first, decimals), fixed(second, decimals)), &unit)
 }
 
 /// Both ends of a cost as `−3.0 % to +5.1 %`; from twice as much on, as `−10 % to ×3.3`.
 pub fn range(low: f64, high: f64) -> String {
     let decimals = shared(percent(low), percent(high.min(FACTOR_FROM)));
+    let decimals = apart_from_zero(percent(low), percent(high), decimals);
     let end = |effect: f64| match effect >= FACTOR_FROM {
         true => format!("×{}", digits(effect.exp())),
         false => percentage(&signed(percent(effect), decimals)),
@@ -169,13 +184,13 @@ pub fn published(low: f64, high: f64) -> String {
     if low == high { one(low) } else { format!("{} to {}", one(low), one(high)) }
 }
 
-/// One cost without its interval, for a sentence that names the end: `2.2 %`, `×6.4`.
+/// One cost without its interval, for a sentence that names the end: `2.2 %`, `×6.4`. Only no cost at all is `0 %`.
 pub fn bound(effect: f64, of: &Interval) -> String {
     if effect >= FACTOR_FROM {
         return format!("×{}", fixed(effect.exp(), shared(of.low.exp(), of.high.exp())));
     }
-    let decimals = shared(percent(of.low), percent(of.high));
-    percentage(&fixed(percent(effect), decimals))
+    let end = percent(effect);
+    percentage(&fixed(end, apart_from_zero(end, end, shared(percent(of.low), percent(of.high)))))
 }
 
 /// The number of decimals for both ends of an interval and its estimate, in percent or as factors.
@@ -258,6 +273,20 @@ mod tests {
         let told = |low: f64| difference(&Interval { estimate: 1.0, low, high: 2.0 }, "µs", Outcome::Costs).to_string();
         assert_eq!([told(0.01), told(-0.01)], ["+1.00 µs [0.01, 2.00]", "+1.0 µs [0.0, +2.0]"]);
         assert_eq!(points(&Interval { estimate: 0.006, low: 0.0004, high: 0.012 }), "+0.60 points [0.04, 1.20]");
+        assert_eq!(range(0.0004, 0.03), "+0.04 % to +3.05 %");
+        assert_eq!(range(-0.03, -0.0004), "−2.96 % to −0.04 %");
+        assert_eq!(range(-0.0004, 0.03), "0.0 % to +3.0 %");
+        assert_eq!(between(0.01, 2.0, "µs/op"), "0.01 to 2.00 µs");
+        assert_eq!(span(0.01, 2.0, "µs/op"), "0.0 to 2.0 µs");
+    }
+
+    #[test]
+    fn an_end_is_nothing_only_if_it_is() {
+        let counted = Interval { estimate: 3e-5, low: 2e-5, high: 4e-5 };
+        assert_eq!(bound(counted.estimate, &counted), "0.003 %");
+        assert_eq!(bound(-3e-5, &Interval { estimate: -3e-5, low: -4e-5, high: -2e-5 }), "−0.003 %");
+        assert_eq!(bound(0.0, &Interval { estimate: -0.01, low: -0.02, high: 0.0 }), "0.0 %");
+        assert_eq!(at_most(&Interval { estimate: -1.5, low: -3.0, high: 0.04 }, "µs/op"), "0.04 µs");
     }
 
     #[test]
