@@ -111,11 +111,12 @@ fn level_us(frames: &[MeasuredFrame<'_>], arm: usize, metric: Metric) -> f64 {
 }
 
 /// The same without binding to processors: a few frames, shown in addition because servers in production are not bound
-/// either.
+/// either. Their number is fixed, so a longer run does not resolve more by them.
 fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
     let of = |(metric, title): (Metric, &str)| {
         let estimate = of_metric(measured, &measured.free, arm, metric, (Figure::Free(metric), title));
-        (estimate.count > 0).then_some(estimate)
+        let text = verdict(estimate.effect, measured.margin, "cost").1 + &estimate.on_starts();
+        (estimate.count > 0).then_some(Estimate { more_s: None, text, ..estimate })
     };
     const METRICS: [(Metric, &str); 2] =
         [(Metric::Time, "time per op, not bound to processors"), (Metric::Cpu, "CPU per op, not bound to processors")];

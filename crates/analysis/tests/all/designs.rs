@@ -120,6 +120,8 @@ fn frames_that_bind_nothing_stand_beside() {
     assert_eq!(free.count, 5);
     assert_eq!(assess(&records).cells[0].frames, 35);
     assert!(free.effect.half_width() > bound.effect.half_width());
+    // A longer run has no more of them.
+    assert!(free.more_s.is_none() && !free.text.contains("would resolve"), "{free:?}");
 }
 
 #[test]
