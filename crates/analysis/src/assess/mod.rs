@@ -48,6 +48,7 @@ use tithe_model::{
 
 use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Flag, Level};
 use measured::Measured;
+pub(crate) use warm_up::left_out;
 
 /// The analysis of records. The same records always give the same analysis.
 pub fn assess(records: &Records) -> Analysis {

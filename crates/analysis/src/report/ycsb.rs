@@ -12,7 +12,7 @@ use tithe_model::{
     records::Records,
 };
 
-use crate::stopping;
+use crate::{assess::left_out, stopping};
 
 /// The lines of every cell and arm.
 pub fn render(records: &Records) -> String {
@@ -29,7 +29,10 @@ pub fn render(records: &Records) -> String {
 
 fn block(records: &Records, cell: u32, arm: usize, text: &mut String) {
     let arms = records.plan.experiment.arms.len();
-    let counts = |frame: &&Frame| frame.cell == cell && frame.is_used() && frame.arms.len() == arms;
+    let unsteady = records.cells.get(cell as usize).map(|facts| left_out(&facts.warm_ups)).unwrap_or_default();
+    let counts = |frame: &&Frame| {
+        frame.cell == cell && frame.is_used() && frame.arms.len() == arms && !unsteady.contains(&frame.start)
+    };
     let frames: BTreeMap<u32, &Frame> =
         records.frames.iter().filter(counts).map(|frame| (frame.frame, frame)).collect();
     let slots = || {

@@ -8,8 +8,9 @@ use tithe_analysis::{
     },
 };
 use tithe_model::{
-    record::{Frame, Slot},
+    record::{Frame, Slot, Steadied, WarmedUp},
     records::Records,
+    steady::Steadiness,
 };
 
 use crate::synthetic::{Invented, hour};
@@ -71,4 +72,26 @@ fn frames_that_bind_nothing_are_in_no_lines_and_no_curve() {
     // The control: frames with binding count.
     records.frames.last_mut().expect("a frame").free = false;
     assert_ne!(made(&records), before);
+}
+
+#[test]
+fn starts_that_were_not_steady_are_in_no_lines() {
+    let mut records = Invented::default().records();
+    let of_all = ycsb::render(&records);
+    let warmed_up = |start: u32| WarmedUp {
+        start,
+        duration_ns: 4_000_000_000,
+        windows: 12,
+        ended: if start == 1 { Steadiness::Changing } else { Steadiness::Steady },
+        quantity: Steadied::Operations,
+        arm: 1,
+        change: if start == 1 { 0.3 } else { 0.0 },
+        as_before: false,
+    };
+    records.cells[0].warm_ups = (0..records.frames.len() as u32).map(warmed_up).collect();
+    assert_eq!(assess(&records).cells[0].frames, records.frames.len() - 1);
+    let of_steady = ycsb::render(&records);
+    assert_ne!(of_steady, of_all);
+    records.frames.retain(|frame| frame.start != 1);
+    assert_eq!(ycsb::render(&records), of_steady);
 }
