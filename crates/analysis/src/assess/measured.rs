@@ -254,6 +254,12 @@ impl<'a> Measured<'a> {
         if begun && self.frames.is_empty() {
             diagnostics.push("no frame can be used".to_owned());
         }
+        diagnostics.extend(self.unread_slots().filter(|share| *share > SHORT).map(|share| {
+            format!(
+                "{:.0} % of the slots do not count, because what their servers used was not read in time",
+                100.0 * share
+            )
+        }));
         let short = |slot: &Slot| slot.operations < MIN_OPERATIONS;
         if !self.frames.is_empty() && self.frames.iter().all(|frame| frame.slots.iter().all(short)) {
             diagnostics.push(format!("no slot holds {MIN_OPERATIONS} operations: make the slots longer (`slot`)"));
@@ -284,10 +290,22 @@ impl<'a> Measured<'a> {
         diagnostics
     }
 
+    /// Share of the slots that are empty because their servers were not read in time; `None` without load machines.
+    fn unread_slots(&self) -> Option<f64> {
+        let of_agents = self.frames.iter().filter(|frame| !frame.record.agents.is_empty());
+        let (mut unread, mut all) = (0, 0);
+        for slot in of_agents.flat_map(|frame| &frame.slots) {
+            all += 1;
+            unread += usize::from(is_unread(slot));
+        }
+        (all > 0).then(|| unread as f64 / all as f64)
+    }
+
     /// The arm that has most slots that are `short`, and their share.
     fn short_slots(&self, short: impl Fn(&Slot) -> bool) -> Option<(usize, f64)> {
         let share = |arm: usize| {
-            let of_arm = || self.frames.iter().flat_map(|frame| &frame.slots).filter(|slot| slot.arm as usize == arm);
+            let is_of_arm = |slot: &&Slot| slot.arm as usize == arm && !is_unread(slot);
+            let of_arm = || self.frames.iter().flat_map(|frame| &frame.slots).filter(is_of_arm);
             of_arm().filter(|slot| short(slot)).count() as f64 / of_arm().count().max(1) as f64
         };
         (0..self.arms.len()).map(|arm| (arm, share(arm))).max_by(|(_, one), (_, other)| one.total_cmp(other))
@@ -367,6 +385,12 @@ fn kept<'a>(
     invalid.extend(others.iter().map(|frame| (frame.record.frame, why.to_owned())));
     invalid.sort_by_key(|(number, _)| *number);
     (frames, invalid)
+}
+
+/// True for a slot whose block was left out because servers on other machines were not read in time: nothing of it is
+/// kept. A client that was too late for its slot has used processor time in it.
+fn is_unread(slot: &Slot) -> bool {
+    (slot.operations, slot.wall_ns, slot.client_cpu_ns) == (0, 0, 0)
 }
 
 /// Number of intended operations of an arm in a frame.

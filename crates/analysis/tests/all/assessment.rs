@@ -884,6 +884,27 @@ fn slots_that_are_too_short_are_told() {
 }
 
 #[test]
+fn slots_that_were_not_read_in_time_are_not_called_short() {
+    let warnings = |share: u32| {
+        let mut records = Invented { frames: 20, latencies: false, ..Invented::default() }.records();
+        for frame in &mut records.frames {
+            frame.agents = vec![agent("one", 50), agent("two", 50)];
+        }
+        // Of such a block nothing is kept.
+        for slot in records.slots.iter_mut().filter(|slot| slot.block < share) {
+            let Slot { cell, frame, block, lane, arm, .. } = *slot;
+            *slot = Slot { cell, frame, block, lane, arm, ..Slot::default() };
+        }
+        assess(&records).warnings.join("\n")
+    };
+    let told = warnings(4);
+    assert!(!told.contains("hold fewer"), "{told}");
+    let words = "c: 40 % of the slots do not count, because what their servers used was not read in time.";
+    assert!(told.contains(words), "{told}");
+    assert!(!warnings(2).contains("read in time"));
+}
+
+#[test]
 fn warnings_say_how_much() {
     let warnings = |records: &Records| assess(records).warnings.join("\n");
     let busy = Invented { wait: 0.3, frames: 16, latencies: false, ..Invented::default() }.records();
