@@ -4,6 +4,9 @@
 //! and a report can be recomputed. The order of a frame's slots is a pure function of (seed, frame): each client
 //! computes it, without a coordinator in the measured path.
 
+/// Share of an open-loop slot in which operations may be intended to start.
+pub const OFFERED_SHARE: f64 = 0.8;
+
 /// Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"; the constants of the
 /// reference implementation.
 #[derive(Debug, Clone)]

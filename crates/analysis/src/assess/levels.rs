@@ -5,6 +5,7 @@ use tithe_model::{
     histogram::Histogram,
     operation::{NEW_ORDER, TPCC_TRANSACTIONS},
     record::Slot,
+    schedule::OFFERED_SHARE,
 };
 use tithe_statistics::{
     order::median_interval,
@@ -53,7 +54,7 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
         let shown = values.iter().filter(|value| **value > 0.0).count() * 10 >= values.len() * 9;
         shown.then(|| level(Figure::MetricLevel(metric), unit, values.into_iter())).flatten()
     };
-    let rates = measured.frames.iter().filter_map(|frame| throughput(&frame.slots, arm));
+    let rates = measured.frames.iter().filter_map(|frame| rate(measured, frame, arm));
     let done = measured.arm(arm).map(|frame| 100.0 * frame.operations as f64 / intended(frame) as f64);
     // In an open loop the rate is given; the operations done are the figure to compare.
     let mut levels = if measured.open_loop() {
@@ -61,7 +62,7 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     } else {
         vec![level(Figure::Throughput, "op/s", rates)]
     };
-    let new_orders = measured.frames.iter().filter_map(|frame| new_orders_a_minute(frame, arm));
+    let new_orders = measured.frames.iter().filter_map(|frame| new_orders_a_minute(measured, frame, arm));
     levels.push(level(Figure::NewOrders, "NOPM", new_orders));
     levels.push(per_op(Metric::Time, "µs"));
     if measured.seen.net() {
@@ -83,15 +84,36 @@ pub(super) fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
     (wall_ns > 0).then(|| operations as f64 * lanes as f64 * 1e9 / wall_ns as f64)
 }
 
+/// Operations per second of `arm` in its own slots, also in an open loop; `None` without any.
+///
+/// Operations of an open loop are intended to start in the first part of a slot. Its wall time ends with the last of
+/// them, which is sooner, by as much as the time between two of them. If some could not be started in that part, the
+/// slot was busy for longer.
+fn rate(measured: &Measured<'_>, frame: &MeasuredFrame<'_>, arm: usize) -> Option<f64> {
+    if !measured.open_loop() || measured.cell.program {
+        return throughput(&frame.slots, arm);
+    }
+    let offered_ns = OFFERED_SHARE * frame.record.slot_ns.max(measured.cell.slot_ns) as f64;
+    let is_behind = frame.record.arms[arm].unfinished > 0;
+    let length_ns = |slot: &Slot| if is_behind { offered_ns.max(slot.wall_ns as f64) } else { offered_ns };
+    // Of slots whose servers were not read in time nothing is kept.
+    let counts = |slot: &&Slot| slot.operations > 0 || frame.record.agents.is_empty();
+    let of_arm = || frame.slots.iter().filter(|slot| slot.arm as usize == arm);
+    let lanes = crate::stopping::lanes(of_arm());
+    let all_ns: f64 = of_arm().filter(counts).map(length_ns).sum();
+    let operations: u64 = of_arm().map(|slot| slot.operations).sum();
+    (all_ns > 0.0).then(|| operations as f64 * lanes as f64 * 1e9 / all_ns)
+}
+
 /// New-Orders of `arm` per minute; `None` if the workload has none. Their share of the operations is known for
 /// operations after the settling time. Both counts are those of histograms: slots of blocks whose servers were not read
 /// in time are empty, but their operations stay in the histograms.
-fn new_orders_a_minute(frame: &MeasuredFrame<'_>, arm: usize) -> Option<f64> {
+fn new_orders_a_minute(measured: &Measured<'_>, frame: &MeasuredFrame<'_>, arm: usize) -> Option<f64> {
     let latency = &frame.record.arms[arm].latency;
     let done = |name: &str| latency.get(name).map_or(0, Histogram::total);
     let new_orders = latency.get(NEW_ORDER)?.total();
     let all: u64 = TPCC_TRANSACTIONS.into_iter().map(done).sum();
-    Some(throughput(&frame.slots, arm)? * 60.0 * new_orders as f64 / all as f64)
+    Some(rate(measured, frame, arm)? * 60.0 * new_orders as f64 / all as f64)
 }
 
 /// Percentiles over groups of frames that are large enough for them, or over all frames together if there is no group.

@@ -508,6 +508,26 @@ fn an_open_loop_counts_from_the_intended_start_and_says_what_it_did() {
 }
 
 #[test]
+fn an_open_loop_does_as_many_operations_a_second_as_are_due() {
+    let mut records = Invented { arrivals: Arrivals::Even(5000.0), frames: 16, ..Invented::default() }.records();
+    // In 16 of the 20 ms of a slot are 40 operations of each lane due, the last after 15.6 ms, or 15.8.
+    for slot in &mut records.slots {
+        (slot.operations, slot.counted) = (40, 38);
+        slot.wall_ns = if slot.lane == 0 { 15_700_000 } else { 15_900_000 };
+    }
+    let rate = |records: &Records| {
+        let analysis = assess(records);
+        let level = analysis.cells[0].arms[0].levels.iter().find(|level| level.name == Figure::Operations);
+        level.expect("a level").value
+    };
+    assert!((rate(&records) - 5000.0).abs() < 1e-6, "{}", rate(&records));
+    // A server that could not start all of them was busy for longer.
+    records.frames.iter_mut().for_each(|frame| frame.arms[0].unfinished = 100);
+    records.slots.iter_mut().for_each(|slot| slot.wall_ns = 25_000_000);
+    assert!((rate(&records) - 3200.0).abs() < 1e-6, "{}", rate(&records));
+}
+
+#[test]
 fn failed_operations_are_told() {
     let mut records = Invented { frames: 2, ..Invented::default() }.records();
     records.frames[1].arms[2].failed = 7;

@@ -4,10 +4,10 @@
 //! waited behind it (coordinated omission; Tene, wrk2). Intended starts fill the first four fifths of a slot. The rest
 //! lets the arm finish before the next arm's turn.
 
-use tithe_model::{experiment::Arrivals, schedule::SplitMix64};
-
-/// Share of an open-loop slot in which operations may be intended to start.
-const OFFERED_SHARE: f64 = 0.8;
+use tithe_model::{
+    experiment::Arrivals,
+    schedule::{OFFERED_SHARE, SplitMix64},
+};
 
 /// Fills `times` with the intended starts of one lane in one slot, ns, ascending. Leaves it empty for a closed loop.
 ///
