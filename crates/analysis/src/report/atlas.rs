@@ -54,8 +54,10 @@ pub fn controls(atlas: &Atlas) -> Option<String> {
     let (low, high) = chance_interval(wrong as u64, all as u64, 0.025);
     let share = wrong as f64 / all as f64;
     let [share, low, high] = [share, low, high].map(|share| quantity::fixed(100.0 * share, 1));
+    // The intervals of all arms of a cell hold together with 95 %, so that each excludes zero less often than that.
     Some(format!(
-        "The intervals of {wrong} of {noun}, whose true cost is zero, exclude zero: {share} % [{low}, {high}], and 5 % may."
+        "The intervals of {wrong} of {noun}, whose true cost is zero, exclude zero: {share} % [{low}, {high}], and at \
+         most 5 % may."
     ))
 }
 
