@@ -552,7 +552,7 @@ pub enum Flag {
     ClientSaturated,
     /// The server's processes could not be seen: only client processor time is included.
     ServerUnseen,
-    /// Operations soon after a change of arms cost over 1 % more than later ones.
+    /// Operations soon after a change of arms cost more than later ones, which moves the figure by more than 0.5 %.
     CarryOver,
     /// The cost is more than 5 % higher or lower at the end of a frame than at its beginning.
     ChangesInFrame,
