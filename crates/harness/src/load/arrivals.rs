@@ -9,9 +9,13 @@ use tithe_model::{
     schedule::{OFFERED_SHARE, SplitMix64},
 };
 
+/// What makes intended starts independent of everything else that is drawn from a seed.
+const STREAM: u64 = 0x0A55_0C1A_7E55_7EA7;
+
 /// Fills `times` with the intended starts of one lane in one slot, ns, ascending. Leaves it empty for a closed loop.
 ///
-/// `seed` is that of the block's stream: all arms of a block get the same spacing.
+/// `seed` is that of the block's stream: all arms of a block get the same spacing. For even arrivals it is the same for
+/// all lanes, which alternate.
 pub fn intended(
     arrivals: Arrivals,
     lanes: usize,
@@ -28,8 +32,10 @@ pub fn intended(
         Arrivals::Closed | Arrivals::OfSaturation(_) => {}
         Arrivals::Even(rate) => {
             let gap_ns = lanes as f64 / rate * 1e9;
-            // Lanes alternate, so that their starts are evenly spaced together too.
-            let mut at = gap_ns * lane as f64 / lanes as f64;
+            // Lanes alternate, so that their starts are evenly spaced together too. The time of the first is random:
+            // otherwise every slot would begin with an operation, and slots that are short for the rate have too many.
+            let drawn = SplitMix64::new(seed ^ STREAM).next_f64();
+            let mut at = gap_ns * (drawn + lane as f64 / lanes as f64).fract();
             while at < length_ns {
                 times.push(start_ns + at as u64);
                 at += gap_ns;
@@ -37,7 +43,7 @@ pub fn intended(
         }
         Arrivals::Poisson(rate) => {
             let mean_ns = lanes as f64 / rate * 1e9;
-            let mut random = SplitMix64::new(seed ^ 0x0A55_0C1A_7E55_7EA7);
+            let mut random = SplitMix64::new(seed ^ STREAM);
             let mut at = 0.0;
             loop {
                 at += -(1.0 - random.next_f64()).ln() * mean_ns;
@@ -62,8 +68,21 @@ mod tests {
 
     #[test]
     fn even_arrivals_of_two_lanes_interleave() {
-        assert_eq!(drawn(Arrivals::Even(4.0), 2, 0, 1), [1_000, 500_001_000]);
-        assert_eq!(drawn(Arrivals::Even(4.0), 2, 1, 1), [250_001_000, 750_001_000]);
+        for seed in 0..20 {
+            let mut both = [0, 1].map(|lane| drawn(Arrivals::Even(4.0), 2, lane, seed)).concat();
+            both.sort_unstable();
+            assert!((3..=4).contains(&both.len()), "{both:?}");
+            assert!(both.windows(2).all(|pair| pair[1].abs_diff(pair[0] + 250_000_000) <= 1), "{both:?}");
+        }
+    }
+
+    #[test]
+    fn even_arrivals_have_the_asked_rate_in_short_slots_too() {
+        let count = |lane: usize| (0..1000).map(|seed| drawn(Arrivals::Even(1.0), 2, lane, seed).len()).sum::<usize>();
+        // 1,000 slots of 0.8 s with one start in 2 s: 400 expected, standard deviation 15.
+        for count in [count(0), count(1)] {
+            assert!((340..460).contains(&count), "{count}");
+        }
     }
 
     #[test]

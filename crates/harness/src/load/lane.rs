@@ -225,7 +225,9 @@ impl<'a> Lane<'a> {
 
     /// Draws when the operations of `turn` are intended to start.
     fn draw_intended(&mut self, schedule: &Schedule, turn: Turn) {
-        let seed = schedule.stream(turn, u64::MAX - self.number as u64);
+        // Lanes with even arrivals alternate, so that all draw the same.
+        let drawn_for = if matches!(self.arrivals, Arrivals::Even(_)) { self.lanes } else { self.number };
+        let seed = schedule.stream(turn, u64::MAX - drawn_for as u64);
         let (start_ns, end_ns) = (turn.start_ns, turn.end_ns);
         arrivals::intended(self.arrivals, self.lanes, self.number, seed, start_ns, end_ns, &mut self.intended);
     }
