@@ -320,10 +320,11 @@ impl<'a> Progress<'a> {
         let needed = decision.more_s.filter(|_| !self.plan.experiment.measure.until_decided);
         let at_least = needed.map_or(0.0, |more_s| more_s.min(here * self.frame_took_s));
         self.status.frame = frame.frame + 1;
-        self.status.plain.pace = Pace::of(frame, slots, 0);
+        let cell = &self.plan.cells[self.cell];
+        self.status.plain.pace = Pace::of(cell, frame, slots, 0);
         for (number, arm) in self.status.arms.iter_mut().enumerate() {
             arm.cost = decision.arms.get(number).copied();
-            arm.pace = Pace::of(frame, slots, number + 1);
+            arm.pace = Pace::of(cell, frame, slots, number + 1);
         }
         self.status.bought = decision.bought.filter(|half| *half > self.plan.experiment.measure.precision);
         self.status.busy = busy(slots);

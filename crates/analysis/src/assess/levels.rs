@@ -1,10 +1,11 @@
 //! The levels of each arm by itself: medians over frames, for orientation only.
 
 use tithe_model::{
-    experiment::Metric,
+    experiment::{Arrivals, Metric},
     histogram::Histogram,
     operation::{NEW_ORDER, TPCC_TRANSACTIONS},
-    record::Slot,
+    plan::Cell,
+    record::{Frame, Slot},
     schedule::OFFERED_SHARE,
 };
 use tithe_statistics::{
@@ -54,7 +55,7 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
         let shown = values.iter().filter(|value| **value > 0.0).count() * 10 >= values.len() * 9;
         shown.then(|| level(Figure::MetricLevel(metric), unit, values.into_iter())).flatten()
     };
-    let rates = measured.frames.iter().filter_map(|frame| rate(measured, frame, arm));
+    let rates = measured.frames.iter().filter_map(|frame| throughput(measured.cell, frame.record, &frame.slots, arm));
     let done = measured.arm(arm).map(|frame| 100.0 * frame.operations as f64 / intended(frame) as f64);
     // In an open loop the rate is given; the operations done are the figure to compare.
     let mut levels = if measured.open_loop() {
@@ -76,33 +77,32 @@ fn of_slots(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
     levels.into_iter().flatten().collect()
 }
 
-/// Operations per second of all lanes of `arm` together, in its own slots; `None` without any.
-pub(super) fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
+/// Operations per second of all lanes of `arm` together, in its own `slots` of `frame`; `None` without any.
+pub(crate) fn throughput(cell: &Cell, frame: &Frame, slots: &[Slot], arm: usize) -> Option<f64> {
     let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
-    let (operations, wall_ns) = of_arm().fold((0, 0), |sum, slot| (sum.0 + slot.operations, sum.1 + slot.wall_ns));
+    let all = |sum: (u64, f64), slot: &Slot| (sum.0 + slot.operations, sum.1 + busy_ns(cell, frame, slot));
+    let (operations, all_ns) = of_arm().fold((0, 0.0), all);
     let lanes = crate::stopping::lanes(of_arm());
-    (wall_ns > 0).then(|| operations as f64 * lanes as f64 * 1e9 / wall_ns as f64)
+    (all_ns > 0.0).then(|| operations as f64 * lanes as f64 * 1e9 / all_ns)
 }
 
-/// Operations per second of `arm` in its own slots, also in an open loop; `None` without any.
+/// Time in which the operations of `slot` were done, ns.
 ///
 /// Operations of an open loop are intended to start in the first part of a slot. Its wall time ends with the last of
 /// them, which is sooner, by as much as the time between two of them. If some could not be started in that part, the
 /// slot was busy for longer.
-fn rate(measured: &Measured<'_>, frame: &MeasuredFrame<'_>, arm: usize) -> Option<f64> {
-    if !measured.open_loop() || measured.cell.program {
-        return throughput(&frame.slots, arm);
+pub(crate) fn busy_ns(cell: &Cell, frame: &Frame, slot: &Slot) -> f64 {
+    let wall_ns = slot.wall_ns as f64;
+    if cell.arrivals == Arrivals::Closed || cell.program {
+        return wall_ns;
     }
-    let offered_ns = OFFERED_SHARE * frame.record.slot_ns.max(measured.cell.slot_ns) as f64;
-    let is_behind = frame.record.arms[arm].unfinished > 0;
-    let length_ns = |slot: &Slot| if is_behind { offered_ns.max(slot.wall_ns as f64) } else { offered_ns };
     // Of slots whose servers were not read in time nothing is kept.
-    let counts = |slot: &&Slot| slot.operations > 0 || frame.record.agents.is_empty();
-    let of_arm = || frame.slots.iter().filter(|slot| slot.arm as usize == arm);
-    let lanes = crate::stopping::lanes(of_arm());
-    let all_ns: f64 = of_arm().filter(counts).map(length_ns).sum();
-    let operations: u64 = of_arm().map(|slot| slot.operations).sum();
-    (all_ns > 0.0).then(|| operations as f64 * lanes as f64 * 1e9 / all_ns)
+    if slot.operations == 0 && !frame.agents.is_empty() {
+        return 0.0;
+    }
+    let offered_ns = OFFERED_SHARE * frame.slot_ns.max(cell.slot_ns) as f64;
+    let is_behind = frame.arms.get(slot.arm as usize).is_some_and(|arm| arm.unfinished > 0);
+    if is_behind { offered_ns.max(wall_ns) } else { offered_ns }
 }
 
 /// New-Orders of `arm` per minute; `None` if the workload has none. Their share of the operations is known for
@@ -113,7 +113,8 @@ fn new_orders_a_minute(measured: &Measured<'_>, frame: &MeasuredFrame<'_>, arm: 
     let done = |name: &str| latency.get(name).map_or(0, Histogram::total);
     let new_orders = latency.get(NEW_ORDER)?.total();
     let all: u64 = TPCC_TRANSACTIONS.into_iter().map(done).sum();
-    Some(rate(measured, frame, arm)? * 60.0 * new_orders as f64 / all as f64)
+    let rate = throughput(measured.cell, frame.record, &frame.slots, arm)?;
+    Some(rate * 60.0 * new_orders as f64 / all as f64)
 }
 
 /// Percentiles over groups of frames that are large enough for them, or over all frames together if there is no group.

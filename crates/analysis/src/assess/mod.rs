@@ -47,6 +47,7 @@ use tithe_model::{
 };
 
 use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Flag, Level};
+pub(crate) use levels::{busy_ns, throughput};
 use measured::Measured;
 pub(crate) use warm_up::left_out;
 

@@ -3,7 +3,10 @@
 use tithe_model::{experiment::Arrivals, plan::Cell, records::Records};
 use tithe_statistics::{order::median_interval, saturation::saturation};
 
-use super::measured::Measured;
+use super::{
+    levels::throughput,
+    measured::{Measured, MeasuredFrame},
+};
 use crate::{CONFIDENCE, CellAnalysis, Sweep, SweepArm, SweepStep};
 
 /// One sweep for each workload and set of resources that was measured with several numbers of clients.
@@ -64,6 +67,7 @@ fn sweep(
 
 /// ln(operations per second) of arm `arm`, by frame.
 pub(super) fn throughputs(measured: &Measured<'_>, arm: usize) -> Vec<f64> {
-    let rates = measured.frames.iter().filter_map(|frame| super::levels::throughput(&frame.slots, arm));
+    let of_frame = |frame: &MeasuredFrame<'_>| throughput(measured.cell, frame.record, &frame.slots, arm);
+    let rates = measured.frames.iter().filter_map(of_frame);
     rates.map(f64::ln).filter(|rate| rate.is_finite()).collect()
 }

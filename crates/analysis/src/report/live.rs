@@ -5,6 +5,7 @@
 
 use tithe_model::{
     histogram::Histogram,
+    plan::Cell,
     record::{Frame, Slot},
 };
 
@@ -14,7 +15,7 @@ use super::{
     table::{cut, pad, width},
     words,
 };
-use crate::{Interval, Outcome, stopping::lanes};
+use crate::{Interval, Outcome, assess::throughput};
 
 /// Number of cells to come that are named.
 pub const NAMED: usize = 3;
@@ -85,11 +86,11 @@ pub struct Pace {
 }
 
 impl Pace {
-    /// The pace of `arm` in `frame`; `None` if it had no slot.
-    pub fn of(frame: &Frame, slots: &[Slot], arm: usize) -> Option<Self> {
+    /// The pace of `arm` in `frame` of `cell`; `None` if it had no slot.
+    pub fn of(cell: &Cell, frame: &Frame, slots: &[Slot], arm: usize) -> Option<Self> {
         let mut latencies = Histogram::default();
         frame.arms.get(arm)?.latency.values().for_each(|histogram| latencies.merge(histogram));
-        let per_second = throughput(slots, arm)?;
+        let per_second = throughput(cell, frame, slots, arm)?;
         Some(Self { per_second, latency_p99_us: latencies.quantile(0.99).map(|ns| ns / 1e3) })
     }
 
@@ -201,14 +202,6 @@ fn arms(status: &Status, room: usize, columns: usize) -> Vec<String> {
 fn figure(it: &ArmNow) -> String {
     let known = it.cost.as_ref().filter(|effect| known(effect));
     known.map_or("~".to_owned(), |effect| number::cost(effect, Outcome::Costs).to_string())
-}
-
-/// Operations per second of all lanes of `arm` together, in its own slots; `None` when it has none.
-fn throughput(slots: &[Slot], arm: usize) -> Option<f64> {
-    let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
-    let (operations, wall_ns) = of_arm().fold((0, 0), |sum, slot| (sum.0 + slot.operations, sum.1 + slot.wall_ns));
-    let lanes = lanes(of_arm());
-    (wall_ns > 0).then(|| operations as f64 * lanes as f64 * 1e9 / wall_ns as f64)
 }
 
 fn known(effect: &Interval) -> bool {

@@ -12,7 +12,10 @@ use tithe_model::{
     records::Records,
 };
 
-use crate::{assess::left_out, stopping};
+use crate::{
+    assess::{busy_ns, left_out},
+    stopping,
+};
 
 /// The lines of every cell and arm.
 pub fn render(records: &Records) -> String {
@@ -41,8 +44,11 @@ fn block(records: &Records, cell: u32, arm: usize, text: &mut String) {
             .iter()
             .filter(|slot| slot.cell == cell && slot.arm as usize == arm && frames.contains_key(&slot.frame))
     };
-    let (wall_ns, done) = slots().fold((0, 0), |sum, slot| (sum.0 + slot.wall_ns, sum.1 + slot.operations));
-    let ran_ms = wall_ns as f64 / 1e6 / stopping::lanes(slots()).max(1) as f64;
+    let planned = &records.plan.cells[cell as usize];
+    let (ran_ns, done) = slots().fold((0.0, 0), |sum, slot| {
+        (sum.0 + busy_ns(planned, frames[&slot.frame], slot), sum.1 + slot.operations)
+    });
+    let ran_ms = ran_ns / 1e6 / stopping::lanes(slots()).max(1) as f64;
     let _ = writeln!(text, "[OVERALL], RunTime(ms), {}", ran_ms.round());
     let _ = writeln!(
         text,

@@ -8,6 +8,7 @@ use tithe_analysis::{
     },
 };
 use tithe_model::{
+    experiment::Arrivals,
     record::{Frame, Slot, Steadied, WarmedUp},
     records::Records,
     steady::Steadiness,
@@ -94,4 +95,15 @@ fn starts_that_were_not_steady_are_in_no_lines() {
     assert_ne!(of_steady, of_all);
     records.frames.retain(|frame| frame.start != 1);
     assert_eq!(ycsb::render(&records), of_steady);
+}
+
+#[test]
+fn the_lines_of_an_open_loop_have_the_rate_at_which_operations_were_due() {
+    let mut records = Invented { arrivals: Arrivals::Even(5000.0), ..Invented::default() }.records();
+    // In 16 of the 20 ms of a slot are 40 operations of each lane due, the last after 15.6 ms.
+    for slot in &mut records.slots {
+        (slot.operations, slot.counted, slot.wall_ns) = (40, 38, 15_700_000);
+    }
+    let text = ycsb::render(&records);
+    assert!(text.contains("[OVERALL], Throughput(ops/sec), 5000\n"), "{text}");
 }
