@@ -59,7 +59,7 @@ pub fn assess(path: &Path) -> Result<Assessed, Fault> {
         (records.frames, records.slots) = (frames, slots);
         all_damage.extend(damage);
         assessor.next_cell(&records);
-        builder.add_cell(&records.frames, records.plan.experiment.arms.len());
+        builder.add_cell(&records.frames, &records);
     }
     records.damage = all_damage;
     Ok(Assessed {

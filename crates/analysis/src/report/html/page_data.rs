@@ -13,6 +13,8 @@ use tithe_model::{
     records::Records,
 };
 
+use crate::assess::left_out;
+
 /// Maximum number of moments in the timeline.
 const MOMENTS: usize = 360;
 
@@ -78,7 +80,7 @@ impl PageData {
     pub fn of(records: &Records, experiment: &str) -> Self {
         let mut builder = PageDataBuilder::default();
         for cell in records.frames.chunk_by(|one, other| one.cell == other.cell) {
-            builder.add_cell(cell, records.plan.experiment.arms.len());
+            builder.add_cell(cell, records);
         }
         builder.build(experiment)
     }
@@ -102,9 +104,9 @@ struct Glance {
 }
 
 impl PageDataBuilder {
-    /// Adds all frames of one cell with `arms` arms.
-    pub fn add_cell(&mut self, frames: &[Frame], arms: usize) {
-        self.curves.extend(curves(frames, arms));
+    /// Adds all frames of one cell of `records`.
+    pub fn add_cell(&mut self, frames: &[Frame], records: &Records) {
+        self.curves.extend(curves(frames, records));
         self.glances.extend(frames.iter().map(|frame| Glance {
             cell: frame.cell,
             start_unix_ns: frame.start_unix_ns,
@@ -120,13 +122,17 @@ impl PageDataBuilder {
     }
 }
 
-/// The curves of one cell.
-fn curves(frames: &[Frame], arms: usize) -> Vec<Curve> {
+/// The curves of one cell, without starts whose servers were not steady.
+fn curves(frames: &[Frame], records: &Records) -> Vec<Curve> {
+    let arms = records.plan.experiment.arms.len();
+    let facts = frames.first().and_then(|frame| records.cells.get(frame.cell as usize));
+    let unsteady = facts.map(|facts| left_out(&facts.warm_ups)).unwrap_or_default();
+    let counts = |frame: &&Frame| frame.is_used() && frame.arms.len() == arms && !unsteady.contains(&frame.start);
     let mut sums: BTreeMap<(usize, String, usize), Histogram> = BTreeMap::new();
     let open = frames.iter().any(|frame| frame.arms.iter().any(|arm| !arm.intended.is_empty()));
     let read: fn(&ArmFrame) -> &BTreeMap<String, Histogram> =
         if open { |arm| &arm.intended } else { |arm| &arm.latency };
-    for frame in frames.iter().filter(|frame| frame.is_used() && frame.arms.len() == arms) {
+    for frame in frames.iter().filter(counts) {
         for (arm, seen) in frame.arms.iter().enumerate() {
             for (operation, histogram) in read(seen) {
                 sums.entry((frame.cell as usize, operation.clone(), arm)).or_default().merge(histogram);
