@@ -432,6 +432,29 @@ fn a_slow_log_has_durations() {
 }
 
 #[test]
+fn a_slow_log_has_lines_of_other_versions_and_settings() {
+    let log = "# Time: 2026-11-28T05:39:11.000100Z\n\
+               # User@Host: app[app] @ localhost []  Id:     7\n\
+               # Schema: app  Last_errno: 0  Killed: 0\n\
+               # Query_time: 0.001000  Lock_time: 0.000000  Rows_sent: 0  Rows_examined: 0\n\
+               # No InnoDB statistics available for this query\n\
+               #\n\
+               # explain: id\tselect_type\n\
+               #\n\
+               use app;\n\
+               SET insert_id=3,timestamp=1795844351;\n\
+               insert into t values (null, 1);\n\
+               # Time: 2026-11-28T05:39:12.000100Z\n\
+               # User@Host: app[app] @ localhost []  Id:     7\n\
+               # Query_time: 0.002000  Lock_time: 0.000000  Rows_sent: 0  Rows_examined: 0\n\
+               SET last_insert_id=3,timestamp=1795844352;\n\
+               select last_insert_id();\n";
+    let replayed = read(log, &[]).unwrap();
+    assert_eq!(replayed.recording.texts, ["insert into t values (null, 1)", "select last_insert_id()"]);
+    assert!(replayed.account.left_out.is_empty(), "{}", told(&replayed));
+}
+
+#[test]
 fn server_audit_escapes_its_texts() {
     is(
         SERVER_AUDIT,

@@ -36,7 +36,8 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
         if mysql::is_banner(&line.text) {
             continue;
         }
-        if let Some(head) = head(&line.text) {
+        let in_head = open.as_ref().is_some_and(|open| !open.in_text);
+        if let Some(head) = head(&line.text, in_head) {
             if open.as_ref().is_some_and(|open| open.in_text) {
                 close(open.take(), at_us, sink)?;
             }
@@ -56,9 +57,10 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
             open.database = line.text[4..].trim_matches(['`', ';', ' ']).to_owned();
             continue;
         }
-        if !open.in_text && line.text.starts_with("SET timestamp=") && line.text.ends_with(';') {
-            let seconds = line.text["SET timestamp=".len()..].trim_end_matches(';').parse::<f64>();
-            at_us = at_us.or(seconds.ok().map(|seconds| (seconds * 1e6) as i64));
+        if !open.in_text
+            && let Some(seconds) = seconds_of(&line.text)
+        {
+            at_us = at_us.or(Some((seconds * 1e6) as i64));
             open.in_text = true;
             continue;
         }
@@ -75,8 +77,21 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
     Ok(LogEnd::Whole)
 }
 
-/// The text after `# ` in a line of a head; `None` for a line of a statement, in which `#` begins a comment.
-fn head(line: &str) -> Option<&str> {
+/// The seconds since 1970 of the line that the server writes between a head and its statement: `SET timestamp=1;`, with
+/// the values of the session that the statement used: `SET last_insert_id=5,insert_id=7,timestamp=1;`.
+fn seconds_of(line: &str) -> Option<f64> {
+    let (before, seconds) = line.strip_prefix("SET ")?.strip_suffix(';')?.split_once("timestamp=")?;
+    let is_written =
+        |part: &str| part.is_empty() || part.starts_with("last_insert_id=") || part.starts_with("insert_id=");
+    if !before.split(',').all(is_written) {
+        return None;
+    }
+    seconds.parse().ok()
+}
+
+/// The text after `# ` in a line of a head; `None` for a line of a statement, in which `#` begins a comment. A line
+/// `in_head` is between the first line of a head and its statement.
+fn head(line: &str, in_head: bool) -> Option<&str> {
     const HEADS: [&str; 24] = [
         "Time: ",
         "User@Host: ",
@@ -103,6 +118,10 @@ fn head(line: &str) -> Option<&str> {
         "Log_slow_rate",
         "administrator command: ",
     ];
+    if in_head {
+        // Products have lines of their own: `# No InnoDB statistics available for this query`, `#` around a plan.
+        return line.strip_prefix('#').map(str::trim_start);
+    }
     let rest = line.strip_prefix("# ")?;
     HEADS.iter().any(|head| rest.starts_with(head)).then_some(rest)
 }
