@@ -594,6 +594,32 @@ fn a_foreign_prefix_is_refused_and_the_right_one_is_read() {
 }
 
 #[test]
+fn prefixes_of_providers_are_known_and_a_verbose_log_says_the_same() {
+    let texts = |log: &str| read(log, &[]).unwrap().recording.texts.join("|");
+    let at = "2026-11-28 05:36:07.075 UTC";
+    let statement = "duration: 0.1 ms  statement: select";
+    // The first lines are of no session, and many prefixes match them.
+    let log = format!(
+        "{at} [1] LOG:  ready\n{at} [7] [user=u,db=d,app=a] LOG:  {statement} 1\n{at} [1] LOG:  checkpoint\n{at} [7] \
+         [user=u,db=d,app=a] LOG:  {statement} 2\n"
+    );
+    assert_eq!(texts(&log), "select 1|select 2");
+    for prefix in [
+        "2026-11-28 05:36:07 UTC-6b0a6bf0.6bf0-",
+        "2026-11-28 05:36:07.075 UTC [7]: [1-1] db=d,user=u ",
+        "pid=7,user=u,db=d,app=a,client=10.0.0.7 ",
+        "2026-11-28 05:36:07 UTC [7]: [1-1] user=u,db=d ",
+    ] {
+        assert_eq!(texts(&format!("{prefix}LOG:  {statement} 3\n")), "select 3", "{prefix}");
+    }
+    let verbose = format!(
+        "{at} [7] u@d LOG:  00000: {statement} 1\n{at} [7] u@d LOCATION:  exec_simple_query, postgres.c:1358\n{at} [7] u@d \
+         LOG:  00000: {statement} 2\n"
+    );
+    assert_eq!(texts(&verbose), "select 1|select 2");
+}
+
+#[test]
 fn latin1_is_refused_by_line_unless_it_is_asked_for() {
     let log: Vec<u8> = CSVLOG.chars().map(|character| u32::from(character) as u8).collect();
     expect![[r#"

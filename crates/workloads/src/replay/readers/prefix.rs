@@ -2,13 +2,20 @@
 
 use crate::replay::lines::timestamp;
 
-/// Prefixes that are tried if none is given: the default, Debian's, that of pgBadger's manual, and other common ones.
-pub const KNOWN: [&str; 8] = [
+/// Prefixes that are tried if none is given: the default, Debian's, those of pgBadger's manual and of cloud providers,
+/// and other common ones.
+pub const KNOWN: [&str; 14] = [
     "%m [%p] %q%u@%d ",
     "%m [%p] ",
     "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
     "%t [%p]: user=%u,db=%d,app=%a,client=%h ",
+    "%t [%p]: [%l-1] user=%u,db=%d ",
+    "%t [%p]: [%l-1] ",
     "%t:%r:%u@%d:[%p]:",
+    "%t-%c-",
+    "%m [%p]: [%l-1] db=%d,user=%u ",
+    "%m [%p] %q[user=%u,db=%d,app=%a] ",
+    "pid=%p,user=%u,db=%d,app=%a,client=%h ",
     "%t [%p-%l] %q%u@%d ",
     "%t [%p]: ",
     "%t [%p] ",
@@ -123,7 +130,8 @@ fn matched<'l>(parts: &[Part], rest: &'l str, mut found: Found<'l>) -> Option<Fo
             if *letter != 's' {
                 found.at_us = Some(us);
             }
-            matched(others, &zone[length..], found)
+            // In `%t-%c-` the dash behind the zone is the prefix's, in the zone `-03` its own.
+            (0..=length).rev().find_map(|end| matched(others, &zone[end..], found.clone()))
         }
         Part::Escape(letter) => {
             let is_number = matches!(letter, 'p' | 'l' | 'x' | 'P' | 'Q');
@@ -185,6 +193,8 @@ mod tests {
                 "2026-11-28 05:36:07 UTC [7]: user=u,db=d,app=a, b,client=[local] LOG:  x",
                 "7|d|LOG|x",
             ),
+            ("%t-%c-", "2026-11-28 05:36:07 UTC-6b0a6bf0.6bf0-LOG:  x", "6b0a6bf0.6bf0||LOG|x"),
+            ("%t-%p-", "2026-11-28 05:36:07 -03-7-LOG:  x", "7||LOG|x"),
             ("%c %-8u%%", "6b0a.6bf0 me      %LOG:  x", "6b0a.6bf0||LOG|x"),
             ("%m [%p] ", "no prefix LOG:  x", "-"),
             ("%m [%p] ", "2026-11-28 05:36:07.075 UTC [x] LOG:  x", "-"),

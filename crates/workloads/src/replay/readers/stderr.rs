@@ -40,7 +40,7 @@ enum Part {
 /// The first line that does not have the prefix.
 pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Result<LogEnd, Problem> {
     let mut lines = Lines::new(input, reading.encoding);
-    let mut prefix = None;
+    let (mut prefix, mut first) = (None, String::new());
     let mut open: Option<Open> = None;
     while let Some(line) = lines.next()? {
         if let (Some(open), true) = (&mut open, line.text.starts_with('\t')) {
@@ -52,8 +52,15 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
         }
         if prefix.is_none() {
             prefix = Some(prefix_of(&line.text, line.number, reading)?);
+            first.clone_from(&line.text);
         }
-        let found = prefix.as_ref().and_then(|prefix: &Prefix| prefix.find(&line.text));
+        let mut found = prefix.as_ref().and_then(|prefix: &Prefix| prefix.find(&line.text));
+        if found.is_none()
+            && let Some(other) = other_prefix(&first, &line.text, reading)
+        {
+            found = other.find(&line.text);
+            prefix = Some(other);
+        }
         let Some(found) = found else {
             if !line.whole {
                 if let Some(open) = open.take() {
@@ -93,7 +100,7 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
             database: found.database.to_owned(),
             at_us: found.at_us,
             severity: found.severity.to_owned(),
-            message: found.message.to_owned(),
+            message: without_state(found.message).to_owned(),
             detail: String::new(),
             statement: None,
             part: Part::Message,
@@ -140,6 +147,26 @@ fn prefix_of(first: &str, line: u64, reading: &Reading) -> Result<Prefix, Proble
             let mut known = KNOWN.iter().filter_map(|known| Prefix::parse(known).ok());
             known.find(fits).ok_or_else(|| foreign(line, reading))
         }
+    }
+}
+
+/// Another known prefix, which `line` and the `first` line have: several match a first line that is of no session.
+fn other_prefix(first: &str, line: &str, reading: &Reading) -> Option<Prefix> {
+    let known = KNOWN.iter().filter(|_| reading.prefix.is_none());
+    let mut known = known.filter_map(|known| Prefix::parse(known).ok());
+    known.find(|prefix| prefix.find(first).is_some() && prefix.find(line).is_some())
+}
+
+/// `message` without the SQLSTATE that `log_error_verbosity = verbose` puts before it: `00000: duration: …`.
+fn without_state(message: &str) -> &str {
+    let is_state = |word: &str| {
+        // `AUDIT` is none.
+        let is_part = |byte: u8| byte.is_ascii_digit() || byte.is_ascii_uppercase();
+        word.len() == 5 && word.bytes().all(is_part) && word.bytes().any(|byte| byte.is_ascii_digit())
+    };
+    match message.split_once(": ") {
+        Some((word, rest)) if is_state(word) => rest,
+        _ => message,
     }
 }
 
