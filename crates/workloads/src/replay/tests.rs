@@ -503,6 +503,15 @@ fn server_audit_escapes_its_texts() {
 }
 
 #[test]
+fn the_audit_log_of_aurora_has_times_in_microseconds() {
+    let log = "1795844351000000,aurora-1,app,10.0.0.7,12,0,CONNECT,app,,0\n\
+               1795844351000100,aurora-1,app,10.0.0.7,12,3,QUERY,app,'select 1, 2',0\n";
+    let recording = read(log, &[]).unwrap().recording;
+    assert_eq!(recording.texts, ["select 1, 2"]);
+    assert_eq!(recording.transactions[0].start_us, 1_795_844_351_000_100);
+}
+
+#[test]
 fn a_log_that_is_copied_while_it_is_written_ends_in_a_record() {
     for (log, ends_at) in [
         (&CSVLOG[..CSVLOG.len() - 100], CSVLOG.lines().count()),

@@ -80,8 +80,11 @@ fn record(line: &str) -> Option<Record<'_>> {
     Some(Record { at_us: Some(time), connection, operation, database, object, code })
 }
 
-/// µs of `20261128 05:39:11`.
+/// µs of `20261128 05:39:11`; Amazon Aurora writes them as a number.
 fn time(text: &str) -> Option<i64> {
+    if text.len() == 16 && text.bytes().all(|it| it.is_ascii_digit()) {
+        return text.parse().ok();
+    }
     let number = |from: usize, to: usize| {
         text.get(from..to).filter(|digits| digits.bytes().all(|it| it.is_ascii_digit()))?.parse::<i64>().ok()
     };
