@@ -66,13 +66,21 @@ const TAR_BLOCK: usize = 512;
 /// First bytes of a file of SQLite ("Database File Format").
 const SQLITE: &[u8] = b"SQLite format 3\0";
 /// First bytes of compressed files, and the program that unpacks them.
-const PACKED: [(&[u8], &str); 5] = [
+const PACKED: [(&[u8], &str); 7] = [
     (b"\x1f\x8b", "gunzip"),
     (b"BZh", "bunzip2"),
     (b"\xfd7zXZ", "unxz"),
     (b"\x28\xb5\x2f\xfd", "unzstd"),
+    (b"\x04\x22\x4d\x18", "unlz4"),
+    (b"7z\xbc\xaf\x27\x1c", "7z x"),
     (b"PK\x03\x04", "unzip"),
 ];
+/// The reason against a text in UTF-16.
+const UTF_16: &str =
+    "it is UTF-16, as `>` of PowerShell writes it: dump again with pg_dump --file or mysqldump --result-file";
+/// The reason against a dump that would replace the server's accounts.
+const ALL_DATABASES: &str =
+    "it is a dump of all databases and accounts (--all-databases): dump one database by its name";
 /// The archive version since which compression is a byte and not a number (`K_VERS_1_15`).
 const COMPRESSION_BYTE: (u8, u8) = (1, 15);
 /// Lines to read: a dump identifies itself in the first ones.
@@ -88,6 +96,9 @@ pub fn read(bytes: &[u8]) -> Result<Head, String> {
     }
     if let Some((_, program)) = PACKED.iter().find(|(magic, _)| bytes.starts_with(magic)) {
         return Err(format!("it is packed: unpack it first ({program})"));
+    }
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") {
+        return Err(UTF_16.to_owned());
     }
     if bytes.starts_with(SQLITE) {
         return Ok(Head { form: Form::SqliteFile, origin: Some(Origin::Sqlite), ..Head::statements() });
@@ -173,6 +184,9 @@ fn statements(text: &str) -> Result<Head, String> {
             let mariadb = line.contains("MariaDB");
             head.origin = Some(if mariadb { Origin::Mariadb } else { Origin::Mysql });
         } else if let Some((_, name)) = line.split_once("Database: ").filter(|_| line.starts_with("-- Host: ")) {
+            if name.trim().is_empty() {
+                return Err(ALL_DATABASES.to_owned());
+            }
             name.trim().clone_into(&mut head.database);
         } else if let Some(rest) = line.strip_prefix("-- Server version") {
             // The server decides, not the program that wrote the dump.

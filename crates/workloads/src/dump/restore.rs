@@ -83,7 +83,7 @@ impl Restore for Dump {
                 let mut header = String::new();
                 let file = File::open(path).map_err(failed)?;
                 BufReader::new(file).read_line(&mut header).map_err(failed)?;
-                text += &load(at.protocol, table, header.trim_end(), &at.folder.join(PLACE).join(name));
+                text += &load(at.protocol, table, &header, &at.folder.join(PLACE).join(name));
             }
             files.push((TABLES.to_owned(), Content::Text(text)));
         }
@@ -231,7 +231,7 @@ impl Dump {
     }
 }
 
-/// Statements that create every account in lines of the dump `from`: `… OWNER TO app;`, `GRANT … TO app;`.
+/// Statements that create every account in lines of the dump `from`: `ALTER … OWNER TO app;`, `GRANT … TO app;`.
 pub(crate) fn roles(mut from: impl io::BufRead) -> io::Result<String> {
     let (mut names, mut line) = (BTreeSet::new(), Vec::new());
     loop {
@@ -239,9 +239,9 @@ pub(crate) fn roles(mut from: impl io::BufRead) -> io::Result<String> {
         if from.read_until(b'\n', &mut line)? == 0 {
             break;
         }
-        let gives = |word: &[u8]| line.starts_with(word);
-        if [&b"ALTER "[..], b"GRANT ", b"REVOKE "].into_iter().any(gives) {
-            names.extend(receiver(&String::from_utf8_lossy(&line)));
+        let begins = |word: &[u8]| line.starts_with(word);
+        if [&b"ALTER "[..], b"GRANT ", b"REVOKE ", b"CREATE POLICY ", SESSION.as_bytes()].into_iter().any(begins) {
+            names.extend(accounts(&String::from_utf8_lossy(&line)));
         }
     }
     let make = |name: &String| {
@@ -254,14 +254,49 @@ pub(crate) fn roles(mut from: impl io::BufRead) -> io::Result<String> {
     Ok(names.iter().map(make).collect())
 }
 
-/// The account at the end of a statement of `pg_dump`.
-fn receiver(line: &str) -> Option<String> {
-    let line = line.trim_end().strip_suffix(';')?;
-    let line = line.strip_suffix(" WITH GRANT OPTION").unwrap_or(line);
-    let owner = line.rsplit_once(" OWNER TO ");
-    let (_, name) = owner.or_else(|| line.rsplit_once(" TO ")).or_else(|| line.rsplit_once(" FROM "))?;
-    let is_name = !name.is_empty() && (name.starts_with('"') || !name.contains(char::is_whitespace));
-    (is_name && name != "PUBLIC").then(|| name.to_owned())
+/// The statement by which a dump becomes another account.
+const SESSION: &str = "SET SESSION AUTHORIZATION ";
+
+/// The accounts that a line of `pg_dump` names, as identifiers.
+fn accounts(line: &str) -> Vec<String> {
+    let line = line.trim_end();
+    let until = |text: &str, ends: &[&str]| {
+        let end = ends.iter().filter_map(|end| text.find(*end)).min().unwrap_or(text.len());
+        text[..end].to_owned()
+    };
+    let mut names = Vec::new();
+    if let Some(policy) = line.strip_prefix("CREATE POLICY ") {
+        // Its expressions may go on in further lines.
+        let listed = policy.split_once(" TO ").map(|(_, rest)| until(rest, &[" USING (", " WITH CHECK (", ";"]));
+        names.extend(listed.unwrap_or_default().split(", ").map(str::to_owned));
+    } else if let Some(name) = line.strip_prefix(SESSION) {
+        let name = until(name, &[";"]);
+        names.push(match name.strip_prefix('\'').and_then(|name| name.strip_suffix('\'')) {
+            Some(text) => quoted('"', &text.replace("''", "'")),
+            None => name,
+        });
+    } else if let Some(line) = line.strip_suffix(';') {
+        let line = line.strip_suffix(" WITH GRANT OPTION").unwrap_or(line);
+        let defaults = line.strip_prefix("ALTER DEFAULT PRIVILEGES ");
+        let of = defaults.and_then(|rest| rest.strip_prefix("FOR ROLE "));
+        names.extend(of.map(|rest| until(rest, &[" IN SCHEMA ", " GRANT ", " REVOKE "])));
+        // Other ALTERs say TO and FROM, too: `FOR VALUES FROM (1) TO (2)`.
+        let receiver = if line.starts_with("ALTER ") && defaults.is_none() {
+            line.rsplit_once(" OWNER TO ")
+        } else {
+            line.rsplit_once(" TO ").or_else(|| line.rsplit_once(" FROM "))
+        };
+        names.extend(receiver.map(|(_, name)| name.to_owned()));
+    }
+    names.retain(|name| is_account(name));
+    names
+}
+
+/// True for an identifier that is not one of the words in place of an account.
+fn is_account(name: &str) -> bool {
+    let is_quoted = name.len() > 2 && name.starts_with('"') && name.ends_with('"');
+    let is_plain = !name.is_empty() && name.chars().all(|it| it.is_alphanumeric() || it == '_' || it == '$');
+    (is_quoted || is_plain) && !["PUBLIC", "DEFAULT"].contains(&name)
 }
 
 /// `name` as an identifier, between `quote` characters.
@@ -273,6 +308,9 @@ fn quoted(quote: char, name: &str) -> String {
 fn load(protocol: WireProtocol, table: &str, header: &str, path: &Path) -> String {
     let quote = if protocol == WireProtocol::Postgres { '"' } else { '`' };
     let quoted = |name: &str| quoted(quote, name);
+    // Spreadsheets write a byte order mark and the line ends of Windows. COPY finds out the latter by itself.
+    let ends = if header.ends_with("\r\n") { "\\r\\n" } else { "\\n" };
+    let header = header.trim_end().trim_start_matches('\u{feff}');
     let columns: Vec<&str> = header.split(',').map(|name| name.trim_matches('"')).collect();
     let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let (table, path) = (quoted(table), path.display().to_string().replace('\'', "''"));
@@ -285,6 +323,22 @@ fn load(protocol: WireProtocol, table: &str, header: &str, path: &Path) -> Strin
     let values = values.collect::<Vec<_>>().join(", ");
     format!(
         "LOAD DATA LOCAL INFILE '{path}' INTO TABLE {table} CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY \
-         ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '\\n' IGNORE 1 LINES ({variables}) SET {values};\n"
+         ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '{ends}' IGNORE 1 LINES ({variables}) SET {values};\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_of_spreadsheets_are_loaded_without_marks_and_line_ends() {
+        let load = |protocol, header| load(protocol, "t", header, Path::new("/t.csv"));
+        let (plain, saved) = ("id,\"name\"\n", "\u{feff}id,\"name\"\r\n");
+        let copied = "\\copy \"t\" (\"id\", \"name\") FROM '/t.csv' CSV HEADER\n";
+        assert_eq!([plain, saved].map(|header| load(WireProtocol::Postgres, header)), [copied; 2]);
+        let [unix, windows] = [plain, saved].map(|header| load(WireProtocol::MySql, header));
+        assert!(unix.contains(r"LINES TERMINATED BY '\n' IGNORE"), "{unix}");
+        assert_eq!(windows, unix.replace(r"BY '\n'", r"BY '\r\n'"));
+    }
 }

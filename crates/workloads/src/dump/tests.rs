@@ -30,8 +30,8 @@ const MARIADB: &str = "/*M!999999\\- enable the sandbox mode */ \n-- MariaDB dum
                        version\t10.11.19-MariaDB-0+deb12u1\n";
 const OLD_MARIADB: &str = "-- MySQL dump 10.19  Distrib 10.6.12-MariaDB, for debian-linux-gnu (x86_64)\n--\n-- Host: db    \
                            Database: shop\n-- -----\n-- Server version\t10.6.12-MariaDB\n";
-const MYSQL: &str = "-- MySQL dump 10.13  Distrib 8.4.3, for Linux (x86_64)\n--\n-- Host: localhost    Database: \n-- \
-                     -----\n-- Server version\t8.4.3\n";
+const MYSQL: &str = "-- MySQL dump 10.13  Distrib 8.4.3, for Linux (x86_64)\n--\n-- Host: localhost    Database: shop\n\
+                     -- -----\n-- Server version\t8.4.3\n";
 
 fn told(bytes: &[u8]) -> String {
     match head::read(bytes) {
@@ -61,7 +61,7 @@ fn heads_say_form_product_version_and_database() {
         Archive Some(Postgres) "15.18" "shop"
         Statements Some(Mariadb) "10.11.19" "shop"
         Statements Some(Mariadb) "10.6.12" "shop"
-        Statements Some(Mysql) "8.4.3" ""
+        Statements Some(Mysql) "8.4.3" "shop"
         SqliteFile Some(Sqlite) "" ""
         Statements Some(Sqlite) "" ""
         Statements None "" """#]]
@@ -71,12 +71,19 @@ fn heads_say_form_product_version_and_database() {
 #[test]
 fn what_cannot_be_restored_says_why() {
     let cluster = b"--\n-- PostgreSQL database cluster dump\n--\n";
-    let seen: Vec<String> = [b"", &b"\x1f\x8b\x08\0"[..], &archive()[..40], cluster, b"\x7fELF\0\0"].map(told).into();
+    let all = MYSQL.replace("Database: shop", "Database: ");
+    let packed = [&b"\x1f\x8b\x08\0"[..], b"\x04\x22\x4d\x18\0"];
+    let whole = archive();
+    let others = [&whole[..40], cluster, all.as_bytes(), b"\xff\xfe-\0", b"\x7fELF\0\0"];
+    let seen: Vec<String> = [&b""[..]].into_iter().chain(packed).chain(others).map(told).collect();
     expect![[r#"
         it is empty
         it is packed: unpack it first (gunzip)
+        it is packed: unpack it first (unlz4)
         it ends within its head: the dump is incomplete
         it is a dump of all databases and accounts (pg_dumpall): dump one database by pg_dump
+        it is a dump of all databases and accounts (--all-databases): dump one database by its name
+        it is UTF-16, as `>` of PowerShell writes it: dump again with pg_dump --file or mysqldump --result-file
         it is neither text nor a dump that Tithe knows (pg_dump, mysqldump, a file of SQLite)"#]]
     .assert_eq(&seen.join("\n"));
 }
@@ -162,4 +169,24 @@ fn accounts_that_a_dump_names_are_made() {
         \endif
     "#]]
     .assert_eq(&restore::roles(dump.as_bytes()).expect("text"));
+}
+
+#[test]
+fn accounts_are_found_in_all_statements_that_name_some_and_in_no_other() {
+    let dump = "ALTER DEFAULT PRIVILEGES FOR ROLE owner IN SCHEMA public GRANT SELECT ON TABLES TO viewer;\n\
+                CREATE POLICY p ON public.t FOR SELECT TO tenant, \"Big Co\" USING ((a = ( SELECT 1\n\
+                SET SESSION AUTHORIZATION 'grantor';\n\
+                SET SESSION AUTHORIZATION DEFAULT;\n\
+                ALTER TABLE ONLY m ATTACH PARTITION m1 FOR VALUES FROM ('2026-01-01') TO ('2027-01-01');\n\
+                ALTER TABLE ONLY public.m ATTACH PARTITION public.m2 FOR VALUES FROM (MINVALUE) TO (7);\n\
+                CREATE POLICY q ON public.t USING (true);\n";
+    let made = restore::roles(dump.as_bytes()).expect("text");
+    let made: Vec<&str> = made.lines().filter(|line| line.starts_with("CREATE ")).collect();
+    expect![[r#"
+        CREATE ROLE "Big Co";
+        CREATE ROLE "grantor";
+        CREATE ROLE owner;
+        CREATE ROLE tenant;
+        CREATE ROLE viewer;"#]]
+    .assert_eq(&made.join("\n"));
 }
