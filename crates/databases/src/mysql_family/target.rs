@@ -93,19 +93,30 @@ const IDLE: &[&str] = &[
     "multi-statements",
     "interpolate-params",
     "client-found-rows",
-    "column-types-with-alias",
+    "columns-with-alias",
     "allow-native-passwords",
     "allow-public-key-retrieval",
     "get-server-public-key",
     "check-conn-liveness",
     "reject-read-only",
     "server-timezone",
+    "server-version",
+    "timezone",
     "connection-time-zone",
     "zero-date-time-behavior",
     "rewrite-batched-statements",
     "cache-prep-stmts",
     "use-server-prep-stmts",
     "prep-stmt-cache-size",
+    "prep-stmt-cache-sql-limit",
+    "use-local-session-state",
+    "cache-result-set-metadata",
+    "cache-server-configuration",
+    "elide-set-auto-commits",
+    "maintain-time-stats",
+    "allow-multi-queries",
+    "create-database-if-not-exist",
+    "use-legacy-datetime-code",
     "tiny-int1is-bit",
     "max-allowed-packet",
     "local-infile",
@@ -238,7 +249,8 @@ fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
     let is = |name: &str, words: &[&str]| {
         parts.option(name).is_some_and(|value| words.contains(&value.replace(' ', "").to_ascii_lowercase().as_str()))
     };
-    const YES: &[&str] = &["true", "1", "yes", "on"];
+    // In an option file a name alone switches on.
+    const YES: &[&str] = &["", "true", "1", "yes", "on"];
     if is("tls", &["preferred"]) {
         return Ok("preferred");
     }
@@ -263,5 +275,42 @@ fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
         (false, false) => Err(refused(
             "its TLS options are not understood: write ssl-mode=disabled, required, verify_ca or verify_identity",
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::experiment::Url;
+
+    use super::*;
+    use crate::test_setup::plain;
+
+    #[test]
+    fn a_name_alone_asks_for_tls_as_in_option_files() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("my.cnf");
+        let authority = |lines: &str| {
+            std::fs::write(&file, format!("[client]\n{lines}\n")).expect("written");
+            let url = Url::new(format!("mysql://app@db/?defaults-file={}", file.display()));
+            let targets = product("MySQL").attached(&url, &plain(), &Outside::of(&[])).expect("a target");
+            targets[0].tls.clone().map(|tls| tls.authority)
+        };
+        assert_eq!(authority("ssl-verify-server-cert"), Some(Authority::System));
+        assert_eq!(authority("ssl-ca=/ca.pem\nssl-verify-server-cert"), Some(Authority::Of("/ca.pem".into())));
+        assert_eq!(authority("ssl"), Some(Authority::Anyone));
+        assert_eq!(authority("ssl=0"), None);
+        assert_eq!(authority("no-auto-rehash"), None);
+    }
+
+    #[test]
+    fn urls_of_frameworks_are_taken() {
+        for options in [
+            "serverVersion=8.0.32&charset=utf8mb4",
+            "prepStmtCacheSqlLimit=2048&useLocalSessionState=true&maintainTimeStats=false",
+            "allowMultiQueries=true&createDatabaseIfNotExist=true",
+        ] {
+            let url = Url::new(format!("mysql://app@db/shop?{options}"));
+            assert_eq!(product("MySQL").check_url(&url, &plain()), Ok(()), "{options}");
+        }
     }
 }

@@ -22,6 +22,8 @@ pub const USED: &[&str] = &[
     "requirepeer",
     "replication",
     "load_balance_hosts",
+    "currentSchema",
+    "schema",
     OPTIONS,
     REQUIRE_AUTH,
     SESSION_ATTRIBUTES,
@@ -75,7 +77,9 @@ pub const IDLE: &[&str] = &[
     "binaryTransfer",
     "defaultRowFetchSize",
     "assumeMinServerVersion",
-    // Python, Ruby, Go, JavaScript
+    // Python, Ruby, Go, JavaScript, PHP
+    "serverVersion",
+    "charset",
     "pool",
     "pool_size",
     "pool_timeout",

@@ -56,6 +56,13 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
         }
     }
     put_parameters(parts)?;
+    put_search_path(parts);
+    // The authority of libpq if a verifying mode names none.
+    if parts.option("sslmode").is_some_and(|mode| mode.starts_with("verify-"))
+        && let Some(file) = outside.at_home(".postgresql/root.crt").filter(|file| file.exists())
+    {
+        parts.default_option("sslrootcert", &file.display().to_string());
+    }
     // The address to connect to; the certificate is checked against the host name.
     if let Some(address) = parts.option("hostaddr").map(str::to_owned) {
         let names: Vec<String> = parts.hosts.iter().map(|host| host.name.clone()).collect();
@@ -102,6 +109,19 @@ fn put_parameters(parts: &mut UrlParts) -> Result<(), Fault> {
     parts.password = password.or(parts.password.take());
     parts.database = database.or(parts.database.take());
     Ok(())
+}
+
+/// Sets the search path of Java's `currentSchema` and of Prisma's `schema`, in which `public` is the server's default.
+fn put_search_path(parts: &mut UrlParts) {
+    let path = match (parts.option("currentSchema"), parts.option("schema")) {
+        (Some(path), _) => path.to_owned(),
+        (None, Some(name)) if name != "public" => format!("\"{}\"", name.replace('"', "\"\"")),
+        _ => return,
+    };
+    // Spaces and backslashes separate and escape there.
+    let path = path.replace('\\', "\\\\").replace(' ', "\\ ");
+    let others = parts.option(OPTIONS).map(|given| format!("{given} ")).unwrap_or_default();
+    parts.put_option(OPTIONS, format!("{others}-c search_path={path}"));
 }
 
 /// Folders where servers have their sockets by default.
@@ -376,6 +396,39 @@ mod tests {
         ] {
             check(url, &plain(), expect);
         }
+    }
+
+    #[test]
+    fn urls_of_frameworks_are_taken_with_their_schema() {
+        let options = |url: &str| {
+            let targets = PRODUCT.attached(&Url::new(url), &plain(), &Outside::of(&[])).expect("a target");
+            targets[0].asked.get(OPTIONS).cloned().unwrap_or_default()
+        };
+        assert_eq!(options("postgresql://ann@db/x?serverVersion=16&charset=utf8"), "");
+        assert_eq!(options("postgresql://ann@db/x?schema=public"), "");
+        assert_eq!(options("postgresql://ann@db/x?schema=My%20Shop"), "-c search_path=\"My\\ Shop\"");
+        let java = "jdbc:postgresql://db/x?user=ann&currentSchema=a,b&options=-c%20work_mem%3D5MB";
+        assert_eq!(options(java), "-c work_mem=5MB -c search_path=a,b");
+    }
+
+    #[test]
+    fn the_authority_at_home_is_used_by_modes_that_verify_and_name_none() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().display().to_string();
+        let authority = |options: &str| {
+            let url = Url::new(format!("postgres://ann@db/x?{options}"));
+            let targets = PRODUCT.attached(&url, &plain(), &Outside::of(&[("HOME", home.as_str())]));
+            targets.expect("a target")[0].tls.clone().map(|tls| tls.authority)
+        };
+        assert_eq!(authority("sslmode=verify-full"), Some(Authority::System));
+        let file = folder.path().join(".postgresql/root.crt");
+        std::fs::create_dir(folder.path().join(".postgresql")).expect("made");
+        std::fs::write(&file, "").expect("written");
+        assert_eq!(authority("sslmode=verify-full"), Some(Authority::Of(file.clone())));
+        assert_eq!(authority("sslmode=verify-ca"), Some(Authority::AnyNameOf(file)));
+        assert_eq!(authority("sslmode=verify-full&sslrootcert=system"), Some(Authority::System));
+        assert_eq!(authority("sslmode=require"), Some(Authority::Anyone));
+        assert_eq!(authority(""), None);
     }
 
     #[test]

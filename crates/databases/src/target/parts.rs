@@ -124,6 +124,11 @@ impl UrlParts {
         }
     }
 
+    /// Sets the option `name`, whether the URL has it or not.
+    pub fn put_option(&mut self, name: &str, value: String) {
+        self.options.push((name.to_owned(), value));
+    }
+
     /// Refuses options other than those that are `used` and those without effect here (`idle`).
     ///
     /// # Errors

@@ -14,7 +14,7 @@ const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'
 /// The prefix that Java drivers put before the scheme.
 const JAVA: &str = "jdbc:";
 
-/// Keywords of libpq with which an address in its form `keyword=value` begins.
+/// Keywords of libpq of which an address in its form `keyword=value` has at least one.
 const KEYWORDS: [&str; 10] =
     ["host", "hostaddr", "port", "user", "dbname", "password", "service", "sslmode", "application_name", "passfile"];
 
@@ -138,10 +138,15 @@ fn are_hosts(text: &str) -> bool {
     text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
 }
 
+/// Schemes that mean the same as another one, TLS included.
+const SAME: [(&str, &str); 3] = [("valkey", "redis"), ("valkeys", "rediss"), ("redis-socket", "redis+unix")];
+
 /// A URL without spaces around it, and with a lower-case scheme.
 fn with_small_scheme(text: &str) -> Option<String> {
     let (scheme, rest) = text.trim().split_once("://")?;
-    Some(format!("{}://{rest}", scheme.to_ascii_lowercase()))
+    let scheme = scheme.to_ascii_lowercase();
+    let scheme = SAME.iter().find(|(other, _)| *other == scheme).map_or(scheme.as_str(), |(_, same)| *same);
+    Some(format!("{scheme}://{rest}"))
 }
 
 /// libpq's `keyword=value` (PostgreSQL documentation, "Connection Strings") as a URL.
@@ -154,7 +159,9 @@ fn keywords(text: &str) -> Option<String> {
         pairs.push((name.trim_end(), value));
         rest = after.trim_start();
     }
-    if !KEYWORDS.contains(&pairs.first()?.0) {
+    // The scheme of a URL is no keyword.
+    let is_keyword = |name: &str| name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    if !is_keyword(pairs.first()?.0) || !pairs.iter().any(|(name, _)| KEYWORDS.contains(name)) {
         return None;
     }
     let last = |wanted: &str| pairs.iter().rev().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str());
@@ -244,11 +251,13 @@ mod tests {
         let forms = [
             " Postgres://app@Db/shop ",
             "jdbc:MySQL://db/shop?useSSL=true",
+            "valkeys://db:6380/1",
             "host=db port=5433 user=app dbname=shop sslmode=require",
             "host='/run/my folder' user='o\\'neill'",
             "host=a,b port=1,2 target_session_attrs=read-write",
             "host = fe80::1 port=5432",
             "service=shop",
+            "connect_timeout=5 sslmode=require host=db user=app",
             "app:p@ss/word@tcp(db:3306)/shop?tls=true",
             "app@unix(/run/mysqld/mysqld.sock)/shop",
             "postgres",
@@ -259,11 +268,13 @@ mod tests {
         expect![[r#"
             postgres://app@Db/shop
             jdbc:mysql://db/shop?useSSL=true
+            rediss://db:6380/1
             postgresql://app@db:5433/shop?sslmode=require
             postgresql://o%27neill@%2Frun%2Fmy%20folder/
             postgresql://a:1,b:2/?target_session_attrs=read-write
             postgresql://[fe80::1]:5432/
             postgresql:///?service=shop
+            postgresql://app@db/?connect_timeout=5&sslmode=require
             mysql://app:p%40ss%2Fword@db:3306/shop?tls=true
             mysql://app@%2Frun%2Fmysqld%2Fmysqld.sock/shop
             postgres
