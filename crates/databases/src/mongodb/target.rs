@@ -39,7 +39,12 @@ pub const TLS_OPTIONS: &[&str] =
 /// Options of a URL that are not possible: each connection of the load has its own driver.
 const NOT_IN_URLS: [&str; 2] = ["maxPoolSize", "minPoolSize"];
 /// Options of a URL without effect: a failure counts as a failure, and Tithe's clients use its name.
-const IDLE: [&str; 3] = ["appName", "retryReads", "retryWrites"];
+const IDLE: [&str; 5] = ["appName", "retryReads", "retryWrites", OLD[0], OLD[1]];
+/// Options of old drivers of JavaScript, which this driver refuses.
+const OLD: [&str; 2] = ["useNewUrlParser", "useUnifiedTopology"];
+/// The reason against a URL that the driver refuses.
+const UNREADABLE: &str = "the driver cannot read it: in a user's name and in a password % : / ? # [ ] @ are written %25 \
+                          %3A %2F %3F %23 %5B %5D %40, and options are those of MongoDB's connection strings";
 
 /// The options of the driver of an arm's clients.
 ///
@@ -217,7 +222,18 @@ fn parsed(url: &Url) -> Result<ConnectionString, Fault> {
     if !url.expose().split('%').skip(1).all(is_encoded) {
         return Err(refused("a percent sign in a value is written %25"));
     }
-    ConnectionString::parse(url.expose()).map_err(|_| refused("the driver cannot read it"))
+    ConnectionString::parse(for_driver(url)).map_err(|_| refused(UNREADABLE))
+}
+
+/// `url` without the options that its driver does not know.
+fn for_driver(url: &Url) -> String {
+    let Some((place, given)) = url.expose().split_once('?') else { return url.expose().to_owned() };
+    let is_old = |pair: &str| {
+        let name = pair.split('=').next().unwrap_or_default();
+        OLD.iter().any(|old| name.eq_ignore_ascii_case(old))
+    };
+    let kept: Vec<&str> = given.split('&').filter(|pair| !is_old(pair)).collect();
+    if kept.is_empty() { place.to_owned() } else { format!("{place}?{}", kept.join("&")) }
 }
 
 /// The parts of `url` that have no effect.
@@ -264,11 +280,12 @@ fn verified(tls: &TlsOptions) -> Result<(), Fault> {
 /// The options of the driver for an attached server.
 fn attached(url: &Url, setup: &Setup, password_outside: Option<String>) -> Result<ClientOptions, Fault> {
     check_url(url, setup)?;
-    let parse = async { ClientOptions::parse(url.expose()).await };
+    let text = for_driver(url);
+    let parse = async { ClientOptions::parse(text.as_str()).await };
     let mut options = scheduler()?.block_on(parse).map_err(|error| match fault(&error) {
         // Host names that cannot be resolved are not secret; anything else may quote the URL.
         Fault::Connection(words) => Fault::Connection(words),
-        _ => refused("the driver cannot read it"),
+        _ => refused(UNREADABLE),
     })?;
     if options.tls.is_none() {
         options.tls = Some(DriverTls::Disabled);
@@ -329,6 +346,10 @@ mod tests {
         };
         let printed = of("replicaSet=a&authSource=admin&retryWrites=true&w=majority&appName=Cluster0");
         assert_eq!(printed, (Ok(()), vec!["no effect here: appName, retryWrites".to_owned()]));
+        let old = of("useNewUrlParser=true&w=majority&useUnifiedTopology=true");
+        assert_eq!(old, (Ok(()), vec!["no effect here: useNewUrlParser, useUnifiedTopology".to_owned()]));
+        assert_eq!(of("useNewUrlParser=true").0, Ok(()));
+        assert!(of("nosuchoption=1").0.is_err_and(|words| words.contains("%25 %3A %2F")));
         assert_eq!(of("w=majority"), (Ok(()), Vec::new()));
         let (refused, _) = of("maxpoolsize=5");
         assert!(refused.is_err_and(|words| words.contains("option maxPoolSize is Tithe's")));
