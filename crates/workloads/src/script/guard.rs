@@ -144,11 +144,13 @@ pub fn writes(statement: &str) -> bool {
         "EXPLAIN",
     ];
     /// Words that make a statement write, at any place in it.
-    const WRITES: [&str; 6] = ["INSERT", "UPDATE", "DELETE", "MERGE", "REPLACE", "NEXTVAL"];
-    let mut all = words(statement).map(str::to_ascii_uppercase).peekable();
-    let first = all.peek().cloned().unwrap_or_default();
-    let reads = READS.contains(&first.as_str()) || first == "WITH";
-    !reads || all.any(|word| WRITES.contains(&word.as_str()))
+    const WRITES: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "MERGE", "NEXTVAL"];
+    let all: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
+    let first = all.first().map_or("", String::as_str);
+    let reads = READS.contains(&first) || first == "WITH";
+    // Without INTO it is a function, unless the statement begins with it.
+    let replaces = all.windows(2).any(|pair| pair == ["REPLACE", "INTO"]);
+    !reads || replaces || all.iter().any(|word| WRITES.contains(&word.as_str()))
 }
 
 /// Words of a statement, outside quotes and comments.
@@ -221,10 +223,17 @@ mod tests {
 
     #[test]
     fn statements_that_write_are_known() {
-        for written in ["UPDATE t SET a = 1", "WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x", "CALL p()"] {
+        for written in [
+            "UPDATE t SET a = 1",
+            "WITH x AS (DELETE FROM t RETURNING a) SELECT * FROM x",
+            "CALL p()",
+            "REPLACE t VALUES (1)",
+            "WITH x AS (SELECT 1) REPLACE INTO t SELECT * FROM x",
+        ] {
             assert!(writes(written), "{written}");
         }
-        for read in ["SELECT 'UPDATE'", "WITH x AS (SELECT 1) SELECT * FROM x", "BEGIN", "END"] {
+        let function = "SELECT replace(a, 'b', 'c') FROM t";
+        for read in ["SELECT 'UPDATE'", "WITH x AS (SELECT 1) SELECT * FROM x", "BEGIN", "END", function] {
             assert!(!writes(read), "{read}");
         }
     }
