@@ -43,8 +43,8 @@ const IDLE: [&str; 5] = ["appName", "retryReads", "retryWrites", OLD[0], OLD[1]]
 /// Options of old drivers of JavaScript, which this driver refuses.
 const OLD: [&str; 2] = ["useNewUrlParser", "useUnifiedTopology"];
 /// The reason against a URL that the driver refuses.
-const UNREADABLE: &str = "the driver cannot read it: in a user's name and in a password % : / ? # [ ] @ are written %25 \
-                          %3A %2F %3F %23 %5B %5D %40, and options are those of MongoDB's connection strings";
+const UNREADABLE: &str = "the driver cannot read it: in a user's name and in a password % : / ? # [ ] @ are written \
+                          %25 %3A %2F %3F %23 %5B %5D %40, and options are those of MongoDB's connection strings";
 
 /// The options of the driver of an arm's clients.
 ///

@@ -63,6 +63,17 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     {
         parts.default_option("sslrootcert", &file.display().to_string());
     }
+    if parts.user.is_none() {
+        parts.user = outside.user().map(str::to_owned);
+    }
+    if parts.user.is_none() {
+        return Err(refused("it names no user"));
+    }
+    // The password file has names before addresses.
+    let is_named = parts.hosts.iter().any(|host| !host.name.is_empty());
+    if parts.password.is_none() && is_named {
+        files::put_passwords(parts, PRODUCT.port, outside)?;
+    }
     // The address to connect to; the certificate is checked against the host name.
     if let Some(address) = parts.option("hostaddr").map(str::to_owned) {
         let names: Vec<String> = parts.hosts.iter().map(|host| host.name.clone()).collect();
@@ -75,13 +86,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
             parts.default_option("server_name", name);
         }
     }
-    if parts.user.is_none() {
-        parts.user = outside.user().map(str::to_owned);
-    }
-    if parts.user.is_none() {
-        return Err(refused("it names no user"));
-    }
-    if parts.password.is_none() {
+    if parts.password.is_none() && !is_named {
         files::put_passwords(parts, PRODUCT.port, outside)?;
     }
     // A folder means the socket in it with the port's number.
@@ -429,6 +434,23 @@ mod tests {
         assert_eq!(authority("sslmode=verify-full&sslrootcert=system"), Some(Authority::System));
         assert_eq!(authority("sslmode=require"), Some(Authority::Anyone));
         assert_eq!(authority(""), None);
+    }
+
+    #[test]
+    fn the_password_file_is_searched_for_the_name_of_a_host_with_an_address() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("pass");
+        std::fs::write(&file, "10.0.0.7:*:*:ann:of the address\ndb:*:*:ann:of the name\n").expect("written");
+        let closed = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o600);
+        std::fs::set_permissions(&file, closed).expect("closed");
+        let found = |host: &str| {
+            let url = Url::new(format!("postgres://ann@{host}/x?hostaddr=10.0.0.7&passfile={}", file.display()));
+            let targets = PRODUCT.attached(&url, &plain(), &Outside::of(&[])).expect("a target");
+            (targets[0].host.clone(), targets[0].password.clone())
+        };
+        let at_address = |password: &str| ("10.0.0.7".to_owned(), Some(Secret::new(password)));
+        assert_eq!(found("db"), at_address("of the name"));
+        assert_eq!(found(""), at_address("of the address"));
     }
 
     #[test]

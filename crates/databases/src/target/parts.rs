@@ -184,11 +184,13 @@ impl UrlParts {
     pub fn put_place(&mut self, hosts: Option<&str>, ports: Option<&str>) -> Result<(), Fault> {
         if let Some(hosts) = hosts {
             let ports: Vec<_> = self.hosts.iter().map(|host| host.port).collect();
+            let mut passwords: Vec<_> = self.hosts.iter_mut().map(|host| host.password.take()).collect();
+            passwords.resize(hosts.split(',').count(), None);
             let one = ports.first().copied().flatten();
             let port = |number: usize| if ports.len() > 1 { ports.get(number).copied().flatten() } else { one };
-            let named = hosts.split(',').enumerate();
+            let named = hosts.split(',').zip(passwords).enumerate();
             self.hosts = named
-                .map(|(number, name)| Host { name: name.to_owned(), port: port(number), ..Host::default() })
+                .map(|(number, (name, password))| Host { name: name.to_owned(), port: port(number), password })
                 .collect();
         }
         if let Some(ports) = ports {

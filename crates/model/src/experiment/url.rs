@@ -203,18 +203,27 @@ fn value(text: &str) -> Option<(String, &str)> {
     (!quoted).then_some((value, ""))
 }
 
-/// The address of Go's driver for MySQL, `user:password@tcp(host:port)/name`, as a URL.
+/// The address of Go's driver for MySQL, `user:password@tcp(host:port)/name` or `user:password@/name`, as a URL.
 fn go(text: &str) -> Option<String> {
-    let (protocol, at) = ["tcp(", "unix("].into_iter().find_map(|word| Some((word, text.find(word)?)))?;
-    let account = text[..at].strip_suffix('@').or((at == 0).then_some(""))?;
-    let (place, rest) = text[at + protocol.len()..].split_once(')')?;
-    let place = if protocol == "unix(" { encoded(place) } else { place.to_owned() };
+    let found = ["tcp(", "unix("].into_iter().find_map(|word| Some((word, text.find(word)?)));
+    let (account, place, rest) = match found {
+        Some((protocol, at)) => {
+            let account = text[..at].strip_suffix('@').or((at == 0).then_some(""))?;
+            let (place, rest) = text[at + protocol.len()..].split_once(')')?;
+            let place = if protocol == "unix(" { encoded(place) } else { place.to_owned() };
+            (account, place, rest.strip_prefix('/')?)
+        }
+        // Without an address it is this machine.
+        None => {
+            let (account, rest) = text.split_once("@/").filter(|(account, _)| !account.contains(['/', ' ']))?;
+            (account, "localhost".to_owned(), rest)
+        }
+    };
     let account = match account.split_once(':') {
         Some((user, password)) => format!("{}:{}@", encoded(user), encoded(password)),
         None if account.is_empty() => String::new(),
         None => encoded(account) + "@",
     };
-    let rest = rest.strip_prefix('/')?;
     Some(format!("mysql://{account}{place}/{rest}"))
 }
 
@@ -260,6 +269,7 @@ mod tests {
             "connect_timeout=5 sslmode=require host=db user=app",
             "app:p@ss/word@tcp(db:3306)/shop?tls=true",
             "app@unix(/run/mysqld/mysqld.sock)/shop",
+            "root:p@ss@/shop?charset=utf8",
             "postgres",
             "SELECT a=1",
             "host='open",
@@ -277,6 +287,7 @@ mod tests {
             postgresql://app@db/?connect_timeout=5&sslmode=require
             mysql://app:p%40ss%2Fword@db:3306/shop?tls=true
             mysql://app@%2Frun%2Fmysqld%2Fmysqld.sock/shop
+            mysql://root:p%40ss@localhost/shop?charset=utf8
             postgres
             SELECT a=1
             host='open"#]]
