@@ -156,6 +156,12 @@ pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c
     let url = Url::new(target);
     let scheme = url.scheme();
     if scheme.is_empty() {
+        // It may hold a password, and is not shown.
+        let lower = target.to_ascii_lowercase();
+        if lower.contains(';') && ["password=", "pwd=", "server=", "host="].iter().any(|word| lower.contains(word)) {
+            let form = "write scheme://user@host:port/name, and give the password by the product's variable";
+            return Err(usage(format!("this is a connection string of .NET, ODBC or PHP: {form}")));
+        }
         return Ok(catalogue.database(target));
     }
     let found = offer::at(&url).and_then(|product| catalogue.database(product.id()));

@@ -113,6 +113,13 @@ fn mistakes_point_at_the_words() {
         "#]],
     );
     check(
+        &["plan", "Host=db.example;Username=app;Password=hunter2", "--protect", "tls"],
+        expect![[r#"
+        2
+        tithe: this is a connection string of .NET, ODBC or PHP: write scheme://user@host:port/name, and give the password by the product's variable
+    "#]],
+    );
+    check(
         &["plan", "nothing.toml"],
         expect![[r#"
         2

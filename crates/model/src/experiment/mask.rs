@@ -23,8 +23,8 @@ pub fn mask_passwords(text: &str) -> String {
     lines(&String::from_utf8_lossy(&bytes))
 }
 
-/// The same by lines, for text without a structure: masks in each line what follows `://` or a key `url`, if it
-/// contains an `@`, a `?` or the word and so may contain a password.
+/// The same by lines, for text without a structure: masks in each line what follows `://` or a key `url`, if it may
+/// contain a password.
 pub(crate) fn lines(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut start = 0;
@@ -32,7 +32,7 @@ pub(crate) fn lines(text: &str) -> String {
         let address = line.find("://").map(|at| at + "://".len());
         if let Some(scheme_end) =
             address.or_else(|| line.find("url").and_then(|at| Some(at + line[at..].find('=')? + 1)))
-            && (line[scheme_end..].contains(['@', '?']) || line[scheme_end..].contains("password"))
+            && holds_more(&line[scheme_end..])
         {
             let end = line.trim_end_matches(['\n', '\r', ' ', '\t', '"', '\'', ']', '}', ',']).len();
             fill(&mut bytes, start + scheme_end..start + end);
@@ -40,6 +40,12 @@ pub(crate) fn lines(text: &str) -> String {
         start += line.len();
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// True for an address with an account, options or a password.
+fn holds_more(address: &str) -> bool {
+    let lower = address.to_ascii_lowercase();
+    lower.contains(['@', '?']) || lower.contains("password") || lower.contains("pwd")
 }
 
 fn mask_table(table: &DeTable<'_>, text: &str, bytes: &mut [u8]) {
@@ -106,12 +112,14 @@ url = 'postgres://user@host/db?password=hunter2' # comment
 
     #[test]
     fn text_without_a_structure_is_masked_from_its_sign_on() {
-        let text = "one url = ann:hunter2@db\na pg://ann:hunter2@db\nurl = plain\nx url=password \n";
+        let text = "one url = ann:hunter2@db\na pg://ann:hunter2@db\nurl = plain\nx url=password \n\
+                    url=Db;Pwd=hunter2\n";
         expect![[r#"
             one url =***************
             a pg://**************
             url = plain
             x url=******** 
+            url=**************
         "#]]
         .assert_eq(&lines(text));
     }

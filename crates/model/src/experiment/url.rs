@@ -165,6 +165,10 @@ fn keywords(text: &str) -> Option<String> {
         return None;
     }
     let last = |wanted: &str| pairs.iter().rev().find(|(name, _)| *name == wanted).map(|(_, value)| value.as_str());
+    // In forms of other libraries a semicolon separates.
+    if last("host").is_some_and(|host| host.contains(';')) {
+        return None;
+    }
     let user = last("user").map(|user| {
         encoded(user) + &last("password").map(|word| format!(":{}", encoded(word))).unwrap_or_default() + "@"
     });
@@ -272,6 +276,7 @@ mod tests {
             "root:p@ss@/shop?charset=utf8",
             "postgres",
             "SELECT a=1",
+            "host=db;password=x",
             "host='open",
         ];
         let read: Vec<String> = forms.iter().map(|form| Url::new(*form).expose().to_owned()).collect();
@@ -290,6 +295,7 @@ mod tests {
             mysql://root:p%40ss@localhost/shop?charset=utf8
             postgres
             SELECT a=1
+            host=db;password=x
             host='open"#]]
         .assert_eq(&read.join("\n"));
         let java = Url::new("jdbc:mysql://db/shop?useSSL=true");
