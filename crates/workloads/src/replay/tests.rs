@@ -603,7 +603,7 @@ fn a_foreign_prefix_is_refused_and_the_right_one_is_read() {
 }
 
 #[test]
-fn prefixes_of_providers_are_known_and_a_verbose_log_says_the_same() {
+fn logs_of_providers_and_containers_are_known_and_a_verbose_one_says_the_same() {
     let texts = |log: &str| read(log, &[]).unwrap().recording.texts.join("|");
     let at = "2026-11-28 05:36:07.075 UTC";
     let statement = "duration: 0.1 ms  statement: select";
@@ -621,6 +621,10 @@ fn prefixes_of_providers_are_known_and_a_verbose_log_says_the_same() {
     ] {
         assert_eq!(texts(&format!("{prefix}LOG:  {statement} 3\n")), "select 3", "{prefix}");
     }
+    // As `docker logs` prints it.
+    let banner = "\nPostgreSQL Database directory appears to contain a database; Skipping initialization\n\n";
+    let record = |number: u32| format!("{at} [7] LOG:  {statement} {number}\n");
+    assert_eq!(texts(&format!("{banner}{}{banner}{}", record(1), record(2))), "select 1|select 2");
     let verbose = format!(
         "{at} [7] u@d LOG:  00000: {statement} 1\n{at} [7] u@d LOCATION:  exec_simple_query, postgres.c:1358\n{at} [7] u@d \
          LOG:  00000: {statement} 2\n"

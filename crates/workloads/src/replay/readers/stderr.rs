@@ -50,6 +50,9 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
             }
             continue;
         }
+        if line.whole && is_of_image(&line.text) {
+            continue;
+        }
         if prefix.is_none() {
             prefix = Some(prefix_of(&line.text, line.number, reading)?);
             first.clone_from(&line.text);
@@ -131,6 +134,12 @@ fn close(open: Open, sink: Sink<'_>) -> Result<(), Problem> {
     let said =
         postgres::Said { line, session, database, at_us, severity: &severity, message, detail: &detail, statement };
     said.tell(sink)
+}
+
+/// True for the lines that PostgreSQL's container image prints at each start. A blank line of a statement begins with a
+/// tab.
+fn is_of_image(line: &str) -> bool {
+    line.is_empty() || line.starts_with("PostgreSQL Database directory appears to contain a database")
 }
 
 /// The given prefix, or the known one that matches the first line.
