@@ -177,6 +177,10 @@ fn statements(text: &str) -> Result<Head, String> {
             );
         } else if line.starts_with("-- PostgreSQL database dump") {
             head.origin = Some(Origin::Postgres);
+        } else if head.origin == Some(Origin::Postgres) && line.starts_with("CREATE DATABASE ") {
+            return Err(
+                "it makes a database of its own (pg_dump --create): dump again without --create, which is -C".to_owned()
+            );
         } else if let Some(rest) = line.strip_prefix("-- Dumped from database version ") {
             head.version = rest.split(' ').next().unwrap_or_default().to_owned();
         } else if line.starts_with("-- MySQL dump ") || line.starts_with("-- MariaDB dump ") {

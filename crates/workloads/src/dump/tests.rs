@@ -74,7 +74,8 @@ fn what_cannot_be_restored_says_why() {
     let all = MYSQL.replace("Database: shop", "Database: ");
     let packed = [&b"\x1f\x8b\x08\0"[..], b"\x04\x22\x4d\x18\0"];
     let whole = archive();
-    let others = [&whole[..40], cluster, all.as_bytes(), b"\xff\xfe-\0", b"\x7fELF\0\0"];
+    let own = format!("{POSTGRES}\nCREATE DATABASE shop WITH TEMPLATE = template0;\n");
+    let others = [&whole[..40], cluster, own.as_bytes(), all.as_bytes(), b"\xff\xfe-\0", b"\x7fELF\0\0"];
     let seen: Vec<String> = [&b""[..]].into_iter().chain(packed).chain(others).map(told).collect();
     expect![[r#"
         it is empty
@@ -82,6 +83,7 @@ fn what_cannot_be_restored_says_why() {
         it is packed: unpack it first (unlz4)
         it ends within its head: the dump is incomplete
         it is a dump of all databases and accounts (pg_dumpall): dump one database by pg_dump
+        it makes a database of its own (pg_dump --create): dump again without --create, which is -C
         it is a dump of all databases and accounts (--all-databases): dump one database by its name
         it is UTF-16, as `>` of PowerShell writes it: dump again with pg_dump --file or mysqldump --result-file
         it is neither text nor a dump that Tithe knows (pg_dump, mysqldump, a file of SQLite)"#]]
