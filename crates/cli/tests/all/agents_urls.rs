@@ -4,7 +4,7 @@ use tithe_harness::agents::agent::names_files;
 use tithe_model::experiment::Url;
 
 /// Options about TLS that name no file.
-const NO_FILES: [&str; 23] = [
+const NO_FILES: [&str; 24] = [
     "channel_binding",
     "insecure",
     "require-ssl",
@@ -13,6 +13,7 @@ const NO_FILES: [&str; 23] = [
     "skip_verify",
     "ssl",
     "ssl-accept",
+    "ssl-check-hostname",
     "ssl-mode",
     "ssl-verify-cert",
     "ssl-verify-identity",

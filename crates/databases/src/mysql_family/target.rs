@@ -65,6 +65,7 @@ pub const TLS_OPTIONS: &[&str] = &[
     "ssl-verify-server-cert",
     "ssl-verify-cert",
     "ssl-verify-identity",
+    "ssl-check-hostname",
     "ssl-accept",
     "server-ssl-cert",
     "server_name",
@@ -251,13 +252,14 @@ fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
     };
     // In an option file a name alone switches on.
     const YES: &[&str] = &["", "true", "1", "yes", "on"];
+    const NO: &[&str] = &["false", "0", "no", "off"];
     if is("tls", &["preferred"]) {
         return Ok("preferred");
     }
     let verifies = is("tls", YES)
         || is("ssl", &["{\"rejectunauthorized\":true}"])
         || is("ssl-accept", &["strict"])
-        || ["verify-server-certificate", "ssl-verify-server-cert", "ssl-verify-identity"]
+        || ["verify-server-certificate", "ssl-verify-server-cert", "ssl-verify-identity", "ssl-check-hostname"]
             .iter()
             .any(|name| is(name, YES));
     let asks = is("ssl", YES)
@@ -265,9 +267,10 @@ fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
         || is("tls", &["skip-verify"])
         || is("ssl-accept", &["accept_invalid_certs"])
         || ["use-ssl", "require-ssl", "ssl-verify-cert"].iter().any(|name| is(name, YES));
-    let no = |name| is(name, &["false", "0", "no", "off"]) || parts.option(name).is_none();
+    let no = |name| is(name, NO) || parts.option(name).is_none();
     match (verifies, asks) {
         (true, _) => Ok("verify_identity"),
+        (false, _) if parts.option("ssl-ca").is_some() && is("ssl-check-hostname", NO) => Ok("verify_ca"),
         // A URL that names an authority requests its check.
         (false, true) if parts.option("ssl-ca").is_some() => Ok("verify_ca"),
         (false, true) => Ok("required"),
@@ -300,6 +303,18 @@ mod tests {
         assert_eq!(authority("ssl"), Some(Authority::Anyone));
         assert_eq!(authority("ssl=0"), None);
         assert_eq!(authority("no-auto-rehash"), None);
+    }
+
+    #[test]
+    fn names_of_python_are_understood() {
+        let authority = |options: &str| {
+            let url = Url::new(format!("mysql://app@db/?{options}"));
+            let targets = product("MySQL").attached(&url, &plain(), &Outside::of(&[])).expect("a target");
+            targets[0].tls.clone().map(|tls| tls.authority)
+        };
+        assert_eq!(authority("ssl_ca=/ca&ssl_check_hostname=false"), Some(Authority::AnyNameOf("/ca".into())));
+        assert_eq!(authority("ssl_ca=/ca&ssl_check_hostname=true"), Some(Authority::Of("/ca".into())));
+        assert_eq!(authority("ssl_check_hostname=false"), None);
     }
 
     #[test]

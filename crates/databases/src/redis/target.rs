@@ -89,6 +89,12 @@ const IDLE: &[&str] = &[
     "visibility_timeout",
     "lib_name",
     "lib_version",
+    "read_write_timeout",
+    "persistent",
+    "lazy",
+    "retry_interval",
+    "max_active_conns",
+    "socket_read_size",
 ];
 
 /// Moves what options set for host and account to its field.
