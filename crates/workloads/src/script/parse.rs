@@ -123,7 +123,8 @@ impl<'t> Reader<'t, '_> {
         }
         parts.push((start, &self.text[start..self.at]));
         if let Some(problem) = quotes.unfinished() {
-            self.refuse(first, problem, "close it before the statement ends");
+            let help = "close it before the statement ends; within '…' a quote is doubled: only E'…' has backslashes";
+            self.refuse(first, problem, help);
         }
         if self.rest().starts_with(';') {
             self.at += 1;
