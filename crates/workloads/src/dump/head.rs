@@ -50,12 +50,14 @@ pub struct Head {
     pub version: String,
     /// The dumped database; empty if it is not given.
     pub database: String,
+    /// The first release of PostgreSQL with all settings of the head; 0 for any.
+    pub least: u32,
 }
 
 impl Head {
     /// Statements of the user's own.
     fn statements() -> Self {
-        Self { form: Form::Statements, origin: None, version: String::new(), database: String::new() }
+        Self { form: Form::Statements, origin: None, version: String::new(), database: String::new(), least: 0 }
     }
 }
 
@@ -136,7 +138,7 @@ pub fn archive(bytes: &[u8]) -> Result<Head, String> {
     };
     let (database, version) = head().ok_or_else(cut)?;
     let version = version.split(' ').next().unwrap_or_default().to_owned();
-    Ok(Head { form: Form::Archive, origin: Some(Origin::Postgres), version, database })
+    Ok(Head { form: Form::Archive, origin: Some(Origin::Postgres), version, database, least: 0 })
 }
 
 /// The rest of an archive's head.
@@ -181,6 +183,8 @@ fn statements(text: &str) -> Result<Head, String> {
             return Err(
                 "it makes a database of its own (pg_dump --create): dump again without --create, which is -C".to_owned()
             );
+        } else if head.origin == Some(Origin::Postgres) && line.starts_with("SET transaction_timeout ") {
+            head.least = 17;
         } else if let Some(rest) = line.strip_prefix("-- Dumped from database version ") {
             head.version = rest.split(' ').next().unwrap_or_default().to_owned();
         } else if line.starts_with("-- MySQL dump ") || line.starts_with("-- MariaDB dump ") {

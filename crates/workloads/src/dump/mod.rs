@@ -96,14 +96,21 @@ impl Dump {
 
     /// Why a server of `database` in this `version` cannot take it; the words follow its path.
     fn refused_by(&self, database: &DatabaseEntry, version: &str) -> Option<String> {
-        let Head { origin, version: dumped, .. } = &self.head;
+        let Head { origin, version: dumped, least, .. } = &self.head;
         let (origin, title) = ((*origin)?, database.title);
         if origin.to_string() != title {
             return Some(format!("it is a dump of {origin}, and the server is {title}"));
         }
-        let (ours, theirs) = (release(origin, version)?, release(origin, dumped)?);
-        (theirs > ours).then(|| {
-            format!("it was dumped from {origin} {dumped}, which is newer than the server ({title} {version})")
+        let ours = release(origin, version)?;
+        if release(origin, dumped).is_some_and(|theirs| theirs > ours) {
+            let server = format!("{title} {version}");
+            return Some(format!("it was dumped from {origin} {dumped}, which is newer than the server ({server})"));
+        }
+        ours.first().is_some_and(|ours| ours < least).then(|| {
+            format!(
+                "it sets transaction_timeout, which servers before {origin} {least} refuse: take this line out, or \
+                 dump it with the pg_dump of the server's release"
+            )
         })
     }
 }

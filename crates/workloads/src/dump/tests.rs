@@ -112,7 +112,9 @@ fn a_dump_of_another_product_or_of_a_newer_version_is_refused() {
     let path = folder.path().join("dump.sql");
     let mut seen = String::new();
     let newer = POSTGRES.replace("15.18 ", "16.1 ");
-    for text in [POSTGRES, &newer, MARIADB, &MARIADB.replace("10.11.19", "11.4.2"), OLD_MARIADB, MYSQL, "SELECT 1;"] {
+    let later = format!("{POSTGRES}SET transaction_timeout = 0;\n");
+    let other = MARIADB.replace("10.11.19", "11.4.2");
+    for text in [POSTGRES, &newer, &later, MARIADB, &other, OLD_MARIADB, MYSQL, "SELECT 1;"] {
         fs::write(&path, text).expect("a dump");
         let dump = Dump::find(&path).expect("a dump");
         let told = SERVERS.map(|(server, version)| dump.refuses(server, version).unwrap_or_else(|| "taken".to_owned()));
@@ -124,6 +126,9 @@ fn a_dump_of_another_product_or_of_a_newer_version_is_refused() {
           it is a dump of PostgreSQL, and the server is MariaDB
         dump.sql, statements from PostgreSQL 16.1
           it was dumped from PostgreSQL 16.1, which is newer than the server (PostgreSQL PostgreSQL 15.2)
+          it is a dump of PostgreSQL, and the server is MariaDB
+        dump.sql, statements from PostgreSQL 15.18
+          it sets transaction_timeout, which servers before PostgreSQL 17 refuse: take this line out, or dump it with the pg_dump of the server's release
           it is a dump of PostgreSQL, and the server is MariaDB
         dump.sql, statements from MariaDB 10.11.19
           it is a dump of MariaDB, and the server is PostgreSQL
