@@ -250,6 +250,28 @@ impl<'t> Scanner<'t> {
         Some(end.map_or(self.rest.len(), |end| end + 2 * quote.len()))
     }
 
+    /// The length of the comment at the beginning. PostgreSQL's may contain others.
+    fn comment(&self) -> usize {
+        if self.flavour == Flavour::MySql {
+            return self.until("*/");
+        }
+        let bytes = self.rest.as_bytes();
+        let (mut at, mut depth) = (0, 0);
+        while at < bytes.len() {
+            match &bytes[at..] {
+                [b'/', b'*', ..] => depth += 1,
+                [b'*', b'/', ..] if depth == 1 => return at + 2,
+                [b'*', b'/', ..] => depth -= 1,
+                _ => {
+                    at += 1;
+                    continue;
+                }
+            }
+            at += 2;
+        }
+        bytes.len()
+    }
+
     fn until(&self, end: &str) -> usize {
         self.rest.find(end).map_or(self.rest.len(), |at| at + end.len())
     }
@@ -266,9 +288,12 @@ impl<'t> Iterator for Scanner<'t> {
         let word_length = || rest.find(|it: char| !is_word(it)).unwrap_or(rest.len());
         let (length, piece) = match first {
             it if it.is_whitespace() => (rest.find(|it: char| !it.is_whitespace()).unwrap_or(rest.len()), Piece::Blank),
-            '-' if rest.starts_with("--") => (self.until("\n"), Piece::Blank),
+            // In MySQL `5--1` is 6.
+            '-' if rest.starts_with("--") && (!my || rest[2..].chars().next().is_none_or(char::is_whitespace)) => {
+                (self.until("\n"), Piece::Blank)
+            }
             '#' if my => (self.until("\n"), Piece::Blank),
-            '/' if rest.starts_with("/*") => (self.until("*/"), Piece::Blank),
+            '/' if rest.starts_with("/*") => (self.comment(), Piece::Blank),
             '\'' => (self.quoted(0, my), Piece::Value),
             '"' if my => (self.quoted(0, true), Piece::Value),
             '"' | '`' => {
@@ -337,6 +362,7 @@ mod tests {
             ("BEGIN; UPDATE t SET a = 1", Kind::Several),
             ("select 1; select 2;", Kind::Reads),
             ("/* hint */ select ';' from t", Kind::Reads),
+            ("/* a /* b */ drop */ select 1", Kind::Reads),
             ("with x as (delete from t returning 1) select * from x", Kind::Writes),
             ("create table t (a int)", Kind::Defines),
             ("copy t from stdin", Kind::Copies),
@@ -358,6 +384,7 @@ mod tests {
         assert_eq!(parameters_of("select $1, '$3', $2 -- $4", Flavour::Postgres), 2);
         assert_eq!(parameters_of("select $$ $1 $$", Flavour::Postgres), 0);
         assert!(has_placeholder("select * from t where a = ?"));
+        assert!(has_placeholder("select 5--1 from t where a = ?"));
         assert!(!has_placeholder("select '?', \"?\" from `t?` -- ?"));
     }
 

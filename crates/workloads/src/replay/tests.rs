@@ -626,8 +626,8 @@ fn logs_of_providers_and_containers_are_known_and_a_verbose_one_says_the_same() 
     let record = |number: u32| format!("{at} [7] LOG:  {statement} {number}\n");
     assert_eq!(texts(&format!("{banner}{}{banner}{}", record(1), record(2))), "select 1|select 2");
     let verbose = format!(
-        "{at} [7] u@d LOG:  00000: {statement} 1\n{at} [7] u@d LOCATION:  exec_simple_query, postgres.c:1358\n{at} [7] u@d \
-         LOG:  00000: {statement} 2\n"
+        "{at} [7] u@d LOG:  00000: {statement} 1\n{at} [7] u@d LOCATION:  exec_simple_query, postgres.c:1358\n\
+         {at} [7] u@d LOG:  00000: {statement} 2\n"
     );
     assert_eq!(texts(&verbose), "select 1|select 2");
 }
