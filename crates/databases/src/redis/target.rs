@@ -28,7 +28,7 @@ pub const PRODUCT: Product = Product {
     url_database: Some("0"),
     password_variable: "REDISCLI_AUTH",
     tls_options: TLS_OPTIONS,
-    used: &["db", "database", "username", "user", "password"],
+    used: &["db", "database", "dbindex", "virtual_host", "username", "user", "password"],
     idle: IDLE,
     refused: &[],
     settle,
@@ -104,7 +104,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     }
     parts.password = parts.option("password").map(str::to_owned).or(parts.password.take());
     parts.settle_password(outside, PRODUCT.password_variable);
-    let number = parts.any(&["db", "database"]).map(str::to_owned);
+    let number = parts.any(&["db", "database", "dbindex", "virtual_host"]).map(str::to_owned);
     if ["redis+unix", "redis+socket", "unix"].contains(&parts.scheme.as_str()) {
         // The path is the socket's, the number has an option.
         let named = parts.hosts.first().map(|host| host.name.clone()).filter(|name| name.starts_with('/'));
