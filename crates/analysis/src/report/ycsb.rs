@@ -45,9 +45,8 @@ fn block(records: &Records, cell: u32, arm: usize, text: &mut String) {
             .filter(|slot| slot.cell == cell && slot.arm as usize == arm && frames.contains_key(&slot.frame))
     };
     let planned = &records.plan.cells[cell as usize];
-    let (ran_ns, done) = slots().fold((0.0, 0), |sum, slot| {
-        (sum.0 + busy_ns(planned, frames[&slot.frame], slot), sum.1 + slot.operations)
-    });
+    let (ran_ns, done) = slots()
+        .fold((0.0, 0), |sum, slot| (sum.0 + busy_ns(planned, frames[&slot.frame], slot), sum.1 + slot.operations));
     let ran_ms = ran_ns / 1e6 / stopping::lanes(slots()).max(1) as f64;
     let _ = writeln!(text, "[OVERALL], RunTime(ms), {}", ran_ms.round());
     let _ = writeln!(

@@ -23,8 +23,8 @@ use crate::{
     mysql_family::{
         evidence::general_log::GeneralLogComplete,
         inspect::{
-            InspectionQueries, OtherTable, files, lies_in, log_tables, may_be_here, of_files, other_files, other_tables,
-            recorded, redo_files,
+            InspectionQueries, OtherTable, files, lies_in, log_tables, may_be_here, of_files, other_files,
+            other_tables, recorded, redo_files,
         },
         recorders::{self, Settings},
         replication::Source,

@@ -180,9 +180,8 @@ fn statements(text: &str) -> Result<Head, String> {
         } else if line.starts_with("-- PostgreSQL database dump") {
             head.origin = Some(Origin::Postgres);
         } else if head.origin == Some(Origin::Postgres) && line.starts_with("CREATE DATABASE ") {
-            return Err(
-                "it makes a database of its own (pg_dump --create): dump again without --create, which is -C".to_owned()
-            );
+            return Err("it makes a database of its own (pg_dump --create): dump again without --create, which is -C"
+                .to_owned());
         } else if head.origin == Some(Origin::Postgres) && line.starts_with("SET transaction_timeout ") {
             head.least = 17;
         } else if let Some(rest) = line.strip_prefix("-- Dumped from database version ") {

@@ -71,21 +71,6 @@ fn told(port: &str, versions: &str, clients: &str, client: &str) -> String {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::told;
-
-    #[test]
-    fn a_server_with_a_plaintext_port_does_not_speak_tls_only() {
-        let told = |port: &str| told(port, "TLSv1.3", "yes", "TLSv1.3 TLS_AES_256_GCM_SHA384");
-        let only = "TLSv1.3 only, no plaintext port, tls-auth-clients yes (TLSv1.3 TLS_AES_256_GCM_SHA384)";
-        assert_eq!(told("0"), only);
-        let also = "also a plaintext port, 6379 (TLSv1.3, TLSv1.3 TLS_AES_256_GCM_SHA384)";
-        assert_eq!(told("6379"), also);
-        assert!(!told("").starts_with("TLSv1.3"), "a port that is not reported is not closed");
-    }
-}
-
 /// The TLS that the client has `seen` of an attached server with this `port` for it, if that is known.
 fn as_the_client_sees(seen: Option<String>, port: Option<&str>) -> String {
     match (seen, port) {
@@ -111,5 +96,15 @@ mod tests {
             assert!(told(seen, port).ends_with("a port of Redis speaks nothing else"));
         }
         assert!(told(Some("TLSv1.3 x"), Some("0")).contains("something ends TLS before the server"));
+    }
+
+    #[test]
+    fn a_server_with_a_plaintext_port_does_not_speak_tls_only() {
+        let told = |port: &str| super::told(port, "TLSv1.3", "yes", "TLSv1.3 TLS_AES_256_GCM_SHA384");
+        let only = "TLSv1.3 only, no plaintext port, tls-auth-clients yes (TLSv1.3 TLS_AES_256_GCM_SHA384)";
+        assert_eq!(told("0"), only);
+        let also = "also a plaintext port, 6379 (TLSv1.3, TLSv1.3 TLS_AES_256_GCM_SHA384)";
+        assert_eq!(told("6379"), also);
+        assert!(!told("").starts_with("TLSv1.3"), "a port that is not reported is not closed");
     }
 }

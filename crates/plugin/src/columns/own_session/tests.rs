@@ -66,10 +66,8 @@ fn values_come_back_as_they_were_sent_and_are_stored_as_ciphertext() {
         let sent = session.submit_once(&write, &two);
         assert_eq!(sent.and_then(|()| session.finish(&mut Discard)), Ok(1));
 
-        let expected = vec![
-            vec![some("0"), some("1"), some("DE1"), some("-7")],
-            vec![some("0"), some("2"), some("DE1"), None],
-        ];
+        let expected =
+            vec![vec![some("0"), some("1"), some("DE1"), some("-7")], vec![some("0"), some("2"), some("DE1"), None]];
         assert_eq!(read_prepared(&mut session), Ok(expected.clone()));
         assert_eq!(read_at_once(&mut session), Ok(expected.clone()));
         let stored = server.rows("account");

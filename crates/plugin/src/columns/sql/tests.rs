@@ -105,9 +105,8 @@ fn a_server_computes_only_with_values_that_it_can_read() {
 
 #[test]
 fn some_chosen_column_can_be_found_again() {
-    let of = |names: &[&str], tables: &'static [SqlTable]| {
-        refused(Some(columns(0.0, names)), Some(Compute::Client), tables)
-    };
+    let of =
+        |names: &[&str], tables: &'static [SqlTable]| refused(Some(columns(0.0, names)), Some(Compute::Client), tables);
     assert!(of(&["n_text"], &TABLES).starts_with("refused: no chosen column is in a table with a key"));
     assert_eq!([of(&["n_text", "t_name"], &TABLES), of(&["t_price"], &TABLES)], ["", ""]);
     assert_eq!(of(&["field9"], &[]), "");
