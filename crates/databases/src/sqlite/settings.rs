@@ -77,7 +77,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "temp_store",
-        help: "MEMORY (because the library encrypts temporary files of plain arms as well) or FILE",
+        help: "MEMORY (because temporary files would not be encrypted) or FILE",
         default: "MEMORY",
         values: Values::Words(&[("MEMORY", "2"), ("FILE", "1")]),
     },

@@ -547,23 +547,3 @@ fn every_way_to_ask_for_a_protection() {
     };
     expect_file!["every_way.txt"].assert_eq(&every_way(Sqlite.protections(), launched));
 }
-
-/// What the help of `temp_store` says: a plain arm that spills would pay for encryption, too.
-#[test]
-fn temporary_files_are_encrypted_on_plain_arms_as_well() {
-    const CANARY: &str = "temporary-canary-4f1c9d3a";
-    let bench = Bench::created(None);
-    let mut connection = open(bench.file(), &bench.setup).unwrap();
-    connection.run("PRAGMA temp_store = FILE").unwrap();
-    connection.run("CREATE TEMP TABLE spilled (value TEXT)").unwrap();
-    // More than the page cache of temporary tables, 500 pages.
-    let numbers = "WITH RECURSIVE numbers (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM numbers WHERE i < 200000)";
-    connection.run(&format!("{numbers} INSERT INTO spilled SELECT '{CANARY}' || i FROM numbers")).unwrap();
-    // SQLite removes the name of such a file as soon as it is open.
-    let is_temporary = |link: &Path| link.to_string_lossy().contains("etilqs_");
-    let open_files = fs::read_dir("/proc/self/fd").unwrap().flatten().map(|entry| entry.path());
-    let files = open_files.filter(|path| fs::read_link(path).is_ok_and(|link| is_temporary(&link)));
-    let texts: Vec<Vec<u8>> = files.map(|path| fs::read(path).unwrap_or_default()).collect();
-    assert!(texts.iter().map(Vec::len).sum::<usize>() > CANARY.len() * 50_000, "it did not spill");
-    assert!(!texts.iter().any(|text| text.windows(CANARY.len()).any(|window| window == CANARY.as_bytes())));
-}

@@ -139,14 +139,15 @@ fn are_hosts(text: &str) -> bool {
 }
 
 /// Schemes that mean the same as another one, TLS included.
-const SAME: [(&str, &str); 3] = [("valkey", "redis"), ("valkeys", "rediss"), ("redis-socket", "redis+unix")];
+const SAME: [(&str, &str); 3] =
+    [("valkey://", "redis://"), ("valkeys://", "rediss://"), ("redis-socket://", "redis+unix://")];
 
 /// A URL without spaces around it, and with a lower-case scheme.
 fn with_small_scheme(text: &str) -> Option<String> {
     let (scheme, rest) = text.trim().split_once("://")?;
-    let scheme = scheme.to_ascii_lowercase();
+    let scheme = format!("{}://", scheme.to_ascii_lowercase());
     let scheme = SAME.iter().find(|(other, _)| *other == scheme).map_or(scheme.as_str(), |(_, same)| *same);
-    Some(format!("{scheme}://{rest}"))
+    Some(format!("{scheme}{rest}"))
 }
 
 /// libpq's `keyword=value` (PostgreSQL documentation, "Connection Strings") as a URL.

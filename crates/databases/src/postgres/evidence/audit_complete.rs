@@ -360,18 +360,20 @@ mod tests {
         assert!(by_object.starts_with("unknown: "), "nothing is left out: {by_object}");
     }
 
-    const NONE: &[(&str, usize)] = &[];
-    const TWO: &[(&str, usize)] = &[("SELECT", 2)];
+    type Pairs<'a> = &'a [(&'a str, usize)];
 
-    fn counts(counts: &[(&str, usize)]) -> Counts {
+    const NONE: Pairs<'_> = &[];
+    const TWO: Pairs<'_> = &[("SELECT", 2)];
+
+    fn counts(counts: Pairs<'_>) -> Counts {
         counts.iter().map(|(verb, count)| ((*verb).to_owned(), *count)).collect()
     }
 
     /// What is judged of a log of reads that should have two of four statements.
     fn judged(
         parameter: bool,
-        logged: &[(&str, usize)],
-        (bare, textless): (&[(&str, usize)], &[(&str, usize)]),
+        logged: Pairs<'_>,
+        (bare, textless): (Pairs<'_>, Pairs<'_>),
         lost: Option<&str>,
     ) -> Observation {
         let check = AuditComplete { read: true, write: false, parameter, by_object: false, sink: None };
@@ -393,7 +395,7 @@ mod tests {
         let empty = [true, false].map(|parameter| judged(parameter, NONE, (NONE, NONE), None));
         assert_eq!(empty, [missing.clone(), missing]);
 
-        let by_number = |textless: &[(&str, usize)]| judged(true, NONE, (NONE, textless), None);
+        let by_number = |textless: Pairs<'_>| judged(true, NONE, (NONE, textless), None);
         let words = "sent: INSERT 2, SELECT 2; in the log without text (pgaudit.log_statement = off): SELECT";
         let matched = Observation::Protected(format!("{words} 2: matched by their number alone"));
         assert_eq!([by_number(TWO), by_number(&[("SELECT", 2), ("GRANT", 5)])], [matched.clone(), matched]);

@@ -262,7 +262,9 @@ mod tests {
         let told = collecting("stderr")
             .telling("has_function_privilege", &[&["f"]])
             .telling("has_function_privilege('pg_catalog.pg_current_logfile", &[&["t"]])
+            .telling("pg_postmaster_start_time", &[&["1000"]])
             .with("data_directory", data);
+        fs::write(folder.path().join("postmaster.pid"), "4711\n/data\n1000\n").expect("written");
         let control = folder.path().join("global/pg_control");
         fs::write(&control, 72_623_859_790_382_856_u64.to_ne_bytes()).expect("written");
         assert_eq!(gained(&told, append), Ok("LOG:  after\n".to_owned()));

@@ -156,8 +156,8 @@ fn of(sandbox: &Sandbox, logs: &[&str], expected: &Expect) {
 
 /// Creates tables, and has the server log by `settings` from then on; returns the session that did so.
 ///
-/// Servers may log a statement after its answer, and the log of one session is in order. So the work that follows in this
-/// session is logged after the settings.
+/// Servers may log a statement after its answer, and the log of one session is in order. So the work that follows in
+/// this session is logged after the settings.
 fn start(sandbox: &Sandbox, settings: &[&str]) -> Box<dyn SqlSession> {
     sandbox.database.create(&sandbox.server, &sandbox.setup, &super::table()).expect("a schema");
     let mut session = session(sandbox);
