@@ -167,7 +167,7 @@ pub fn range(low: f64, high: f64) -> String {
     let decimals = apart_from_zero(percent(low), percent(high), decimals);
     let end = |effect: f64| match effect >= FACTOR_FROM {
         true => format!("×{}", digits(effect.exp())),
-        false => percentage(&signed(percent(effect), decimals)),
+        false => percentage(&signed(percent(effect), decimals.min(to_third(percent(effect))))),
     };
     format!("{} to {}", end(low), end(high))
 }
@@ -209,6 +209,16 @@ fn apart_from_zero(low: f64, high: f64, decimals: usize) -> usize {
     let nearest = if low > 0.0 { low } else { -high };
     let shown = |decimals: &usize| nearest >= 0.5 / 10f64.powi(*decimals as i32);
     if nearest > 0.0 { (decimals..=decimals + 2).find(shown).unwrap_or(decimals) } else { decimals }
+}
+
+/// The most decimals of `percent`: those of three significant digits from 1 on, below as many as an end at zero needs.
+fn to_third(percent: f64) -> usize {
+    match percent.abs() {
+        size if size >= 99.5 => 0,
+        size if size >= 9.95 => 1,
+        size if size >= 0.995 => 2,
+        _ => usize::MAX,
+    }
 }
 
 /// `value` with `decimals` decimals and its sign; zero has no sign.
@@ -276,6 +286,7 @@ mod tests {
         assert_eq!(range(0.0004, 0.03), "+0.04 % to +3.05 %");
         assert_eq!(range(-0.03, -0.0004), "−2.96 % to −0.04 %");
         assert_eq!(range(-0.0004, 0.03), "0.0 % to +3.0 %");
+        assert_eq!(range(0.0003, 0.6), "+0.03 % to +82.2 %");
         assert_eq!(between(0.01, 2.0, "µs/op"), "0.01 to 2.00 µs");
         assert_eq!(span(0.01, 2.0, "µs/op"), "0.0 to 2.0 µs");
     }
