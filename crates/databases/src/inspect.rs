@@ -191,10 +191,15 @@ pub fn client_rows(transport: Judgement) -> [FeatureStatus; 2] {
     [Feature::Transport, Feature::ClientToNode].map(|feature| transport.clone().of(feature))
 }
 
+/// The judgement of a client's `own` hop, which reaches no further than what is in `between`.
+pub fn up_to(between: &str, own: &Judgement) -> Judgement {
+    Judgement::account(own.state, format!("{between}; to it: {}", own.seen))
+}
+
 /// Both rows if the client speaks TLS and the server does not (`why`): its `own` way, as far as what ends TLS, and the
 /// one from there on. Rules of the server say nothing about the first.
 pub fn ended_rows(own: &Judgement, why: &str) -> [FeatureStatus; 2] {
-    let own = Judgement::account(own.state, format!("{ENDS_TLS}; to it: {}", own.seen));
+    let own = up_to(ENDS_TLS, own);
     let behind = Judgement::account(State::Off, format!("{ENDS_TLS}; behind it: {why}"));
     [own.of(Feature::Transport), behind.of(Feature::ClientToNode)]
 }

@@ -35,6 +35,8 @@ pub mod etcd;
 #[cfg(feature = "connected")]
 mod evidence;
 pub mod findings;
+#[cfg(any(feature = "mariadb", feature = "mysql", feature = "postgres"))]
+mod hops;
 #[cfg(feature = "connected")]
 mod inspect;
 #[cfg(feature = "java")]

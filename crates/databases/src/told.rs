@@ -31,6 +31,9 @@ pub type Rows = &'static [&'static [&'static str]];
 /// Code and words of an error.
 pub type Error = (&'static str, &'static str);
 
+/// Words of a statement, and the answer to it.
+pub type Answer = (&'static str, Result<Rows, Error>);
+
 /// The state and the answers of a server.
 #[derive(Clone)]
 pub struct Told {
@@ -49,7 +52,7 @@ pub struct Told {
     /// Its settings.
     pub settings: Vec<(&'static str, &'static str)>,
     /// Its answers, each to statements with these words; the first that fits counts.
-    pub answers: Vec<(&'static str, Result<Rows, Error>)>,
+    pub answers: Vec<Answer>,
 }
 
 /// The password of the account that asks.

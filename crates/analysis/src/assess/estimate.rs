@@ -9,7 +9,7 @@ use crate::{Estimate, Figure, Flag, Interval, Outcome, stopping};
 const DRIFT_P: f64 = 0.01;
 
 /// The estimate of a series of paired effects, in the order of time. Each took `seconds_each`, before consecutive
-/// values were averaged.
+/// values were averaged; `None` if a longer run has no more of them.
 ///
 /// [`Flag::Drift`]: Spearman's rank correlation of the effects with their order has p < 0.01 (`trend_p`).
 pub(super) fn paired(
@@ -17,10 +17,10 @@ pub(super) fn paired(
     name: Figure,
     title: &str,
     over_starts: &OverStarts,
-    seconds_each: f64,
+    seconds_each: Option<f64>,
 ) -> Estimate {
     let OverStarts { inference, count, starts, spread, widened, known_degrees, p, trend_p, within: _ } = over_starts;
-    let more_s = || stopping::more_s(over_starts, measured.precision, seconds_each, measured.alpha);
+    let more_s = || stopping::more_s(over_starts, measured.precision, seconds_each?, measured.alpha);
     let mut estimate = judged(measured, name, title, inference.interval, *count, more_s);
     estimate.batch = inference.batch.max(1);
     (estimate.starts, estimate.spread) = (*starts, *spread);

@@ -344,6 +344,16 @@ impl<'a> Measured<'a> {
     }
 }
 
+/// True for frames of the cell with this `index` that are whole, and of a start whose servers were steady.
+pub(crate) fn counts_in(records: &Records, index: usize) -> impl Fn(&Frame) -> bool + use<> {
+    let arms = records.plan.experiment.arms.len();
+    let unsteady = records.cells.get(index).map(|facts| warm_up::left_out(&facts.warm_ups)).unwrap_or_default();
+    move |frame| {
+        let is_whole = frame.is_used() && frame.arms.len() == arms;
+        frame.cell as usize == index && is_whole && !unsteady.contains(&frame.start)
+    }
+}
+
 /// The frames whose start is not in `left_out`.
 fn of_steady_starts<'a>(
     left_out: &BTreeSet<u32>,

@@ -49,7 +49,7 @@ use tithe_model::{
 use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Flag, Level};
 pub(crate) use levels::{busy_ns, throughput};
 use measured::Measured;
-pub(crate) use warm_up::left_out;
+pub(crate) use measured::counts_in;
 
 /// The analysis of records. The same records always give the same analysis.
 pub fn assess(records: &Records) -> Analysis {

@@ -103,7 +103,7 @@ fn estimate(
     }
     let title = format!("{} {} of {operation}", rank.name(), source.title);
     let seconds_each = measured.frame_s * frames.len() as f64 / groups.max(1) as f64;
-    let mut estimate = paired(measured, source.percentile(rank, operation), &title, &over_starts, seconds_each);
+    let mut estimate = paired(measured, source.percentile(rank, operation), &title, &over_starts, Some(seconds_each));
     let micros = |ns: Interval| Interval { estimate: ns.estimate / 1e3, low: ns.low / 1e3, high: ns.high / 1e3 };
     let level_ns = || pooled(frames.iter().map(|frame| frame.protected)).quantile(share).unwrap_or(0.0);
     let in_ns = || quantile_difference(frames, share, asked.at_level(level_ns())).inference.interval;

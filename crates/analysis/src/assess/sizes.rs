@@ -52,7 +52,7 @@ fn connecting(measured: &Measured<'_>, arm: usize) -> Option<Estimate> {
     let estimate = || Estimate {
         difference: Some(infer_over_starts(&differences, asked.at_level(level_us)).inference.interval),
         unit: "µs".into(),
-        ..paired(measured, Figure::Connect, "time to connect", &ratios, measured.frame_s)
+        ..paired(measured, Figure::Connect, "time to connect", &ratios, Some(measured.frame_s))
     };
     (!both.is_empty()).then(estimate)
 }

@@ -31,7 +31,7 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
     let mut of_time = None;
     for metric in METRICS {
         let figure = (Figure::Metric(metric), metric_title(metric));
-        let mut estimate = of_metric(measured, &measured.frames, arm, metric, figure);
+        let mut estimate = of_metric(measured, &measured.frames, arm, metric, figure, Some(measured.frame_s));
         estimate.primary = metric == primary;
         if !estimate.primary && (estimate.count == 0 || !measured.seen.tells(metric)) {
             continue;
@@ -66,7 +66,8 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
 /// The time of whole slots per operation, with the flags of `time`, which is that of operations alone.
 fn of_whole_slots(measured: &Measured<'_>, arm: usize, time: &Estimate) -> Estimate {
     let frames = whole_slots(measured);
-    let mut estimate = of_metric(measured, &frames, arm, Metric::Time, (Figure::Throughput, "throughput"));
+    let throughput = (Figure::Throughput, "throughput");
+    let mut estimate = of_metric(measured, &frames, arm, Metric::Time, throughput, Some(measured.frame_s));
     add_total(&mut estimate, measured, &frames, arm, Metric::Time);
     // These two are about a series of values; the others limit what the slots tell, too.
     estimate.flags.extend(time.flags.iter().filter(|flag| !matches!(flag, Flag::TailDriven | Flag::Drift)));
@@ -90,6 +91,7 @@ fn of_metric(
     arm: usize,
     metric: Metric,
     (figure, title): (Figure, &str),
+    seconds_each: Option<f64>,
 ) -> Estimate {
     let asked = measured.asked(metric);
     let effects = of_frames(frames, measured.lanes, arm, metric, frame_effect);
@@ -100,7 +102,7 @@ fn of_metric(
     Estimate {
         difference: (!differences.is_empty()).then(difference),
         unit: "µs/op".into(),
-        ..paired(measured, figure, title, &infer_over_starts(&effects, asked), measured.frame_s)
+        ..paired(measured, figure, title, &infer_over_starts(&effects, asked), seconds_each)
     }
 }
 
@@ -114,9 +116,8 @@ fn level_us(frames: &[MeasuredFrame<'_>], arm: usize, metric: Metric) -> f64 {
 /// either. Their number is fixed, so a longer run does not resolve more by them.
 fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
     let of = |(metric, title): (Metric, &str)| {
-        let estimate = of_metric(measured, &measured.free, arm, metric, (Figure::Free(metric), title));
-        let text = verdict(estimate.effect, measured.margin, "cost").1 + &estimate.on_starts();
-        (estimate.count > 0).then_some(Estimate { more_s: None, text, ..estimate })
+        let estimate = of_metric(measured, &measured.free, arm, metric, (Figure::Free(metric), title), None);
+        (estimate.count > 0).then_some(estimate)
     };
     const METRICS: [(Metric, &str); 2] =
         [(Metric::Time, "time per op, not bound to processors"), (Metric::Cpu, "CPU per op, not bound to processors")];
@@ -125,7 +126,8 @@ fn free(measured: &Measured<'_>, arm: usize) -> impl Iterator<Item = Estimate> {
 
 /// The ratio and the difference of `metric` of arm `arm` over the frames that count, at the error of `measured`.
 pub(super) fn deciding(measured: &Measured<'_>, arm: usize, metric: Metric) -> Estimate {
-    of_metric(measured, &measured.frames, arm, metric, (Figure::Metric(metric), metric_title(metric)))
+    let figure = (Figure::Metric(metric), metric_title(metric));
+    of_metric(measured, &measured.frames, arm, metric, figure, Some(measured.frame_s))
 }
 
 /// Limits of a figure that depends on how fast the clients are served.

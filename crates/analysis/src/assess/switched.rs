@@ -61,7 +61,7 @@ fn of_metric(
     let difference = inferred(&pair_differences(sides.iter().copied())).inference.interval;
     let sums = sums(frames, arm, metric);
     let pair_s = measured.frame_s * f64::from(measured.cell.frames_max) / f64::from(measured.cell.pairs().max(1));
-    let mut estimate = paired(measured, Figure::Metric(metric), metric_title(metric), &over_pairs, pair_s);
+    let mut estimate = paired(measured, Figure::Metric(metric), metric_title(metric), &over_pairs, Some(pair_s));
     estimate.primary = metric == primary;
     estimate.unit = "µs/op".into();
     // How often the provider starts it is unknown.

@@ -13,7 +13,7 @@ use tithe_model::{
 };
 
 use crate::{
-    assess::{busy_ns, left_out},
+    assess::{busy_ns, counts_in},
     stopping,
 };
 
@@ -31,13 +31,9 @@ pub fn render(records: &Records) -> String {
 }
 
 fn block(records: &Records, cell: u32, arm: usize, text: &mut String) {
-    let arms = records.plan.experiment.arms.len();
-    let unsteady = records.cells.get(cell as usize).map(|facts| left_out(&facts.warm_ups)).unwrap_or_default();
-    let counts = |frame: &&Frame| {
-        frame.cell == cell && frame.is_used() && frame.arms.len() == arms && !unsteady.contains(&frame.start)
-    };
+    let counts = counts_in(records, cell as usize);
     let frames: BTreeMap<u32, &Frame> =
-        records.frames.iter().filter(counts).map(|frame| (frame.frame, frame)).collect();
+        records.frames.iter().filter(|frame| counts(frame)).map(|frame| (frame.frame, frame)).collect();
     let slots = || {
         records
             .slots

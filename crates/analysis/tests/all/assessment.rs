@@ -13,17 +13,14 @@ use tithe_model::{
     fact::Fact,
     invalid::Invalid,
     plan::{Cell, Starts},
-    record::{
-        AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Steadied, Verdict, WarmedUp,
-        YOUR_CLAIM,
-    },
+    record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict, YOUR_CLAIM},
     records::Records,
     start_spread::{self, CostSpread},
     steady::Steadiness,
 };
 use tithe_statistics::verdict::{digits, percent};
 
-use crate::synthetic::{Invented, finding};
+use crate::synthetic::{Invented, finding, warmed_up};
 
 /// Every figure of an analysis, one per line.
 fn summary(analysis: &Analysis) -> String {
@@ -388,17 +385,8 @@ fn frames_of_starts_that_were_not_steady_are_left_out_if_enough_others_remain() 
     let left_out = |starts: u32, unsteady: &[u32]| {
         let mut records = Invented { frames: 40, latencies: false, ..Invented::default() }.records();
         records.frames.iter_mut().for_each(|frame| frame.start = frame.frame * starts / 40);
-        let warmed_up = |start: u32| WarmedUp {
-            start,
-            duration_ns: 1_000_000_000,
-            windows: 12,
-            ended: if unsteady.contains(&start) { Steadiness::Changing } else { Steadiness::Steady },
-            quantity: Steadied::Log,
-            arm: 1,
-            change: 0.2,
-            as_before: false,
-        };
-        records.cells[0].warm_ups = (0..starts).map(warmed_up).collect();
+        let ended = |start: u32| if unsteady.contains(&start) { Steadiness::Changing } else { Steadiness::Steady };
+        records.cells[0].warm_ups = (0..starts).map(|start| warmed_up(start, ended(start))).collect();
         let of_unsteady = records.frames.iter().filter(|frame| unsteady.contains(&frame.start));
         let of_unsteady: Vec<u32> = of_unsteady.map(|frame| frame.frame).collect();
         let analysis = assess(&records);

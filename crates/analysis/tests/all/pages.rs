@@ -9,12 +9,12 @@ use tithe_analysis::{
 };
 use tithe_model::{
     experiment::Arrivals,
-    record::{Frame, Slot, Steadied, WarmedUp},
+    record::{Frame, Slot},
     records::Records,
     steady::Steadiness,
 };
 
-use crate::synthetic::{Invented, hour};
+use crate::synthetic::{Invented, hour, warmed_up};
 
 #[test]
 fn the_page_data_are_small_and_whole() {
@@ -80,17 +80,9 @@ fn starts_that_were_not_steady_are_in_no_lines_and_no_curve() {
     let mut records = Invented::default().records();
     let made = |records: &Records| (ycsb::render(records), PageData::of(records, "").curves);
     let of_all = made(&records);
-    let warmed_up = |start: u32| WarmedUp {
-        start,
-        duration_ns: 4_000_000_000,
-        windows: 12,
-        ended: if start == 1 { Steadiness::Changing } else { Steadiness::Steady },
-        quantity: Steadied::Operations,
-        arm: 1,
-        change: if start == 1 { 0.3 } else { 0.0 },
-        as_before: false,
-    };
-    records.cells[0].warm_ups = (0..records.frames.len() as u32).map(warmed_up).collect();
+    let ended = |start: u32| if start == 1 { Steadiness::Changing } else { Steadiness::Steady };
+    let starts = 0..records.frames.len() as u32;
+    records.cells[0].warm_ups = starts.map(|start| warmed_up(start, ended(start))).collect();
     assert_eq!(assess(&records).cells[0].frames, records.frames.len() - 1);
     let of_steady = made(&records);
     assert!(of_steady.0 != of_all.0 && of_steady.1 != of_all.1);

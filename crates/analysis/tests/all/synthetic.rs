@@ -9,9 +9,13 @@ use tithe_model::{
     },
     histogram::Histogram,
     plan::{Cell, Plan, Starts, WarmUp},
-    record::{ArmFacts, ArmFrame, Counters, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict},
+    record::{
+        ArmFacts, ArmFrame, Counters, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Steadied,
+        Verdict, WarmedUp,
+    },
     records::{CellFacts, Records},
     schedule::SplitMix64,
+    steady::Steadiness,
 };
 
 /// Random numbers with the distributions of measured noise.
@@ -300,6 +304,20 @@ impl Invented {
 
 fn protection() -> Protection {
     Protection::listed("audit", BTreeMap::new())
+}
+
+/// The warm-up of a start, after which the servers were steady or still changed.
+pub fn warmed_up(start: u32, ended: Steadiness) -> WarmedUp {
+    WarmedUp {
+        start,
+        duration_ns: 4_000_000_000,
+        windows: 12,
+        ended,
+        quantity: Steadied::Operations,
+        arm: 1,
+        change: if ended == Steadiness::Steady { 0.0 } else { 0.3 },
+        as_before: false,
+    }
 }
 
 /// A claim that holds.

@@ -24,10 +24,10 @@ use crate::{
     findings::MY_REST_NOBODY_ENCRYPTS,
     inspect::{Judgement, Rules},
     mysql_family::{
-        evidence::general_log::GeneralLogComplete,
+        evidence::{general_log::GeneralLogComplete, served::is_this_machine},
         inspect::{
-            InspectionQueries, OtherTable, files, lies_in, log_tables, may_be_here, of_files, other_files,
-            other_tables, recorded, redo_files,
+            InspectionQueries, OtherTable, files, lies_in, log_tables, of_files, other_files, other_tables, recorded,
+            redo_files,
         },
         recorders::{self, Kept, Settings},
         replication::Source,
@@ -292,7 +292,7 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
     let folder = Path::new(&folder);
     // A file that was left where the log was before proves nothing.
     let journal = redo_files(&folder.join(setting("innodb_log_group_home_dir")?));
-    let here = may_be_here(&setting("hostname")?).then(|| files(folder, journal, log.as_deref(), table));
+    let here = is_this_machine(&setting("hostname")?).then(|| files(folder, journal, log.as_deref(), table));
     Ok(CanaryChecks { paths: here.flatten().unwrap_or_default(), audit })
 }
 

@@ -21,10 +21,10 @@ use super::{
 use crate::{
     inspect::{Judgement, Rules},
     mysql_family::{
-        evidence::general_log::GeneralLogComplete,
+        evidence::{general_log::GeneralLogComplete, served::is_this_machine},
         inspect::{
-            InspectionQueries, OtherTable, files, lies_in, log_tables, may_be_here, of_files, other_files,
-            other_tables, recorded, redo_files,
+            InspectionQueries, OtherTable, files, lies_in, log_tables, of_files, other_files, other_tables, recorded,
+            redo_files,
         },
         recorders::{self, Settings},
         replication::Source,
@@ -214,7 +214,7 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
     let redo_folders = REDO_FILES.iter().map(|name| redo.join(name));
     let undo_files = UNDO_FILES.iter().map(|name| undo.join(name));
     let journal = redo_folders.chain(redo_files(&redo)).chain(undo_files).collect();
-    let here = may_be_here(&setting("hostname")?).then(|| files(folder, journal, log.as_deref(), table));
+    let here = is_this_machine(&setting("hostname")?).then(|| files(folder, journal, log.as_deref(), table));
     Ok(CanaryChecks { paths: here.flatten().unwrap_or_default(), audit })
 }
 

@@ -12,15 +12,15 @@ use tithe_plugin::{
 };
 
 use super::{access::Access, schema::hops_of, session::WireSession};
-use crate::{evidence::marked::OWN, inspect::ENDS_TLS};
+use crate::{evidence::marked::OWN, hops::seen_behind};
 
 /// The list of processes, read through a separate session.
 pub struct Clients {
     session: WireSession,
     /// Used if a connection's transport is not reported: either all must use TLS, or the reason why it is unknown.
     otherwise: Spoken,
-    /// Something ends TLS before the server: the list then holds its connections, not those of clients.
-    is_ended: bool,
+    /// What ends TLS before the server: the list then holds its connections, not those of clients.
+    between: Option<&'static str>,
 }
 
 impl Clients {
@@ -30,7 +30,7 @@ impl Clients {
     /// A refusal of either side, or a broken connection.
     pub fn open(access: &Access, server: &Server, setup: &Setup) -> Result<Self, Fault> {
         let mut session = access.administrator(server, setup)?;
-        let is_ended = hops_of(&mut session)?.is_ended;
+        let between = hops_of(&mut session)?.between;
         let mut on = |name: &str| session.shown("GLOBAL VARIABLES", name).map(|value| value.as_deref() == Some("ON"));
         let (required, schema) = (on("require_secure_transport")?, on("performance_schema")?);
         let account = session.account()?;
@@ -41,7 +41,7 @@ impl Clients {
                 "start the server with performance_schema = ON, and GRANT SELECT ON performance_schema.threads TO {account}"
             )),
         };
-        Ok(Self { session, otherwise, is_ended })
+        Ok(Self { session, otherwise, between })
     }
 
     /// The transport of each connection, by its number, as far as this account can see it.
@@ -67,19 +67,14 @@ impl ConnectionList for Clients {
         let connection = |[id, account, host, own]: [String; 4]| {
             let port = port_of(&host);
             let kind = spoken.get(&id).map(String::as_str);
-            let spoken = match self.is_ended {
-                true => of_the_one_between(),
-                false => spoken_by(kind, port.is_some(), &self.otherwise),
+            let spoken = match self.between {
+                Some(between) => seen_behind(between),
+                None => spoken_by(kind, port.is_some(), &self.otherwise),
             };
             ClientConnection { id, account, port, spoken, is_own: own == "1" }
         };
         Ok(rows.into_iter().map(connection).collect())
     }
-}
-
-/// What is known of a client's transport if the server only sees that of something in between.
-fn of_the_one_between() -> Spoken {
-    Spoken::Untold(format!("{ENDS_TLS}, and the list is of its own connections: ask the server itself"))
 }
 
 /// The transport of a connection for which the server reports this `kind`; `otherwise` if it reports none.

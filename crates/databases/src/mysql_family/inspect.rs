@@ -21,8 +21,8 @@ use super::{
     proof::CACHING_SHA2,
     recorders::{self, Kept, Recorder, Settings},
     replication::{self, ReadSources, Source},
-    rights::Rights,
-    schema::{Hops, YCSB_DIALECT, hops_of},
+    rights::{Rights, has_everywhere},
+    schema::{YCSB_DIALECT, hops_of},
     session::WireSession,
     ways::{self, ALL_RIGHTS, EVERYTHING},
 };
@@ -33,9 +33,9 @@ use crate::{
         MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES,
         MY_TLS_OPTIONAL,
     },
+    hops::{Hops, let_in_by},
     inspect::{
-        ENDS_TLS, Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered,
-        transport,
+        Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered, transport,
     },
     target::{Target, is_local},
 };
@@ -87,11 +87,9 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
             .unwrap_or_else(|| authentication(&target, &method, queries.open))
             .with_rules(of_all(&accounts::of_authentication), accounts::RIGHT)
     };
-    let authentication = if hops.is_ended {
-        Judgement { seen: format!("{ENDS_TLS}: {}", authentication.seen), ..authentication }
-            .doubted("whom it lets in else (its own configuration)")
-    } else {
-        authentication
+    let authentication = match hops.between {
+        Some(between) => let_in_by(between, authentication),
+        None => authentication,
     };
     let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
     let clients = of_clients(&target, &hops, session.offers_tls(), queries.plaintext, rules);
@@ -136,18 +134,15 @@ fn of_clients(
     rules: Result<Rules, Fault>,
 ) -> [FeatureStatus; 2] {
     let own = transport(target, &hops.client, Ok(offers_tls), plaintext);
-    if !hops.is_ended {
+    let Some([own, behind]) = hops.split(|| own.clone()) else {
         // If the server has no TLS at all, every account gives the same result.
         return client_rows(if own.state == State::Off { own } else { own.with_rules(rules, accounts::RIGHT) });
-    }
+    };
     let found = |judged: Judgement| {
         let is_open = [State::Off, State::Available].contains(&judged.state);
         if is_open { judged.found(&MY_TLS_OPTIONAL) } else { judged }
     };
-    let own = Judgement::account(own.state, format!("{ENDS_TLS}; to it: {}", own.seen));
-    let behind = if hops.server == "off" { State::Off } else { State::Enforced };
-    let words = format!("{ENDS_TLS}; behind it SHOW SESSION STATUS of this session reports: {}", hops.server);
-    [found(own).of(Feature::Transport), found(Judgement::account(behind, words)).of(Feature::ClientToNode)]
+    [found(own).of(Feature::Transport), found(behind).of(Feature::ClientToNode)]
 }
 
 /// Adds to `judged`, the row of authentication, who may claim any source address, and what repeats the passwords that
@@ -378,21 +373,12 @@ pub fn other_tables(session: &mut WireSession) -> Result<(Vec<OtherTable>, Vec<S
     });
     let tables = tables.collect();
     // Other accounts are shown the tables that they have a right to.
-    let grants = session.run("SHOW GRANTS")?;
-    let all = |grant: &str| {
-        grant.contains(" ON *.* ")
-            && (grant.contains("ALL PRIVILEGES") || grant.split(" ON ").next().is_some_and(selects))
-    };
-    let doubts = if grants.iter().flatten().flatten().any(|grant| all(grant)) {
+    let doubts = if has_everywhere(session, &["SELECT"])? {
         Vec::new()
     } else {
         vec!["tables that this account is not shown (it needs GRANT SELECT ON *.*)".to_owned()]
     };
     Ok((tables, doubts))
-}
-
-fn selects(rights: &str) -> bool {
-    rights.trim_start_matches("GRANT ").split(',').any(|right| right.trim() == "SELECT")
 }
 
 /// Has an attached server write all of Tithe's own `table` to its file.
@@ -412,12 +398,6 @@ pub fn write_out(access: &Access, server: &Server, setup: &Setup, table: &Table)
         fault => fault,
     })?;
     session.run("UNLOCK TABLES").map(drop)
-}
-
-/// True if a server that calls its machine `host` may be on this one. A replica here may have the same folders and
-/// tables.
-pub fn may_be_here(host: &str) -> bool {
-    host.is_empty() || host == fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim()
 }
 
 /// The numbered files of a redo log in `folder`. Later versions of MySQL have a folder in their place.
@@ -441,7 +421,10 @@ pub fn files(folder: &Path, journal: Vec<PathBuf>, log: Option<&str>, table: &Ta
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::target::{Authority, Tls};
+    use crate::{
+        mysql_family::schema::SESSION_STATUS,
+        target::{Authority, Tls},
+    };
 
     fn files_of(sources: usize, encrypted: bool, settings: &[(&str, &str)]) -> String {
         let source = || Source { host: "other".to_owned(), tls: true, verified: true };
@@ -473,7 +456,7 @@ mod tests {
     fn the_way_behind_what_ends_tls_is_judged_by_itself() {
         let judged = |server: &str| {
             let target = Target { tls: Some(Tls::of_url(Authority::System, None)), ..Target::default() };
-            let hops = Hops::of(Some("TLSv1.3 a".to_owned()), server.to_owned());
+            let hops = Hops::of(Some("TLSv1.3 a".to_owned()), server.to_owned(), None, SESSION_STATUS);
             let refuses: Open = |_| Err(Fault::Refused("no TLS".to_owned()));
             of_clients(&target, &hops, true, refuses, Ok(Rules::default())).map(|row| row.state)
         };

@@ -6,7 +6,7 @@ use tithe_plugin::{
     session::{SqlSession as _, rows},
 };
 
-use super::{recorders::Settings, rights::gives_everywhere, session::WireSession};
+use super::{recorders::Settings, rights::has_everywhere, session::WireSession};
 use crate::{
     findings::MY_TLS_REPLICATION,
     inspect::{Judgement, named},
@@ -71,14 +71,11 @@ fn of_source(Source { host, tls, verified }: &Source) -> Hop {
     Hop { state, words: format!("changes come from {host} {words}") }
 }
 
-/// True if the account is shown the sessions of others, as far as its grants tell. Without the privilege it is shown
+/// True if the account is shown the sessions of others, as far as its grants show. Without the privilege it is shown
 /// its own, and no error.
 fn is_shown_others(session: &mut WireSession) -> bool {
-    match session.run("SHOW GRANTS") {
-        Ok(grants) => grants.iter().flatten().flatten().any(|grant| gives_everywhere(grant, &["PROCESS"])),
-        // The server has no access control.
-        Err(_) => true,
-    }
+    // An error means that the server has no access control.
+    has_everywhere(session, &["PROCESS"]).unwrap_or(true)
 }
 
 /// Replicas that are connected now.

@@ -192,21 +192,27 @@ impl Rights {
     }
 }
 
-/// True if the account is shown the routines of others, as far as its grants tell. Without the privilege it is shown
+/// True if the account is shown the routines of others, as far as its grants show. Without the privilege it is shown
 /// those that it may call, and no error.
 fn is_shown_routines(session: &mut WireSession) -> bool {
     const SHOW: [&str; 3] = ["SELECT", "SHOW_ROUTINE", "SHOW CREATE ROUTINE"];
-    let by_grants = match session.run("SHOW GRANTS") {
-        Ok(grants) => grants.iter().flatten().flatten().any(|grant| gives_everywhere(grant, &SHOW)),
-        // The server has no access control.
-        Err(_) => true,
-    };
-    // MariaDB also shows them to those who may read their table, which MySQL has no more.
+    // An error means that the server has no access control.
+    let by_grants = has_everywhere(session, &SHOW).unwrap_or(true);
+    // MariaDB also shows them to accounts that may read `mysql.proc`, a table that MySQL 8 does not have.
     by_grants || session.run("SELECT 1 FROM mysql.proc LIMIT 1").is_ok()
 }
 
+/// True if the account of `session` has one of the privileges `wanted` on `*.*`, by its own grants.
+///
+/// # Errors
+/// The server's error: one without access control has no grants.
+pub fn has_everywhere(session: &mut WireSession, wanted: &[&str]) -> Result<bool, Fault> {
+    let grants = session.run("SHOW GRANTS")?;
+    Ok(grants.iter().flatten().flatten().any(|grant| gives_everywhere(grant, wanted)))
+}
+
 /// True if `grant`, a line of `SHOW GRANTS`, gives one of the privileges `wanted` on `*.*`.
-pub fn gives_everywhere(grant: &str, wanted: &[&str]) -> bool {
+fn gives_everywhere(grant: &str, wanted: &[&str]) -> bool {
     let rights = grant.split_once(" ON *.* ").map_or("", |(rights, _)| rights.trim_start_matches("GRANT "));
     rights.split(',').map(str::trim).any(|right| right == "ALL PRIVILEGES" || wanted.contains(&right))
 }

@@ -19,7 +19,7 @@ use tithe_plugin::{
 
 use super::{Flavour, access::Access, session::WireSession};
 use crate::{
-    inspect::ENDS_TLS,
+    hops::Hops,
     target::is_local,
     ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
 };
@@ -320,45 +320,18 @@ pub fn cache_use(access: &Access, server: &Server, setup: &Setup) -> Option<Cach
     Some(CacheUse { asked: number("Innodb_buffer_pool_read_requests")?, missed: number("Innodb_buffer_pool_reads")? })
 }
 
-/// The transport from this client to the server.
-pub struct Hops {
-    /// On the client's own connection; `off` in plaintext.
-    pub client: String,
-    /// On the connection to the server, as the server reports it; the same as the client's if nothing is in between.
-    pub server: String,
-    /// Something in between ends TLS.
-    pub is_ended: bool,
-}
-
-/// The transport of `session`.
+/// The transport of each hop from this client to the server.
 ///
 /// # Errors
 /// The server's error.
 pub fn hops_of(session: &mut WireSession) -> Result<Hops, Fault> {
     let server = tls_of(session)?;
-    Ok(Hops::of(session.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher)), server))
+    let own = session.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher));
+    Ok(Hops::of(own, server, None, SESSION_STATUS))
 }
 
-impl Hops {
-    /// From the client's `own` handshake and what the `server` reports: `off`, or version and cipher.
-    pub fn of(own: Option<String>, server: String) -> Self {
-        let is_ended = own.is_some() != (server != "off");
-        let client = if is_ended { own.unwrap_or_else(|| "off".to_owned()) } else { server.clone() };
-        Self { client, server, is_ended }
-    }
-
-    /// The client's hop, which begins with its TLS version, and the one behind it.
-    pub fn words(&self) -> String {
-        let Self { client, server, is_ended } = self;
-        if !is_ended {
-            return client.clone();
-        }
-        format!(
-            "{client} by the client's own handshake, as far as that: {ENDS_TLS}, and behind it SHOW SESSION STATUS \
-             reports {server}"
-        )
-    }
-}
+/// Where the transport of a session is reported.
+pub const SESSION_STATUS: &str = "SHOW SESSION STATUS";
 
 /// TLS of `session` as the server sees it: `off`, or version and cipher.
 ///
@@ -383,14 +356,6 @@ mod tests {
         assert_eq!(cluster_of([some(""), some("aaaa-1")]), some("aaaa-1"));
         assert_eq!(cluster_of([some("00000000-0000"), some("")]), None);
         assert_eq!(cluster_of([None, None]), None);
-    }
-
-    #[test]
-    fn a_server_behind_something_that_ends_tls_reports_its_own_connection() {
-        let told = |own: Option<&str>, server: &str| Hops::of(own.map(str::to_owned), server.to_owned()).words();
-        assert_eq!([told(None, "off"), told(Some("TLSv1.3 a"), "TLSv1.3 b")], ["off", "TLSv1.3 b"]);
-        expect!["TLSv1.3 a by the client's own handshake, as far as that: something ends TLS before the server, and behind it SHOW SESSION STATUS reports off"].assert_eq(&told(Some("TLSv1.3 a"), "off"));
-        assert!(told(None, "TLSv1.3 b").starts_with("off by the client's own handshake"));
     }
 
     #[test]

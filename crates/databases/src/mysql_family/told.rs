@@ -5,18 +5,29 @@ use std::{
     net::TcpStream,
 };
 
-use crate::told::{Error, Told};
+use tithe_plugin::product::Product;
+
+use crate::told::{Answer, Error, Told};
 
 /// The error of a denied statement, and of one that no test has an answer to.
-pub const DENIED: &str = "1142";
+const DENIED: &str = "1142";
 const UNKNOWN: Error = ("1064", "no test has an answer to this");
 
 /// Capabilities of a server with TLS, and the one that it lacks without.
 const CAPABILITIES: u32 = 0x81ff_fffe;
 const TLS: u32 = 1 << 11;
 
+/// A server of a `product` with TLS that asks for a password, with these settings and answers.
+pub fn server(
+    (product, version): (&'static dyn Product, &'static str),
+    settings: Vec<(&'static str, &'static str)>,
+    answers: Vec<Answer>,
+) -> Told {
+    Told { product, serve, denied: DENIED, version, password: true, tls: true, settings, answers }
+}
+
 /// Serves one connection.
-pub fn serve(told: &Told, stream: TcpStream) -> io::Result<()> {
+fn serve(told: &Told, stream: TcpStream) -> io::Result<()> {
     let mut input = BufReader::new(stream.try_clone()?);
     let mut output = stream;
     output.write_all(&packet(0, &greeting(told)))?;

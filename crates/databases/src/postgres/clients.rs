@@ -13,7 +13,7 @@ use super::{
     schema::{administrator, hops_of},
     session::PostgresSession,
 };
-use crate::evidence::marked::OWN;
+use crate::{evidence::marked::OWN, hops::seen_behind};
 
 /// `pg_stat_activity`, read through a separate session.
 pub struct Clients {
@@ -47,9 +47,7 @@ impl Clients {
             _ => Spoken::Plaintext,
         };
         let spoken = match self.between {
-            Some(between) => {
-                Spoken::Untold(format!("{between}, and the list is of its own connections: ask the server itself"))
-            }
+            Some(between) => seen_behind(between),
             None => listed,
         };
         let port = port.parse().ok();

@@ -23,7 +23,7 @@ use super::{
     },
     hba::{self, Hba},
     peer,
-    schema::{YCSB_DIALECT, folder_here, hops_of},
+    schema::{POOLED, YCSB_DIALECT, folder_here, hops_of},
     session::PostgresSession,
     target::PRODUCT,
 };
@@ -45,7 +45,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     // If the server takes longer, the row is not judged, in place of hanging. A pooler might lend the connection, with
     // its settings, to others.
     let hops = hops_of(&mut session);
-    if hops.as_ref().is_ok_and(|hops| !hops.is_pooled) {
+    if hops.as_ref().is_ok_and(|hops| hops.between != Some(POOLED)) {
         session.run("SET statement_timeout = '4s'")?;
     }
     let log = audit::read(&mut session);
@@ -55,7 +55,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         Err(_) => authentication,
     };
     let mut seen = vec![authentication.of(Feature::Authentication)];
-    match hops.and_then(|hops| hops::clients(&mut session, &target, hops, rules(Hba::of_transport))) {
+    match hops.and_then(|hops| hops::clients(&mut session, &target, &hops, rules(Hba::of_transport))) {
         Ok(rows) => seen.extend(rows),
         Err(fault) => {
             let fault = needing(fault, "GRANT SELECT ON pg_stat_ssl");

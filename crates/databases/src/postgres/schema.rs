@@ -26,6 +26,7 @@ use super::{
     target::{PRODUCT, USER},
 };
 use crate::{
+    hops::Hops,
     target::{SOCKET_PEER, is_local},
     ycsb_over_sql::{KEY_COLUMN, YcsbDialect},
 };
@@ -420,20 +421,10 @@ pub fn tls_of(session: &mut PostgresSession) -> Result<String, Fault> {
     )
 }
 
-/// The transport of each hop from this client to the server.
-pub struct Hops {
-    /// On this client's own connection; `off` in plaintext.
-    pub client: String,
-    /// On the connection to the server, as the server reports it; the same as the client's if nothing is in between.
-    pub server: String,
-    /// What is in between, if anything.
-    pub between: Option<&'static str>,
-    /// It is a pooler, which may lend the connection to others.
-    pub is_pooled: bool,
-}
+/// What is in between if the process that answers is not the one that greeted.
+pub const POOLED: &str = "a pooler answers";
 
-/// Which hops there are. A pooler greets with its own process number. If one side uses TLS and the other does not,
-/// something in between terminates it.
+/// Which hops there are. A pooler greets with its own process number, and may lend the connection to others.
 ///
 /// # Errors
 /// The server's error.
@@ -442,29 +433,7 @@ pub fn hops_of(session: &mut PostgresSession) -> Result<Hops, Fault> {
     let own = session.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher));
     let process = session.value("SELECT pg_backend_pid()")?;
     let is_pooled = session.greeting().process.is_none_or(|own| own.to_string() != process);
-    let between = match (is_pooled, own.is_some() == (server != "off")) {
-        (true, _) => Some("a pooler answers"),
-        (false, false) => Some("something ends TLS before the server"),
-        (false, true) => None,
-    };
-    let client = match between {
-        None => server.clone(),
-        Some(_) => own.unwrap_or_else(|| "off".to_owned()),
-    };
-    Ok(Hops { client, server, between, is_pooled })
-}
-
-impl Hops {
-    /// The client's hop, which begins with its TLS version, and the hop behind it.
-    pub fn words(&self) -> String {
-        match self.between {
-            None => self.client.clone(),
-            Some(between) => format!(
-                "{} by the client's own handshake, as far as that: {between}, and behind it pg_stat_ssl reports {}",
-                self.client, self.server
-            ),
-        }
-    }
+    Ok(Hops::of(own, server, is_pooled.then_some(POOLED), "pg_stat_ssl"))
 }
 
 #[cfg(test)]

@@ -6,19 +6,24 @@ use std::{
 };
 
 use crate::{
-    postgres::scram,
-    told::{Error, PASSWORD, Told},
+    postgres::{Postgres, scram},
+    told::{Answer, Error, PASSWORD, Told},
 };
 
 /// The error of a denied statement, and of one that no test has an answer to.
-pub const DENIED: &str = "42501";
+const DENIED: &str = "42501";
 const UNKNOWN: Error = ("42601", "no test has an answer to this");
 
 /// The server process of every connection.
 pub const PROCESS: &str = "77";
 
+/// A server with TLS that asks for a password, with these settings and answers.
+pub fn server(settings: Vec<(&'static str, &'static str)>, answers: Vec<Answer>) -> Told {
+    Told { product: &Postgres, serve, denied: DENIED, version: "", password: true, tls: true, settings, answers }
+}
+
 /// Serves one connection.
-pub fn serve(told: &Told, stream: TcpStream) -> io::Result<()> {
+fn serve(told: &Told, stream: TcpStream) -> io::Result<()> {
     let mut input = BufReader::new(stream.try_clone()?);
     let mut output = stream;
     // The client's parameters.

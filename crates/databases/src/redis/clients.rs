@@ -11,6 +11,7 @@ use super::{
     connection::{RedisConnection, named},
     target::of_clients,
 };
+use crate::inspect::ENDS_TLS;
 
 /// `CLIENT LIST`, read through a separate connection.
 pub struct Clients {
@@ -52,7 +53,7 @@ impl ConnectionList for Clients {
 fn own_transport(tls: Option<String>, ports: Option<&[String; 2]>) -> Spoken {
     match (tls, ports) {
         (Some(_), Some([of_tls, _])) if of_tls == "0" => {
-            Spoken::Untold("something ends TLS before the server, whose tls-port is 0: ask the server".to_owned())
+            Spoken::Untold(format!("{ENDS_TLS}, whose tls-port is 0: ask the server"))
         }
         (Some(tls), _) => Spoken::Tls(tls),
         (None, _) => Spoken::Plaintext,

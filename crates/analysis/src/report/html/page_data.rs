@@ -13,7 +13,7 @@ use tithe_model::{
     records::Records,
 };
 
-use crate::assess::left_out;
+use crate::assess::counts_in;
 
 /// Maximum number of moments in the timeline.
 const MOMENTS: usize = 360;
@@ -124,15 +124,12 @@ impl PageDataBuilder {
 
 /// The curves of one cell, without starts whose servers were not steady.
 fn curves(frames: &[Frame], records: &Records) -> Vec<Curve> {
-    let arms = records.plan.experiment.arms.len();
-    let facts = frames.first().and_then(|frame| records.cells.get(frame.cell as usize));
-    let unsteady = facts.map(|facts| left_out(&facts.warm_ups)).unwrap_or_default();
-    let counts = |frame: &&Frame| frame.is_used() && frame.arms.len() == arms && !unsteady.contains(&frame.start);
+    let counts = counts_in(records, frames.first().map_or(0, |frame| frame.cell as usize));
     let mut sums: BTreeMap<(usize, String, usize), Histogram> = BTreeMap::new();
     let open = frames.iter().any(|frame| frame.arms.iter().any(|arm| !arm.intended.is_empty()));
     let read: fn(&ArmFrame) -> &BTreeMap<String, Histogram> =
         if open { |arm| &arm.intended } else { |arm| &arm.latency };
-    for frame in frames.iter().filter(counts) {
+    for frame in frames.iter().filter(|frame| counts(frame)) {
         for (arm, seen) in frame.arms.iter().enumerate() {
             for (operation, histogram) in read(seen) {
                 sums.entry((frame.cell as usize, operation.clone(), arm)).or_default().merge(histogram);

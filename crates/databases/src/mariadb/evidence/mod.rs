@@ -49,22 +49,17 @@ mod tests {
     use crate::{
         evidence::marked::Gained,
         mariadb::MariaDb,
-        mysql_family::told::{DENIED, serve},
+        mysql_family::{evidence::served::this_machine, told::server},
         told::{Rows, Told},
     };
 
     /// A server with these settings of its general log.
     fn logging(on: &'static str, output: &'static str) -> Told {
-        Told {
-            product: &MariaDb,
-            serve,
-            denied: DENIED,
-            version: "10.11.6-MariaDB",
-            password: true,
-            tls: true,
-            settings: vec![("general_log", on), ("log_output", output), ("general_log_file", "general.log")],
-            answers: vec![("CURRENT_USER()", Ok(&[&["ann@%"]])), ("COUNT(*) FROM mysql.general_log", Ok(&[&["5"]]))],
-        }
+        server(
+            (&MariaDb, "10.11.6-MariaDB"),
+            vec![("general_log", on), ("log_output", output), ("general_log_file", "general.log")],
+            vec![("CURRENT_USER()", Ok(&[&["ann@%"]])), ("COUNT(*) FROM mysql.general_log", Ok(&[&["5"]]))],
+        )
     }
 
     fn of_text(text: &str) -> Result<Gained, String> {
@@ -92,8 +87,7 @@ mod tests {
         let path = folder.path().join("general.log");
         fs::write(&path, "before\n").expect("written");
         let datadir: &'static str = folder.path().display().to_string().leak();
-        let host = fs::read_to_string("/proc/sys/kernel/hostname").expect("Linux");
-        let host: &'static str = host.trim().to_owned().leak();
+        let host: &'static str = this_machine().leak();
         let on = |host: &'static str| logging("ON", "FILE").with("hostname", host).with("datadir", datadir);
         let append = || {
             let mut file = fs::File::options().append(true).open(&path).expect("it is there");

@@ -8,7 +8,7 @@ use expect_test::expect;
 use super::*;
 use crate::{
     mariadb::{MariaDb, evidence::encryption_in_force::EncryptionInForce},
-    mysql_family::told::{DENIED, serve},
+    mysql_family::{evidence::served::this_machine, told::server},
     test_setup::tried_in_plaintext,
     told::{Rows, Told},
 };
@@ -19,14 +19,9 @@ const APP: &[&str] = &["app", "%", r#"{"access":0,"plugin":"ed25519","authentica
 
 /// A server that encrypts everything, records every statement, and requires TLS of all accounts that come by TCP.
 fn tight() -> Told {
-    Told {
-        product: &MariaDb,
-        serve,
-        denied: DENIED,
-        version: "10.11.6-MariaDB",
-        password: true,
-        tls: true,
-        settings: vec![
+    server(
+        (&MariaDb, "10.11.6-MariaDB"),
+        vec![
             ("require_secure_transport", "OFF"),
             ("skip_name_resolve", "OFF"),
             ("secure_file_priv", "/files/"),
@@ -51,7 +46,7 @@ fn tight() -> Told {
             ("server_audit_events", ""),
             ("server_audit_output_type", "syslog"),
         ],
-        answers: vec![
+        vec![
             ("mysql.global_priv", Ok(&[APP, ROOT])),
             ("SHOW GRANTS", Ok(&[&["GRANT ALL PRIVILEGES ON *.* TO `ann`@`%`"]])),
             ("mysql.roles_mapping", Ok(&[])),
@@ -74,7 +69,7 @@ fn tight() -> Told {
             ("Binlog Dump", Ok(&[])),
             ("CREATE TABLE `tithe`.`unencrypted`", Err(("1005", "encryption is forced"))),
         ],
-    }
+    )
 }
 
 /// A source at `10.0.0.9` in `SHOW ALL SLAVES STATUS`, with TLS and the check of its certificate.
@@ -593,6 +588,7 @@ fn canaries_are_searched_for_where_the_server_writes() {
     let datadir: &'static str = folder.path().to_string_lossy().into_owned().leak();
     let usual = || {
         tight()
+            .with("hostname", this_machine().leak())
             .with("datadir", datadir)
             .with("server_audit_file_path", "audit.log")
             .with("server_audit_query_log_limit", "1024")

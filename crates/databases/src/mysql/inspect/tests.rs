@@ -11,7 +11,7 @@ use crate::{
         MySql,
         evidence::{encryption_in_force::EncryptionInForce, parts::EncryptedLogs},
     },
-    mysql_family::told::{DENIED, serve},
+    mysql_family::{evidence::served::this_machine, told::server},
     told::{Rows, Told},
 };
 
@@ -33,14 +33,9 @@ const CHECKED_SOURCE: Rows = &[&["10.0.0.9", "YES", "YES"]];
 
 /// A server that encrypts all that MySQL can, and requires TLS of all accounts that come by TCP.
 fn tight() -> Told {
-    Told {
-        product: &MySql,
-        serve,
-        denied: DENIED,
-        version: "8.0.39",
-        password: true,
-        tls: true,
-        settings: vec![
+    server(
+        (&MySql, "8.0.39"),
+        vec![
             ("require_secure_transport", "OFF"),
             ("skip_name_resolve", "OFF"),
             ("secure_file_priv", "NULL"),
@@ -65,7 +60,7 @@ fn tight() -> Told {
             ("slow_query_log", "OFF"),
             ("version_comment", "MySQL Community Server"),
         ],
-        answers: vec![
+        vec![
             ("FROM mysql.user ORDER BY", Ok(&[APP, ROOT])),
             ("mysql.global_grants", Ok(&[&["root", "localhost", "SYSTEM_USER"]])),
             ("mysql.role_edges", Ok(&[])),
@@ -90,7 +85,7 @@ fn tight() -> Told {
             ("information_schema.PLUGINS", Ok(&[])),
             ("mysql.component", Ok(&[])),
         ],
-    }
+    )
 }
 
 #[test]
@@ -559,7 +554,9 @@ fn canaries_are_searched_for_where_the_server_writes() {
         fs::write(folder.path().join(name), b"").expect("written");
     }
     let datadir: &'static str = folder.path().to_string_lossy().into_owned().leak();
-    let usual = || tight().with("datadir", datadir).with("general_log_file", "general.log");
+    let usual = || {
+        tight().with("hostname", this_machine().leak()).with("datadir", datadir).with("general_log_file", "general.log")
+    };
     let mut text = String::new();
     for (name, told) in [
         ("no log", usual()),

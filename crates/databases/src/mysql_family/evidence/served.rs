@@ -79,6 +79,17 @@ fn counted(session: &mut WireSession) -> Result<u64, Fault> {
     rows.parse().map_err(|_| Fault::Wrong(format!("mysql.general_log has `{rows}` rows")))
 }
 
+/// The name of this machine, as a server on it reports it.
+pub fn this_machine() -> String {
+    fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default().trim().to_owned()
+}
+
+/// True if a server that calls its machine `host` is on this one. A replica on another may have the same folders and
+/// tables.
+pub fn is_this_machine(host: &str) -> bool {
+    host == this_machine()
+}
+
 /// The text that is added to the file that a setting calls `name`, if it is this server's and on this machine.
 ///
 /// # Errors
@@ -86,8 +97,7 @@ fn counted(session: &mut WireSession) -> Result<u64, Fault> {
 pub fn file_here(session: &mut WireSession, name: &str) -> Result<Reader, String> {
     let mut value = |name: &str| session.setting(name).map_err(|fault| fault.to_string());
     let (host, folder) = (value("hostname")?, value("datadir")?);
-    let here = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    if host != here.trim() {
+    if !is_this_machine(&host) {
         return Err(format!("the server is on {host}, which is not this machine"));
     }
     growing(Path::new(&folder).join(name))

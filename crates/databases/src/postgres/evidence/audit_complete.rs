@@ -288,10 +288,7 @@ fn count_of(text: &str, kind: &str, mark: &str) -> Counts {
 mod tests {
     use super::*;
     use crate::{
-        postgres::{
-            Postgres,
-            told::{DENIED, serve},
-        },
+        postgres::told::server,
         told::{Rows, Told},
     };
 
@@ -303,20 +300,14 @@ mod tests {
 
     /// A server that writes its log there, whose auditor is a role with rights on all tables.
     fn logging(collector: &'static str, destination: &'static str) -> Told {
-        Told {
-            product: &Postgres,
-            serve,
-            denied: DENIED,
-            version: "",
-            password: true,
-            tls: true,
-            settings: vec![("logging_collector", collector), ("log_destination", destination)],
-            answers: vec![
+        server(
+            vec![("logging_collector", collector), ("log_destination", destination)],
+            vec![
                 ("SELECT coalesce(nullif(", Ok(&[&["tithe_auditor"]])),
                 ("count(*) FROM pg_roles", Ok(&[&["1"]])),
                 ("coalesce(string_agg(", Ok(&[&[""]])),
             ],
-        }
+        )
     }
 
     fn check_of(by_object: bool, sink: Option<Sink>) -> AuditComplete {

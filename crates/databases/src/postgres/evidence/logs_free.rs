@@ -182,25 +182,13 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::{
-        postgres::{
-            Postgres,
-            told::{DENIED, serve},
-        },
-        told::Told,
-    };
+    use crate::{postgres::told::server, told::Told};
 
     /// A server that writes its log to the file `log/a.log`, which has 100 bytes, for an account with all rights.
     fn collecting(destination: &'static str) -> Told {
-        Told {
-            product: &Postgres,
-            serve,
-            denied: DENIED,
-            version: "",
-            password: true,
-            tls: true,
-            settings: vec![("logging_collector", "on"), ("log_destination", destination)],
-            answers: vec![
+        server(
+            vec![("logging_collector", "on"), ("log_destination", destination)],
+            vec![
                 ("has_function_privilege", Ok(&[&["t"]])),
                 ("SELECT pg_current_logfile(", Ok(&[&["log/a.log"]])),
                 ("FROM pg_stat_file('log/a.log')", Ok(&[&["100"]])),
@@ -209,7 +197,7 @@ mod tests {
                 ("quote_ident(current_user)", Ok(&[&["ann"]])),
                 ("system_identifier", Ok(&[&["72623859790382856"]])),
             ],
-        }
+        )
     }
 
     /// What the log of `told` gains while something `happens`, or why it cannot be read.

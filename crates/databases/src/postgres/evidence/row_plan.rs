@@ -114,30 +114,21 @@ mod tests {
 
     use super::*;
     use crate::{
-        postgres::{
-            Postgres,
-            told::{DENIED, serve},
-        },
+        postgres::told::server,
         told::{Rows, Told},
     };
 
     /// A server with one table and these plans of a read by its key and of a range.
     fn planning(by_key: Rows, range: Rows) -> Told {
-        Told {
-            product: &Postgres,
-            serve,
-            denied: DENIED,
-            version: "",
-            password: true,
-            tls: true,
-            settings: Vec::new(),
-            answers: vec![
+        server(
+            Vec::new(),
+            vec![
                 ("relkind = 'r'", Ok(&[&["orders"]])),
                 ("FROM pg_index", Ok(&[&["others", "id"], &["orders", "id"]])),
                 ("LIMIT 10", Ok(range)),
                 ("EXPLAIN", Ok(by_key)),
             ],
-        }
+        )
     }
 
     #[test]

@@ -204,24 +204,15 @@ fn judged(looks: &[Look], account: &str) -> Observation {
 mod tests {
     use super::*;
     use crate::{
-        postgres::{
-            Postgres,
-            told::{DENIED, serve},
-        },
+        postgres::told::server,
         told::{Rows, Told},
     };
 
     /// A server with one table, of which every tenant sees these rows, and changes none.
     fn showing(rows: Rows) -> Told {
-        Told {
-            product: &Postgres,
-            serve,
-            denied: DENIED,
-            version: "",
-            password: true,
-            tls: true,
-            settings: Vec::new(),
-            answers: vec![
+        server(
+            Vec::new(),
+            vec![
                 ("relkind = 'r'", Ok(&[&["orders"]])),
                 ("SELECT quote_ident(attname)", Ok(&[&["id"]])),
                 ("row_security_active", Ok(&[&["t"]])),
@@ -233,7 +224,7 @@ mod tests {
                 ("BEGIN", Ok(&[])),
                 ("ROLLBACK", Ok(&[])),
             ],
-        }
+        )
     }
 
     #[test]

@@ -9,8 +9,9 @@ use tithe_plugin::{
 use super::plaintext;
 use crate::{
     findings::{PG_TLS_BEHIND_POOLER, PG_TLS_OPTIONAL, PG_TLS_REPLICATION},
+    hops::Hops,
     inspect::{Judgement, Rules, client_rows, named, transport},
-    postgres::{hba, schema::Hops, session::PostgresSession},
+    postgres::{hba, session::PostgresSession},
     target::{Authority, Target, Tls},
 };
 
@@ -21,33 +22,27 @@ use crate::{
 pub fn clients(
     session: &mut PostgresSession,
     target: &Target,
-    Hops { client, server, between, .. }: Hops,
+    hops: &Hops,
     rules: Result<Rules, Fault>,
 ) -> Result<[FeatureStatus; 2], Fault> {
     let offers = session.value("SHOW ssl").map(|value| value == "on");
     let found =
         |judged: Judgement| if judged.state == State::Enforced { judged } else { judged.found(&PG_TLS_OPTIONAL) };
-    let Some(between) = between else {
-        let mut judged = transport(target, &client, offers, plaintext);
+    let own = || {
+        let offers = if target.tls.is_some() { Ok(true) } else { has_tls(target) };
+        transport(target, &hops.client, offers, plaintext)
+    };
+    let Some([own, behind]) = hops.split(own) else {
+        let mut judged = transport(target, &hops.client, offers, plaintext);
         // If the server has no TLS at all, every rule gives the same result.
         if judged.state != State::Off {
             judged = judged.with_rules(rules, hba::RIGHT);
         }
         return Ok(client_rows(found(judged)));
     };
-    let offers = if target.tls.is_some() { Ok(true) } else { has_tls(target) };
-    let own = transport(target, &client, offers, plaintext);
-    let own = Judgement { seen: format!("{between}; to it: {}", own.seen), ..Judgement::account(own.state, "") };
-    let behind = match server.as_str() {
-        "off" => {
-            Judgement::account(State::Off, format!("{between}; behind it pg_stat_ssl of this session reports: off"))
-                .found(&PG_TLS_BEHIND_POOLER)
-        }
-        words => Judgement::account(
-            State::Enforced,
-            format!("{between}; behind it pg_stat_ssl of this session reports: {words}"),
-        )
-        .with_rules(rules, hba::RIGHT),
+    let behind = match behind.state {
+        State::Off => behind.found(&PG_TLS_BEHIND_POOLER),
+        _ => behind.with_rules(rules, hba::RIGHT),
     };
     Ok([found(own).of(Feature::Transport), behind.of(Feature::ClientToNode)])
 }

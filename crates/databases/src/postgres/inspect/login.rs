@@ -6,10 +6,10 @@ use tithe_plugin::session::{SqlSession as _, rows};
 use super::open;
 use crate::{
     findings::{PG_AUTHN_MAP, PG_AUTHN_NO_PASSWORD, PG_AUTHN_WEAK_HASH},
+    hops::{Hops, let_in_by},
     inspect::{Judgement, Rules, authentication as at_the_door},
     postgres::{
         hba::{self, Hba},
-        schema::Hops,
         session::PostgresSession,
     },
     target::Target,
@@ -29,9 +29,7 @@ pub fn authentication(
         )),
     };
     if let Some(between) = hops.ok().and_then(|hops| hops.between) {
-        // The server's rules apply to the connections of the pooler in between.
-        return Judgement { seen: format!("{between}: {}", door.seen), ..door }
-            .doubted("whom it lets in else (its own configuration)");
+        return let_in_by(between, door);
     }
     let rules = hba.map_err(Clone::clone).map(|hba| {
         let mut rules = hba.of_authentication();

@@ -173,8 +173,8 @@ impl Rights {
             doubts: Vec::new(),
         };
         for [member, role, set, admin] in members {
-            // An account that may grant a role may grant it to itself. INHERIT without SET passes on privileges, also
-            // those of an owner: who has a superuser's may replace a function that runs with its rights.
+            // An account that may grant a role may grant it to itself. INHERIT without SET gives what an owner may do:
+            // with it an account can replace a superuser's function, which then runs as the superuser.
             let reason = match (set.as_str(), admin.as_str()) {
                 ("f" | "false" | "inherits", "t") => "ADMIN option",
                 ("inherits", _) => INHERITS,

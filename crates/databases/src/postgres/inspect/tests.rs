@@ -5,9 +5,8 @@ use expect_test::expect;
 use super::*;
 use crate::{
     postgres::{
-        Postgres,
         evidence::scram_iterations::ScramIterations,
-        told::{DENIED, PROCESS, serve},
+        told::{PROCESS, server},
     },
     test_setup::{asked_in_plaintext, tried_in_plaintext},
     told::{Rows, Told},
@@ -24,14 +23,8 @@ const OF_REPLICAS: &str = r#"{"line_number": 2, "type": "hostssl", "database": [
 
 /// A server that asks every client for a password over TLS and logs all statements, with one superuser.
 fn tight() -> Told {
-    Told {
-        product: &Postgres,
-        serve,
-        denied: DENIED,
-        version: "",
-        password: true,
-        tls: true,
-        settings: vec![
+    server(
+        vec![
             ("server_version_num", "160003"),
             ("ssl", "on"),
             ("password_encryption", "scram-sha-256"),
@@ -41,7 +34,7 @@ fn tight() -> Told {
             ("log_parameter_max_length", "0"),
             ("shared_preload_libraries", ""),
         ],
-        answers: vec![
+        vec![
             (RULES, Ok(&[&[BY_PASSWORD], &[OF_REPLICAS]])),
             ("pg_conf_load_time", Ok(&[&["f"]])),
             ("pg_read_file(f.name)", Ok(&[&[""]])),
@@ -68,7 +61,7 @@ fn tight() -> Told {
             ("FROM pg_stat_replication", Ok(&[&["0", "0", "0"]])),
             ("count(subname)", Ok(&[&["0"]])),
         ],
-    }
+    )
 }
 
 #[test]
@@ -613,7 +606,7 @@ fn a_pooler_is_known_by_its_process() {
         told.seen(|server| {
             let target = PRODUCT.target(server, &crate::test_setup::plain()).expect("a target");
             let mut session = PostgresSession::open(&target, false).expect("a session");
-            hops_of(&mut session).map(|hops| (hops.is_pooled, hops.between))
+            hops_of(&mut session).map(|hops| (hops.between == Some(POOLED), hops.between))
         })
     };
     assert_eq!(hops(tight()), Ok((false, None)));

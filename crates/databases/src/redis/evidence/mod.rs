@@ -18,6 +18,7 @@ use crate::{
         password_asked::PasswordAsked,
         whole::{Exception, Whole},
     },
+    inspect::ENDS_TLS,
     target::Target,
 };
 
@@ -74,10 +75,9 @@ fn told(port: &str, versions: &str, clients: &str, client: &str) -> String {
 /// The TLS that the client has `seen` of an attached server with this `port` for it, if that is known.
 fn as_the_client_sees(seen: Option<String>, port: Option<&str>) -> String {
     match (seen, port) {
-        (Some(tls), Some("0")) => format!(
-            "{tls} by the client's own handshake, as far as that: something ends TLS before the server, whose tls-port is \
-             0"
-        ),
+        (Some(tls), Some("0")) => {
+            format!("{tls} by the client's own handshake, as far as that: {ENDS_TLS}, whose tls-port is 0")
+        }
         (seen, _) => {
             let seen = seen.unwrap_or_else(|| "plaintext".to_owned());
             format!("{seen}, which the client sees: a port of Redis speaks nothing else")

@@ -1,0 +1,78 @@
+//! The way from this client to a server that something else may answer for: a pooler, or what ends TLS.
+
+use tithe_plugin::{connections::Spoken, matrix::State};
+
+use crate::inspect::{ENDS_TLS, Judgement, up_to};
+
+/// The transport of each hop from this client to the server.
+pub struct Hops {
+    /// On this client's own connection; `off` in plaintext.
+    pub client: String,
+    /// On the connection to the server, as the server reports it; the same as the client's if nothing is in between.
+    pub server: String,
+    /// What is in between, if anything.
+    pub between: Option<&'static str>,
+    /// Where the server reports the transport of a session.
+    source: &'static str,
+}
+
+impl Hops {
+    /// From the client's `own` handshake, what the `server` reports by `source`, `off` or version and cipher, and what
+    /// is `known` to be in between. If one side uses TLS and the other does not, something in between ends it.
+    pub fn of(own: Option<String>, server: String, known: Option<&'static str>, source: &'static str) -> Self {
+        let between = known.or_else(|| (own.is_some() != (server != "off")).then_some(ENDS_TLS));
+        let client = match between {
+            None => server.clone(),
+            Some(_) => own.unwrap_or_else(|| "off".to_owned()),
+        };
+        Self { client, server, between, source }
+    }
+
+    /// The client's hop, which begins with its TLS version, and the hop behind it.
+    pub fn words(&self) -> String {
+        let Self { client, server, between, source } = self;
+        match between {
+            None => client.clone(),
+            Some(between) => format!(
+                "{client} by the client's own handshake, as far as that: {between}, and behind it {source} reports \
+                 {server}"
+            ),
+        }
+    }
+
+    /// The judgements of the `own` hop and of the one behind what is in between; `None` if nothing is.
+    pub fn split(&self, own: impl FnOnce() -> Judgement) -> Option<[Judgement; 2]> {
+        let (between, source) = (self.between?, self.source);
+        let state = if self.server == "off" { State::Off } else { State::Enforced };
+        let words = format!("{between}; behind it {source} of this session reports: {}", self.server);
+        Some([up_to(between, &own()), Judgement::account(state, words)])
+    }
+}
+
+/// The judgement of a login that what is in `between` decided. The server's rules apply to its connections.
+pub fn let_in_by(between: &str, door: Judgement) -> Judgement {
+    Judgement { seen: format!("{between}: {}", door.seen), ..door }
+        .doubted("whom it lets in else (its own configuration)")
+}
+
+/// What is known of a client's transport if the server only sees that of what is in `between`.
+pub fn seen_behind(between: &str) -> Spoken {
+    Spoken::Untold(format!("{between}, and the list is of its own connections: ask the server itself"))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn a_server_behind_something_that_ends_tls_reports_its_own_connection() {
+        let told = |own: Option<&str>, server: &str| {
+            Hops::of(own.map(str::to_owned), server.to_owned(), None, "SHOW SESSION STATUS").words()
+        };
+        assert_eq!([told(None, "off"), told(Some("TLSv1.3 a"), "TLSv1.3 b")], ["off", "TLSv1.3 b"]);
+        expect!["TLSv1.3 a by the client's own handshake, as far as that: something ends TLS before the server, and behind it SHOW SESSION STATUS reports off"].assert_eq(&told(Some("TLSv1.3 a"), "off"));
+        assert!(told(None, "TLSv1.3 b").starts_with("off by the client's own handshake"));
+    }
+}
