@@ -1,8 +1,8 @@
 //! The content of a document beyond the analysis: the machine over time, for the page, and complete latency curves, for
 //! programs. The page draws percentiles with their intervals instead, because a curve has none.
 //!
-//! Built once from the records, and small for a run of any length: a curve has a fixed number of points, and moments
-//! are merged until there are at most [`MOMENTS`].
+//! Built once from the records, and small for a run of any length: a curve has a fixed number of points, and frames are
+//! merged into about [`MOMENTS`] moments at most.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use tithe_model::{
 
 use crate::assess::counts_in;
 
-/// Maximum number of moments in the timeline.
+/// Maximum number of moments in the timeline of one cell; each further cell may add one.
 const MOMENTS: usize = 360;
 
 /// Percentiles of a curve, as decimal logarithms of 1/(1 − share): 0.3 is the median, 3 is p99.9.

@@ -130,10 +130,10 @@ pub const SWITCH: TableFormat = TableFormat {
             "ready",
             Either(&[Text, COMMAND]),
             Required,
-            "a question to the server that is true while the protection is on and false while it is off (`t`, `true`, \
-             `1`, `on`, `yes`; `f`, `false`, `0`, `off`, `no`; of a row the last value counts), in SQL, CQL, or as a \
-             command of Redis. MongoDB is asked nothing. A list is a command whose last line answers, for what no \
-             client can ask, such as Cassandra's audit log",
+            "a query that is true while the protection is on and false while it is off (`t`, `true`, `1`, `on`, `yes`; \
+             `f`, `false`, `0`, `off`, `no`; the last value of a row counts): SQL, CQL or a command of Redis; not for \
+             MongoDB. A list is a command whose last line answers, for a state that no client can query, such as \
+             Cassandra's audit log",
             "\"SELECT current_setting('log_statement') = 'all'\"",
         ),
         Key::new(
@@ -264,8 +264,9 @@ pub const CLAIM: TableFormat = TableFormat {
             "check",
             Choice(&CHECKS),
             NONE,
-            "a check of Tithe's in place of a statement; `counted-in-log` sends 100 statements each of INSERT, SELECT, UPDATE \
-             and DELETE; `removed-found` changes and removes rows, and the statement brings rows for each `{canary}` in them",
+            "a check of Tithe's in place of a statement; `counted-in-log` sends 100 statements each of INSERT, SELECT, \
+             UPDATE and DELETE; `removed-found` changes and removes rows, and the statement must return rows for each \
+             `{canary}` in them",
             "\"not-on-the-wire\"",
         ),
         Key::new("files", List(&Text, 0), NONE, "`data`, `journal` and `logs` of the server", "[\"data\"]"),

@@ -129,8 +129,8 @@ pub const LOAD: TableFormat = TableFormat {
             "clients",
             Either(&[CLIENTS, List(&CLIENTS, 2), Choice(&["sweep"])]),
             Value("1"),
-            "busy connections per arm. A list makes a cell of each number, and one more: the most clients at 70 % of \
-             what the slowest arm did at most. `\"sweep\"` is `[1, 2, 4, 8, 16, 32, 64]`",
+            "busy connections per arm. A list makes a cell for each number, and one more: the largest number, with 70 % \
+             of the slowest arm's highest throughput as the rate. `\"sweep\"` is `[1, 2, 4, 8, 16, 32, 64]`",
             "2",
         ),
         Key::new(
