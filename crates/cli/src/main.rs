@@ -242,7 +242,7 @@ pub struct RunArgs {
     /// Measure until every arm's answer is certain, however wide its interval
     #[arg(long)]
     until_decided: bool,
-    /// After measuring, sample what client and server run: in which component and function the cost arises
+    /// In additional frames, sample what client and server run: in which component and function the cost arises
     #[arg(long)]
     profile: bool,
     /// How the arms share the machine (`sequential` is for comparison only) [default: interleaved]
