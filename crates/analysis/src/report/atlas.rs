@@ -17,18 +17,18 @@ pub const TITLE: &str = "Atlas of costs";
 
 /// How to read it.
 pub const HOW: [&str; 5] = [
-    "A row is a protection of a product, a column a kind of work. A place has a figure only if the protection was \
-     proven to be on (✓); else it says why not.",
+    "A row is a protection of a product, a column a kind of work. An entry has a figure only if the protection was \
+     proven to be on (✓); otherwise it says why there is none.",
     "The figure is what the protection adds to an operation: relative to the plain server, and as an amount, each with \
-     its 95 % interval. *At most* means that no cost was found, and that it is no larger. *~* means too noisy to tell: \
-     zero is possible, two hosts disagree, or the A/A arm saves as much.",
-    "Measured on one host, a figure holds for that host. Of two hosts both shares are shown, and the range of their \
-     amounts. From three hosts on it is their mean, with the spread between \
-     them; from five on, *next* is where another host lies.",
-    "After the mark are the numbers of frames and of starts, then the run, which leads to its data. Runs have their \
-     host, date, commit and load in a table below.",
-    "Compare protections of one product and one kind of work. Operations of other products are of other sizes, so the \
-     same amount is another share.",
+     its 95 % interval. *At most* means that no cost was found, and how large it can be at most. *~* means too noisy to \
+     tell: zero is possible, two hosts disagree, or the A/A arm saves as much.",
+    "A figure of one host holds for that host. For two hosts both percentages are shown, and the range of their \
+     amounts. For three or more hosts it is their mean, with the spread between them; for five or more, *next* is \
+     where another host lies.",
+    "After the mark are the numbers of frames and of starts, then the run with a link to its data. A table below has \
+     host, date, commit and load of each run.",
+    "Compare protections of one product and one kind of work. Operations of different products have different sizes, \
+     so the same amount is another share.",
 ];
 
 /// The state of the atlas, in one sentence.

@@ -12,7 +12,7 @@ const PRODUCTS: [&str; 9] =
 
 const HEAD: &str = "# Ten security features, as `tithe inspect` sees them
 
-How far the *good* server of each product goes in the tests, by its own page. MongoDB is a stand-in.
+What `inspect` reports of the *good* server of each product in the tests; its page has the details. MongoDB's is a stand-in.
 
 ";
 
