@@ -62,7 +62,7 @@ impl Protection for ColumnsProtection {
                     kind: OptionKind::Number { low: 0.0, high: 1.0 },
                     default: Some(DefaultValue::Number(1.0)),
                     help: "Share of the fields that is encrypted, from the first on; of SQL tables 0.2 for \
-                           identifiers, 0.5 for prices, dates and quantities too, 1 for all; 0 prices the wrapping \
+                           identifiers, 0.5 for prices, dates and quantities too, 1 for all; 0 measures the wrapping \
                            alone.",
                 },
                 OptionEntry {
@@ -70,8 +70,8 @@ impl Protection for ColumnsProtection {
                     kind: OptionKind::Text,
                     default: Some(DefaultValue::Text("")),
                     help: "Columns of SQL tables or fields of records (`field0,field3`) by name, with commas between \
-                           them, in place of a share. Columns of your own tables are `TABLE.COLUMN`: values that look \
-                           different each time, as statements only store and read them.",
+                           them, in place of a share. Columns of your own tables are `TABLE.COLUMN`: equal values look \
+                           different, so statements can only store and read them.",
                 },
                 OptionEntry {
                     name: "equal",
@@ -85,8 +85,8 @@ impl Protection for ColumnsProtection {
                     kind: OptionKind::Choice(&["aes-256-gcm", "sm4-128-gcm", "xsalsa20-poly1305"]),
                     default: Some(DefaultValue::Text("aes-256-gcm")),
                     help: "The cipher; columns that the server compares are encrypted by the same one in SIV mode. \
-                           XSalsa20 is NaCl's secretbox, as Kubernetes has it: it binds no value to its place, and \
-                           AES is its SIV mode.",
+                           XSalsa20 is NaCl's secretbox, as in Kubernetes: it binds no value to its place, and columns \
+                           that the server compares use AES in SIV mode.",
                 },
                 OptionEntry {
                     name: "mode",
@@ -246,7 +246,7 @@ impl Protection for OrdinaryStatements {
         &ProtectionEntry {
             id: "ordinary-statements",
             title: "ordinary statements, computing in the server",
-            protects_against: "nothing: it prices the statements that column encryption needs.",
+            protects_against: "nothing: it shows the cost of the statements that column encryption needs.",
             leaves_open: "everything.",
             attachable: true,
             by_client: true,

@@ -47,7 +47,7 @@ impl Protection for PageEncryption {
                         kind: OptionKind::Choice(&const { [CIPHERS[0], CIPHERS[1], CIPHERS[2], NONE] }),
                         default: Some(DefaultValue::Text("aes-256-cbc")),
                         help: "the cipher; aes-256-cbc is MongoDB's default, and -hmac adds what it lacks: \
-                               authentication; none calls the encryptor and encrypts nothing, which prices the call",
+                               authentication; none calls the encryptor without encrypting, which measures the call",
                     },
                     OptionEntry {
                         name: "aes",
