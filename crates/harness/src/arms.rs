@@ -251,21 +251,21 @@ fn check_rotation(
         }
         let refused = |why: String| Err(format!("arm {}: its key is rotated while it is measured, {why}", arm.name));
         if setup.rotates && setup.rotates_volume() {
-            return refused("and so is that of its volume: what each costs is seen in arms of their own".to_owned());
+            return refused("and so is the key of its volume: give each rotation an arm of its own".to_owned());
         }
         if experiment.measure.design != Design::Interleaved {
-            return refused("for which each arm needs slots of its own: write `design = \"interleaved\"`".to_owned());
+            return refused("which needs interleaved slots: write `design = \"interleaved\"`".to_owned());
         }
         if experiment.measure.starts.is_some_and(|starts| starts > 1) {
             return refused(
-                "over many frames of one start: leave `starts` out; `epochs` sets servers up afresh".to_owned(),
+                "which needs many frames of one start: leave `starts` out; `epochs` sets servers up again".to_owned(),
             );
         }
         let described: &[experiment::Workload] = &experiment.workloads;
         let program = workloads.iter().zip(described).find(|(workload, _)| workload.offered_by().program().is_some());
         if let Some((_, described)) = program {
             let name = &described.name;
-            return refused(format!("which is done under the load of Tithe's own clients, and not of workload {name}"));
+            return refused(format!("which needs the load of Tithe's own clients, which workload {name} does not have"));
         }
     }
     Ok(())
@@ -317,7 +317,7 @@ pub fn check_programs(
         }
         for arm in &experiment.arms {
             if arm.url.is_some() {
-                return refused(format!("is given servers that Tithe starts; arm {} names a `url`", arm.name));
+                return refused(format!("loads only servers that Tithe starts; arm {} names a `url`", arm.name));
             }
             let setup = Resolved::of(product, arm).map_err(|fault| fault.to_string())?.bare_setup();
             if setup.columns.is_some() || !setup.loaded().session_statements.is_empty() {

@@ -300,19 +300,19 @@ fn each_mistake_is_refused_before_anything_is_started() {
         a key that is rotated
           -
         a key that is rotated in slices
-          arm protected: its key is rotated while it is measured, for which each arm needs slots of its own: write `design = "interleaved"`
+          arm protected: its key is rotated while it is measured, which needs interleaved slots: write `design = "interleaved"`
         a key that is rotated over starts
-          arm protected: its key is rotated while it is measured, over many frames of one start: leave `starts` out; `epochs` sets servers up afresh
+          arm protected: its key is rotated while it is measured, which needs many frames of one start: leave `starts` out; `epochs` sets servers up again
         a key that is rotated over one start
           -
         a key that is rotated under a program
-          arm protected: its key is rotated while it is measured, which is done under the load of Tithe's own clients, and not of workload c
+          arm protected: its key is rotated while it is measured, which needs the load of Tithe's own clients, which workload c does not have
         a volume
           swap
         a volume whose key is rotated
           swap
         both keys
-          arm protected: its key is rotated while it is measured, and so is that of its volume: what each costs is seen in arms of their own
+          arm protected: its key is rotated while it is measured, and so is the key of its volume: give each rotation an arm of its own
           swap
         a volume, and a key
           swap
@@ -327,7 +327,7 @@ fn each_mistake_is_refused_before_anything_is_started() {
         a program at a rate of some resources
           workload c: sysbench is offered a closed loop only: leave `rate` out
         a program on a running server
-          workload c: sysbench is given servers that Tithe starts; arm plain names a `url`
+          workload c: sysbench loads only servers that Tithe starts; arm plain names a `url`
         a program of sessions
           workload c: sysbench has none of what arm protected asks of Tithe's own clients
         a program of suites

@@ -261,7 +261,7 @@ impl<'a> EpochSetup<'a> {
         match (writes, self.put_back.is_empty()) {
             (false, _) => "as they were: nothing changes them",
             (true, false) => "put back to what was loaded",
-            (true, true) => "as the start before left them: no data set is kept of some arm",
+            (true, true) => "as the start before left them, because some arm has no kept data set",
         }
         .to_owned()
     }

@@ -16,7 +16,7 @@ pub fn learn(product: &dyn Product, experiment: &Experiment, workloads: &[Box<dy
         let Some(learns) = workload.learns() else { continue };
         let of_workload = |fault: Fault| format!("workload {}: {fault}", described.name);
         if experiment.load.agents.is_some() {
-            let words = "load machines ask no server what the load is: leave `agents` out";
+            let words = "agents cannot read what a server has counted: leave `agents` out";
             return Err(of_workload(Fault::Refused(words.to_owned())));
         }
         let resolved = arms::resolve(product, experiment).map_err(of_workload)?;
@@ -97,7 +97,7 @@ mod tests {
     fn a_workload_that_learns_needs_a_running_server_with_tables_and_no_agents() {
         let url = Some("simulated://db");
         assert_eq!([told(false, url, Some(2)), told(false, None, None)], [Ok(()), Ok(())], "there is nothing to learn");
-        let agents = "workload learnt: refused: load machines ask no server what the load is: leave `agents` out";
+        let agents = "workload learnt: refused: agents cannot read what a server has counted: leave `agents` out";
         assert_eq!([told(true, url, Some(2)), told(true, None, Some(2))], [(); 2].map(|()| Err(agents.to_owned())));
         assert_eq!(told(true, None, None), Ok(()), "no server runs yet");
         let tables = "workload learnt: refused: simulated database runs no workload on SQL tables";

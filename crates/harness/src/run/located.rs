@@ -216,7 +216,7 @@ impl Counting {
         match self {
             Self::Process => "counted by the process of each connection",
             Self::Thread => "counted by the thread of each connection",
-            Self::Whole => "counted as a whole: what others ask of it meanwhile is counted, too",
+            Self::Whole => "counted as a whole, with the requests of other clients",
         }
     }
 }
@@ -240,7 +240,7 @@ fn counted(
     };
     Ok(match task {
         ServerTask::Process(_) if part.cell.reconnect_every.is_some() => {
-            Err("its connections are opened again while measuring, and the process of each ends with it".to_owned())
+            Err("clients reconnect while measuring, and the process of a connection ends with it".to_owned())
         }
         ServerTask::Process(_) => Ok((seen, Counting::Process)),
         ServerTask::Thread { .. } => Ok((seen, Counting::Thread)),

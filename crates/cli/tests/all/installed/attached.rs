@@ -199,7 +199,7 @@ fn columns_and_plain_records_stand_on_one_postgres() {
 #[test]
 fn columns_and_plain_records_stand_on_one_redis() {
     let Some(server) = OtherServer::redis() else { return };
-    let counted = "counted as a whole: what others ask of it meanwhile is counted, too";
+    let counted = "counted as a whole, with the requests of other clients";
     columns_and_plain_records_stand_on_one("redis", &format!("redis://{}", server.place("127.0.0.1")), counted);
 }
 

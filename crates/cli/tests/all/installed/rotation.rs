@@ -95,7 +95,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         "epochs = 1\ndesign = \"duet\"",
         expect![[r#"
         2
-        tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: write `design = "interleaved"`; nothing was started
+        tithe: arm rotating: its key is rotated while it is measured, which needs interleaved slots: write `design = "interleaved"`; nothing was started
     "#]],
     );
     refuse(
@@ -103,7 +103,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         "starts = 8",
         expect![[r#"
         2
-        tithe: arm rotating: its key is rotated while it is measured, over many frames of one start: leave `starts` out; `epochs` sets servers up afresh; nothing was started
+        tithe: arm rotating: its key is rotated while it is measured, which needs many frames of one start: leave `starts` out; `epochs` sets servers up again; nothing was started
     "#]],
     );
     let own = "budget = \"24 s\"\nprecision = \"50%\"\nslot = \"100 ms\"\nwarmup = \"0 s\"\nepochs = 1\n[[workload]]\nycsb = \"b\"";
@@ -113,7 +113,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         program,
         expect![[r#"
         2
-        tithe: arm rotating: its key is rotated while it is measured, which is done under the load of Tithe's own clients, and not of workload oltp_read_only; nothing was started
+        tithe: arm rotating: its key is rotated while it is measured, which needs the load of Tithe's own clients, which workload oltp_read_only does not have; nothing was started
     "#]],
     );
     let volume = "rotate = true }, { use = \"volume-luks2\", rotate = true }";
@@ -122,7 +122,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         volume,
         expect![[r#"
         2
-        tithe: arm rotating: its key is rotated while it is measured, and so is that of its volume: what each costs is seen in arms of their own; nothing was started
+        tithe: arm rotating: its key is rotated while it is measured, and so is the key of its volume: give each rotation an arm of its own; nothing was started
     "#]],
     );
     let below = EXPERIMENT.replace("{ use = \"encryption\", rotate", "{ use = \"volume-luks2\", rotate");
@@ -130,7 +130,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         &below.replace("epochs = 1", "design = \"slices\""),
         expect![[r#"
         2
-        tithe: arm rotating: its key is rotated while it is measured, for which each arm needs slots of its own: write `design = "interleaved"`; nothing was started
+        tithe: arm rotating: its key is rotated while it is measured, which needs interleaved slots: write `design = "interleaved"`; nothing was started
     "#]],
     );
     refuse(

@@ -106,7 +106,7 @@ impl ServerObserver {
 
     /// The error if it answers something else.
     fn odd(&self) -> Fault {
-        Fault::Connection(format!("observer {} answers something else than it was asked", self.hello.name))
+        Fault::Connection(format!("observer {} answered another question than it was asked", self.hello.name))
     }
 
     /// The error if `reply` is not what was asked for.

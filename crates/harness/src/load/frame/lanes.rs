@@ -19,7 +19,7 @@ pub(super) const MANY_THREADS: &str =
 pub(super) const NOT_BOUND: &str = "clients and servers were not bound to processors";
 
 /// Why the time that other programs take is not seen if lanes and servers are on different machines.
-const ELSEWHERE: &str = "what serves clients is on another machine";
+const ELSEWHERE: &str = "the tasks that serve clients are on another machine";
 
 /// The lanes of a cell, from frame to frame.
 pub(super) struct Lanes<'a> {

@@ -191,7 +191,7 @@ impl<'a> Opening<'a> {
         served_by.log_writers.push(process);
         let is_duet = context.cell.design == Design::Duet;
         if is_duet {
-            served_by.log_hides = Some("in a duet, writing the log of one arm overlaps with the other");
+            served_by.log_hides = Some("in a duet, the log of one arm is written while the other arm runs");
         } else if context.lanes() > LOGGED_LANES_MAX {
             served_by.log_hides = Some("one process writes the server's log for more than two lanes");
         }
@@ -267,7 +267,7 @@ impl<'a> Opening<'a> {
         }
         let attached = self.context.arms.iter().any(|arm| arm.server.address.is_attached());
         if attached && !self.are_bound(tasks) {
-            return unseen("what serves clients on a server that Tithe did not start is not bound to their processor");
+            return unseen("Tithe did not start the server, and its tasks are not bound to the clients' processors");
         }
         // Control groups of a server that Tithe did not start belong to its owner.
         match (!attached).then(|| self.pressure(tasks)).flatten() {

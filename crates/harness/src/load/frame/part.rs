@@ -113,7 +113,7 @@ impl Lanes<'_> {
             invented_ns = invented_ns.or(part.invented_ns);
             slots.extend(part.slots);
         }
-        let stalls = Stalls::Unseen("what serves clients is on another machine".to_owned());
+        let stalls = Stalls::Unseen("the tasks that serve clients are on another machine".to_owned());
         Ok(Some(LanesMeasured { slots, arms, stalls, agents, invalid, invented_ns, profile: None }))
     }
 }
