@@ -306,7 +306,7 @@ fn each_mistake_is_refused_before_anything_is_started() {
         a key that is rotated over one start
           -
         a key that is rotated under a program
-          arm protected: its key is rotated while it is measured, which needs the load of Tithe's own clients, which workload c does not have
+          arm protected: its key is rotated while it is measured, which needs the load of Tithe's own clients, and workload c has a program's
         a volume
           swap
         a volume whose key is rotated

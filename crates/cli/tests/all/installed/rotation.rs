@@ -113,7 +113,7 @@ pub fn what_cannot_be_measured_is_refused_before_anything_starts() {
         program,
         expect![[r#"
         2
-        tithe: arm rotating: its key is rotated while it is measured, which needs the load of Tithe's own clients, which workload oltp_read_only does not have; nothing was started
+        tithe: arm rotating: its key is rotated while it is measured, which needs the load of Tithe's own clients, and workload oltp_read_only has a program's; nothing was started
     "#]],
     );
     let volume = "rotate = true }, { use = \"volume-luks2\", rotate = true }";
