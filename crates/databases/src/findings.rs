@@ -58,11 +58,11 @@ findings! {
         "Load pgaudit and set pgaudit.log = 'read, write, role, ddl', or set log_statement = all.";
     PG_AUDIT_PARTIAL = "PG-AUDIT-PARTIAL",
         "Some statements of some accounts are not recorded.",
-        "The row names what is left out, and the setting.";
+        "The row names what is left out and by which setting: change that setting.";
     PG_AUDIT_REPEATS_VALUES = "PG-AUDIT-REPEATS-VALUES",
         "A log of the server holds values of statements in the clear.",
         "Encrypted columns, volumes and password hashes do not help against people who read the log. Set the setting that \
-         the row names so that values stay out, or protect the log as the data.";
+         the row names so that values stay out, or protect the log like the data.";
     PG_TLS_OPTIONAL = "PG-TLS-OPTIONAL",
         "The server serves clients in plaintext.",
         "Set ssl = on, and write hostssl for host in every line of pg_hba.conf that the row names.";
@@ -107,17 +107,17 @@ findings! {
          MySQL Community has the general log alone.";
     MY_AUDIT_PARTIAL = "MY-AUDIT-PARTIAL",
         "Some statements of some accounts are not recorded, or without their text.",
-        "The row names what is left out, and the setting.";
+        "The row names what is left out and by which setting: change that setting.";
     MY_REST_REPEATS_VALUES = "MY-REST-REPEATS-VALUES",
         "A log of the server holds values of statements in the clear.",
         "Encrypted tables and columns do not help against people who read the log. Switch it off, have it leave values out, \
-         or protect it as the data.";
+         or protect it like the data.";
     MY_REST_NOT_ENCRYPTED = "MY-REST-NOT-ENCRYPTED",
         "Some files that values reach are not encrypted.",
-        "The row names settings, tablespaces, tables and logs, those older than the setting too.";
+        "Encrypt what the row names: settings, tablespaces, tables and logs, also those older than the setting.";
     MY_REST_NOBODY_ENCRYPTS = "MY-REST-NOBODY-ENCRYPTS",
         "Tables that were there before encryption was switched on will never be encrypted.",
-        "MariaDB has no threads that encrypt them: SET GLOBAL innodb_encryption_threads = 4.";
+        "No thread of MariaDB encrypts them: SET GLOBAL innodb_encryption_threads = 4.";
 
     // Redis and Valkey.
     REDIS_AUTHN_OPEN_ACCOUNT = "REDIS-AUTHN-OPEN-ACCOUNT",
@@ -162,7 +162,7 @@ findings! {
         "Clients are let in without a password.",
         "Set anonymous_auth_enabled: false in config.yml of the plugin.";
     OPENSEARCH_AUTHN_UNCHECKED = "OPENSEARCH-AUTHN-UNCHECKED",
-        "A domain believes whatever user a client names.",
+        "A domain accepts any user that a client names, without a check.",
         "Give the domain that the row names a backend that checks passwords, or internalProxies that names the proxies alone.";
     OPENSEARCH_AUTHN_FIRST_PASSWORD = "OPENSEARCH-AUTHN-FIRST-PASSWORD",
         "An account has the password of the plugin's demo configuration.",
@@ -213,7 +213,7 @@ findings! {
         "Keep one for administration, and revoke root from the others.";
     MONGODB_AUTHZ_REACHABLE_ROOT = "MONGODB-AUTHZ-REACHABLE-ROOT",
         "An account without the role root can give itself everything.",
-        "dbOwner and userAdmin on admin, userAdminAnyDatabase and restore lead there, and so do own roles that inherit \
+        "dbOwner and userAdmin on admin, userAdminAnyDatabase and restore allow that, and so do your own roles that inherit \
          them or have grantRole on admin. The row names the chain: revoke one of its links.";
     MONGODB_AUTHZ_READS_PASSWORDS = "MONGODB-AUTHZ-READS-PASSWORDS",
         "An account that may not do everything reads the hashes of all passwords.",
