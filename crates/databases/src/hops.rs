@@ -40,7 +40,7 @@ impl Hops {
         }
     }
 
-    /// The judgements of the `own` hop and of the one behind what is in between; `None` if nothing is.
+    /// The judgements of the `own` hop and of the hop behind the pooler or proxy; `None` if there is none in between.
     pub fn split(&self, own: impl FnOnce() -> Judgement) -> Option<[Judgement; 2]> {
         let (between, source) = (self.between?, self.source);
         let state = if self.server == "off" { State::Off } else { State::Enforced };
@@ -49,13 +49,14 @@ impl Hops {
     }
 }
 
-/// The judgement of a login that what is in `between` decided. The server's rules apply to its connections.
+/// The judgement of a login that the pooler or proxy in `between` decided: the server's rules apply to the connections
+/// of that one only.
 pub fn let_in_by(between: &str, door: Judgement) -> Judgement {
     Judgement { seen: format!("{between}: {}", door.seen), ..door }
         .doubted("whom it lets in else (its own configuration)")
 }
 
-/// What is known of a client's transport if the server only sees that of what is in `between`.
+/// What is known of a client's transport if the server only sees the transport of the pooler or proxy in `between`.
 pub fn seen_behind(between: &str) -> Spoken {
     Spoken::Untold(format!("{between}, and the list is of its own connections: ask the server itself"))
 }

@@ -27,7 +27,7 @@ use crate::evidence::{
 
 /// The protection `tls` of one product. It starts as [`Tls::of`]; a product sets its differences.
 pub struct Tls {
-    /// How its checks knock at the server's doors.
+    /// How its checks connect to the server.
     pub probes: &'static ConnectionProbes,
     /// Its entry: [`ENTRY`], or a changed one.
     pub entry: &'static ProtectionEntry,
@@ -110,7 +110,7 @@ pub const ENTRY: ProtectionEntry = ProtectionEntry {
 };
 
 impl Tls {
-    /// TLS of a product that is checked through `doors`, without differences.
+    /// TLS of a product that is checked by `probes`, without differences.
     pub const fn of(probes: &'static ConnectionProbes) -> Self {
         Self { probes, entry: &ENTRY, needs: |_| Ok(()) }
     }

@@ -315,7 +315,7 @@ fn settings(found: &Controllers, limits: GroupLimits) -> Vec<(PathBuf, Vec<(&'st
     all
 }
 
-/// Moves the calling process into the group behind `door`. Async-signal-safe.
+/// Moves the calling process into the group whose file of members is `door`. Async-signal-safe.
 pub fn enter(mut door: &File) -> io::Result<()> {
     // 0 means the caller.
     door.write_all(b"0")

@@ -7,7 +7,8 @@ use crate::{
     mean, variance,
 };
 
-/// Frame counts at which the precision is checked, about a fifth apart: few checks keep the interval honest.
+/// Frame counts at which the precision is checked, about a fifth apart: with few checks the interval misses no more
+/// often than promised.
 const INTERIM_ANALYSES: [usize; 23] =
     [10, 12, 15, 18, 22, 27, 33, 40, 48, 58, 70, 84, 101, 122, 147, 177, 213, 256, 308, 370, 444, 533, 640];
 

@@ -594,7 +594,7 @@ mod tests {
             let Judgement { state, scope, seen, .. } = of_roles(&settings, &Roles::of(roles));
             format!("{}, {}: {seen}\n", state.words(), scope.words())
         };
-        // The boss has no password in the tables.
+        // `boss` has no password in the tables.
         let roles = [("admin", "slp"), ("boss", "sl"), ("app", "lp")];
         let ldap = ("authenticator", "com.example.LDAPPasswordAuthenticator");
         let (authorizer, manager) = (("authorizer", "com.example.Open"), ("role_manager", "com.example.OfLDAP"));

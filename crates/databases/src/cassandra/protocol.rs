@@ -15,7 +15,7 @@ pub mod opcode {
     pub const ERROR: u8 = 0x00;
     /// The client's first message.
     pub const STARTUP: u8 = 0x01;
-    /// Come in.
+    /// The server needs no password.
     pub const READY: u8 = 0x02;
     /// Requests authentication.
     pub const AUTHENTICATE: u8 = 0x03;
@@ -29,7 +29,7 @@ pub mod opcode {
     pub const EXECUTE: u8 = 0x0a;
     /// The client's credentials.
     pub const AUTH_RESPONSE: u8 = 0x0f;
-    /// Come in, after all.
+    /// The credentials are right.
     pub const AUTH_SUCCESS: u8 = 0x10;
 }
 

@@ -227,8 +227,8 @@ impl Opened {
             ("autoinstall_known_extensions", "false".to_owned()),
             ("autoload_known_extensions", "false".to_owned()),
         ];
-        // What is off is off by default, and asking for it crashes DuckDB 1.5.5, which then loads an extension into no
-        // engine.
+        // Settings that are off are left out: off is the default, and naming it crashes DuckDB 1.5.5, which then loads
+        // an extension before there is an engine.
         let asked = settings.iter().filter(|(_, value)| value != "false").cloned();
         let options: Vec<_> = fixed.into_iter().chain(asked).collect();
         let opened = Self { instance: Instance::start(library, &options)?, at_rest: setup.at_rest.clone(), settings };

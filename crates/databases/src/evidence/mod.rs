@@ -20,7 +20,7 @@ use tithe_plugin::evidence::CheckContext;
 use self::whole::Whole;
 use crate::target::Target;
 
-/// How a check knocks at the doors of one product.
+/// How a check connects to one product, in allowed and in forbidden ways.
 pub struct ConnectionProbes {
     /// Where the measured clients go.
     pub target: fn(&CheckContext<'_>) -> Result<Target, Fault>,
@@ -89,8 +89,7 @@ impl Attempt {
     }
 }
 
-/// What an account was served and refused of `tried`, all of which must be refused; `own`, which must be served, is the
-/// last.
+/// The observation of what an account `tried`: all of it must be refused, except `own`, the last, which must be served.
 ///
 /// # Errors
 /// As [`Attempt::of`], and a fault of `own`.

@@ -17,7 +17,7 @@ pub struct TlsResumed {
 }
 
 impl TlsResumed {
-    /// A check that knocks through `doors`.
+    /// A check that connects by `probes`.
     pub fn new(probes: &'static ConnectionProbes) -> Self {
         Self { probes }
     }

@@ -27,7 +27,7 @@ impl OwnIpc {
 impl Drop for OwnIpc {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // Who may leave a namespace may enter the one before; if not, the thread itself has nothing in either.
+            // A thread that may leave a namespace may enter the one before; if not, it has nothing in either.
             let _ = move_into_link_name_space(before.as_fd(), Some(LinkNameSpaceType::InterProcessCommunication));
         }
     }

@@ -33,7 +33,7 @@ impl Check for Caching {
     }
 }
 
-/// What the `settings` of a server show that is to cache if that was `asked`.
+/// The observation from the `settings` of a server, which must cache if `asked`, and must not otherwise.
 fn judged(settings: &BTreeMap<String, String>, asked: bool) -> Observation {
     let mut words = Vec::new();
     let mut remembered = Vec::new();

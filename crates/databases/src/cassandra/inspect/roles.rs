@@ -14,7 +14,7 @@ use crate::{
 const FIRST: &str = "cassandra";
 /// The resource name for all roles.
 const ALL_ROLES: &str = "all roles";
-/// Who writes these tables makes itself a superuser.
+/// A role that may write these tables can make itself a superuser.
 const RIGHTS: &str = "the tables of rights";
 /// It may do everything.
 const PROCESS: &str = "the server's process";
@@ -185,7 +185,7 @@ fn all_keyspaces_reach_rights(version: &str) -> bool {
 
 /// The permission on `resource` by which a role makes functions or changes them.
 fn makes_functions(resource: &str, has: impl Fn(&str) -> bool) -> Option<&'static str> {
-    // Who makes a keyspace has every right on its functions.
+    // A role that creates a keyspace has every right on its functions.
     let rights: &[&'static str] = match resource.split('/').next() {
         Some("functions") => &["CREATE", "ALTER"],
         _ if resource == "data" => &["CREATE"],

@@ -44,8 +44,8 @@ impl Check for Provider {
     }
 }
 
-/// What an engine shows that is to encrypt by `provider`: whether its database is `encrypted`, whether mbedTLS is
-/// `forced`, and the version of httpfs, if it is `loaded`.
+/// The observation of an engine that must encrypt by `provider`, from whether its database is `encrypted`, whether
+/// mbedTLS is `forced`, and the version of httpfs if it is `loaded`.
 fn judged(provider: &str, encrypted: &str, forced: &str, loaded: &str) -> Observation {
     let found = match (encrypted, forced, loaded.is_empty()) {
         ("true", "true", _) => MBEDTLS,

@@ -38,7 +38,7 @@ impl Check for ScramIterations {
     }
 }
 
-/// What a login with `rounds` iterations and those that are `kept`, if they are shown, prove about the `wanted` ones.
+/// Whether a login with `rounds` iterations, and the number that is `kept` if it is shown, prove the `wanted` number.
 fn judged(wanted: u32, rounds: u32, kept: Option<&str>) -> Observation {
     let is_so = rounds == wanted && kept.is_none_or(|kept| kept == wanted.to_string());
     let kept = kept.map_or("is not shown to this account".to_owned(), |kept| format!("has {kept}"));
