@@ -131,9 +131,9 @@ pub const SWITCH: TableFormat = TableFormat {
             Either(&[Text, COMMAND]),
             Required,
             "a query that is true while the protection is on and false while it is off (`t`, `true`, `1`, `on`, `yes`; \
-             `f`, `false`, `0`, `off`, `no`; the last value of a row counts): SQL, CQL or a command of Redis; not for \
-             MongoDB. A list is a command whose last line answers, for a state that no client can query, such as \
-             Cassandra's audit log",
+             `f`, `false`, `0`, `off`, `no`; the last value of a row counts): SQL, CQL or a command of Redis or \
+             Memcached. A list is a command whose last line answers, for other products and for a state that no client \
+             can query, such as Cassandra's audit log",
             "\"SELECT current_setting('log_statement') = 'all'\"",
         ),
         Key::new(
