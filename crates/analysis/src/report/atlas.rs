@@ -20,8 +20,8 @@ pub const HOW: [&str; 5] = [
     "A row is a protection of a product, a column a kind of work. An entry has a figure only if the protection was \
      proven to be on (✓); otherwise it says why there is none.",
     "The figure is what the protection adds to an operation: relative to the plain server, and as an amount, each with \
-     its 95 % interval. *At most* means that no cost was found, and how large it can be at most. *~* means too noisy to \
-     tell: zero is possible, two hosts disagree, or the A/A arm saves as much.",
+     its 95 % interval. *At most* means that no cost was found, and how large it can be at most. *~* means too noisy \
+     to tell: zero is possible, two hosts disagree, or the A/A arm saves as much.",
     "A figure of one host holds for that host. For two hosts both percentages are shown, and the range of their \
      amounts. For three or more hosts it is their mean, with the spread between them; for five or more, *next* is \
      where another host lies.",
