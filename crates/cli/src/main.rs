@@ -306,7 +306,7 @@ pub struct WitnessArgs {
 /// What to write about.
 #[derive(Args)]
 pub struct InitArgs {
-    /// Name of a database, or URL of a running server [default: the first installed server]
+    /// Name of a database, or URL of a running server [default: the first installed server, else SQLite]
     #[arg(value_name = "DATABASE|URL")]
     target: Option<String>,
     /// File to write, which must not exist yet [default: standard output]
