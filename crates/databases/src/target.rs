@@ -319,7 +319,7 @@ impl Product {
         (self.settle)(&mut parts, outside)?;
         parts.without(self.refused)?;
         if parts.hosts.len() > 1 && self.takes.is_none() {
-            return Err(refused("it must name one host"));
+            return Err(refused("it names several hosts, and clients of an arm use one: name that one"));
         }
         let mut tls = (self.tls)(&parts)?;
         if let Some(name) = parts.option("server_name") {

@@ -146,6 +146,30 @@ fn every_setting_of_a_protection_is_refused() {
     });
 }
 
+/// Where the experiment names the product, addresses are taken as its other clients write them, TLS included.
+#[test]
+fn addresses_by_http_are_taken_if_clients_of_the_product_write_them() {
+    in_each_build(|(catalogue, databases)| {
+        for database in databases.iter().filter(|database| !database.entry().schemes.is_empty()) {
+            let text = format!(
+                "title = \"t\"\ndatabase = \"{}\"\ndata.records = 1000\n[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \
+                 \"plain\"\nurl = \"http://db:7\"\n[[arm]]\nname = \"protected\"\nurl = \"https://db:7\"\n\
+                 protections = [{{ use = \"tls\" }}]\n",
+                database.id()
+            );
+            let read = parsed(&text, catalogue);
+            let Some((tls, plain)) = database.entry().url_tls.schemes.filter(|_| database.entry().over_http) else {
+                let refused = read.expect_err("no scheme of its own").into_iter().map(|it| it.problem);
+                assert_eq!(refused.filter(|problem| problem.starts_with("the scheme `http")).count(), 2);
+                continue;
+            };
+            let arms = read.expect("addresses of its own").arms;
+            let schemes: Vec<&str> = arms.iter().flat_map(|arm| &arm.url).map(|url| url.scheme()).collect();
+            assert_eq!(schemes, [plain, tls]);
+        }
+    });
+}
+
 /// A protection that changes keys during the measurement states that as data, and is then planned with one start.
 #[test]
 fn every_protection_that_changes_keys_is_known_to() {

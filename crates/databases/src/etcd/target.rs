@@ -86,6 +86,7 @@ mod tests {
                 "etcds://store?ca=/ca.pem&insecure=yes",
                 "etcd://store?ca=/ca.pem",
                 "etcd://store/3",
+                "etcd://one:2379,etcd://two:2379",
             ],
         );
         expect![[r#"
@@ -98,6 +99,7 @@ mod tests {
             etcds://store?ca=/ca.pem&insecure=yes: refused: the server's URL: give insecure=yes alone, without ca=FILE
             etcd://store?ca=/ca.pem: refused: the server's URL: options for TLS without etcds:// would not be used
             etcd://store/3: refused: the server's URL: etcd has no databases: nothing may follow the port
+            etcd://one:2379,etcd://two:2379: refused: the server's URL: it names several hosts, and clients of an arm use one: name that one
         "#]].assert_eq(&text);
     }
 }

@@ -19,11 +19,29 @@ const KEYWORDS: [&str; 10] =
     ["host", "hostaddr", "port", "user", "dbname", "password", "service", "sslmode", "application_name", "passfile"];
 
 impl Url {
-    /// Reads `text`: a URL, libpq's `keyword=value`, or Go's `user@tcp(host:3306)/name`. Any other text stays
-    /// unchanged, and has no scheme.
+    /// Reads `text`: a URL, libpq's `keyword=value`, Go's `user@tcp(host:3306)/name`, or Java's `jdbc:postgresql:name`.
+    /// Any other text stays unchanged, and has no scheme.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self(keywords(&text).or_else(|| go(&text)).or_else(|| with_small_scheme(&text)).unwrap_or(text))
+        let read = keywords(&text).or_else(|| go(&text)).or_else(|| java(&text)).or_else(|| with_small_scheme(&text));
+        Self(read.unwrap_or(text))
+    }
+
+    /// The same with one of `schemes`, the one with TLS and the one without, if it is an address by HTTPS or HTTP. Its
+    /// port is that of the protocol if it names none.
+    #[must_use]
+    pub fn without_http(self, schemes: (&str, &str)) -> Self {
+        let (scheme, port) = match self.scheme() {
+            "https" => (schemes.0, 443),
+            "http" => (schemes.1, 80),
+            _ => return self,
+        };
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        // A colon in an IPv6 address is before its bracket, one in a password before its `@`.
+        let has_port = authority.rsplit(['@', ']']).next().is_some_and(|end| end.contains(':'));
+        let port = if has_port { String::new() } else { format!(":{port}") };
+        Self(format!("{scheme}://{authority}{port}{tail}"))
     }
 
     /// True if `text` is an address in one of these forms.
@@ -132,22 +150,37 @@ fn may_hold_secret(options: &str) -> bool {
     asked.contains("***") || options.contains('@') || SECRET.iter().any(|word| asked.contains(word))
 }
 
-/// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what follows a colon is a port.
+/// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what follows a colon is a port. Java's
+/// `(host=one,password=x)` is none if it may hold a secret.
 fn are_hosts(text: &str) -> bool {
     let is_port = |port: &str| port.ends_with(']') || port.chars().all(|c| c.is_ascii_digit());
-    text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
+    let hides = text.contains('=') && may_hold_secret(text);
+    !hides && text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
 }
 
 /// Schemes that mean the same as another one, TLS included.
 const SAME: [(&str, &str); 3] =
     [("valkey://", "redis://"), ("valkeys://", "rediss://"), ("redis-socket://", "redis+unix://")];
 
-/// A URL without spaces around it, and with a lower-case scheme.
+/// A URL without spaces around it, and with a lower-case scheme, which lists of endpoints repeat.
 fn with_small_scheme(text: &str) -> Option<String> {
     let (scheme, rest) = text.trim().split_once("://")?;
     let scheme = format!("{}://", scheme.to_ascii_lowercase());
+    let rest = rest.replace(&format!(",{scheme}"), ",");
     let scheme = SAME.iter().find(|(other, _)| *other == scheme).map_or(scheme.as_str(), |(_, same)| *same);
     Some(format!("{scheme}{rest}"))
+}
+
+/// The address of Java's driver for PostgreSQL that names no host, which is this machine by TCP:
+/// `jdbc:postgresql:name`, `jdbc:postgresql:///name`.
+fn java(text: &str) -> Option<String> {
+    const DRIVER: &str = "jdbc:postgresql:";
+    let (driver, rest) = text.trim().split_at_checked(DRIVER.len())?;
+    let name = match rest.strip_prefix("//") {
+        Some(place) => place.strip_prefix('/')?,
+        None => rest.strip_prefix('/').unwrap_or(rest),
+    };
+    driver.eq_ignore_ascii_case(DRIVER).then(|| format!("{DRIVER}//localhost/{name}"))
 }
 
 /// libpq's `keyword=value` (PostgreSQL documentation, "Connection Strings") as a URL.
@@ -266,6 +299,11 @@ mod tests {
         let forms = [
             " Postgres://app@Db/shop ",
             "jdbc:MySQL://db/shop?useSSL=true",
+            "jdbc:postgresql:shop?user=app",
+            "JDBC:postgresql:/",
+            "jdbc:postgresql:///shop",
+            "jdbc:postgresql://db/shop",
+            "https://a:2379,https://b:2379",
             "valkeys://db:6380/1",
             "host=db port=5433 user=app dbname=shop sslmode=require",
             "host='/run/my folder' user='o\\'neill'",
@@ -286,6 +324,11 @@ mod tests {
         expect![[r#"
             postgres://app@Db/shop
             jdbc:mysql://db/shop?useSSL=true
+            jdbc:postgresql://localhost/shop?user=app
+            jdbc:postgresql://localhost/
+            jdbc:postgresql://localhost/shop
+            jdbc:postgresql://db/shop
+            https://a:2379,b:2379
             rediss://db:6380/1
             postgresql://app@db:5433/shop?sslmode=require
             postgresql://o%27neill@%2Frun%2Fmy%20folder/
@@ -307,6 +350,22 @@ mod tests {
             (java.scheme(), java.is_java(), java.redacted()),
             ("mysql", true, "jdbc:mysql://db/shop".to_owned())
         );
+    }
+
+    #[test]
+    fn an_address_by_http_has_the_scheme_of_its_product() {
+        let read = |text: &str| Url::new(text).without_http(("stores", "store")).expose().to_owned();
+        for (address, expected) in [
+            ("https://db:9200/", "stores://db:9200/"),
+            ("HTTP://ann:x@db:9200?timeout=5", "store://ann:x@db:9200?timeout=5"),
+            // As programs that read such an address.
+            ("https://ann:x@db/", "stores://ann:x@db:443/"),
+            ("http://[fe80::7]", "store://[fe80::7]:80"),
+            ("https://[fe80::7]:9200", "stores://[fe80::7]:9200"),
+            ("store://db", "store://db"),
+        ] {
+            assert_eq!(read(address), expected);
+        }
     }
 
     #[test]
@@ -382,6 +441,9 @@ mod tests {
             "host=db password=hunter2",
             "app:hunter2@tcp(db:3306)/shop",
             "jdbc:postgresql://db/shop?user=app&password=hunter2",
+            "jdbc:postgresql:shop?user=app&password=hunter2",
+            "jdbc:mysql://(host=db,user=app,password=hunter2)/shop",
+            "jdbc:mysql://address=(host=db)(password=hunter2)/shop",
             "host=db user=app password=hunter2 open='",
         ] {
             assert!(!Url::new(form).redacted().contains("hunter2"), "{form}");
