@@ -131,6 +131,11 @@ pub const REFUSED: &[RefusedOption] = &[
     ("sslnegotiation", &["postgres"], "TLS without a request before it (direct) is not spoken"),
     ("replication", &["false", "off", "no", "0"], "a connection for replication takes no statements"),
     ("load_balance_hosts", &["disable"], "another host for every connection is not one server: name one"),
+    (
+        "sslcertmode",
+        &["disable", "allow", ""],
+        "whether the server asks for the certificate is not checked at its login: write allow",
+    ),
     ("requirepeer", &[""], "the owner of the socket is not checked"),
     ("sslcrl", &[""], "lists of revoked certificates are not read"),
     ("sslcrldir", &[""], "lists of revoked certificates are not read"),
