@@ -311,7 +311,8 @@ fn ycsb_file(path: &Path) -> Result<WorkloadFile, Stop> {
     let name = path.to_str().ok_or_else(|| usage(format!("--ycsb-file {}: its name is not text", path.display())))?;
     let kind = tithe_workloads::ycsb::entry();
     let bytes = std::fs::read(path).unwrap_or_default();
-    let properties = (kind.read)(&PropertyFile { name, weight: None, number: 1, bytes: &bytes }).unwrap_or_default();
+    let file = PropertyFile { name, weight: None, number: 1, bytes: &bytes, protocol: None };
+    let properties = (kind.read)(&file).unwrap_or_default();
     let asks = (kind.asks)(&properties).into_iter().map(|asked| asked.of).collect();
     Ok(WorkloadFile { kind, path: name.to_owned(), asks })
 }

@@ -598,6 +598,8 @@ pub struct PropertyFile<'a> {
     pub number: usize,
     /// Its content.
     pub bytes: &'a [u8],
+    /// The protocol of the experiment's servers, if it is known.
+    pub protocol: Option<WireProtocol>,
 }
 
 impl<'a> PropertyFile<'a> {
