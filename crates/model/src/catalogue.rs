@@ -199,10 +199,11 @@ impl DatabaseEntry {
     };
 
     /// True for a URL with `scheme`: one of its own, a framework's name for it, or either with the name of a driver
-    /// behind a `+`.
+    /// behind a `+`. What follows a `+` is no driver if it may ask for TLS or replace a scheme that does.
     pub fn has_scheme(&self, scheme: &str) -> bool {
         let known = |scheme| self.schemes.contains(&scheme) || self.scheme_aliases.contains(&scheme);
-        known(scheme) || scheme.split_once('+').is_some_and(|(scheme, _)| known(scheme))
+        let is_driver = |driver| self.url_tls.schemes.is_none() && !["ssl", "tls"].contains(&driver);
+        known(scheme) || scheme.split_once('+').is_some_and(|(scheme, driver)| known(scheme) && is_driver(driver))
     }
 
     /// `url` with a scheme of its own in place of `https` and `http`.
