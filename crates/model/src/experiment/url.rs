@@ -208,8 +208,9 @@ fn keywords(text: &str) -> Option<String> {
     });
     let ports: Vec<&str> = last("port").map_or_else(Vec::new, |ports| ports.split(',').collect());
     let hosts = last("host").unwrap_or_default().split(',').enumerate().map(|(number, host)| {
-        // A zone of an address follows a percent sign.
-        let host = if host.contains(':') { format!("[{}]", host.replace('%', "%25")) } else { encoded(host) };
+        // A zone of an address follows a percent sign. A folder may have colons, too.
+        let is_address = host.contains(':') && !host.starts_with('/');
+        let host = if is_address { format!("[{}]", host.replace('%', "%25")) } else { encoded(host) };
         let port = ports.get(number).or_else(|| ports.first().filter(|_| ports.len() == 1));
         host + &port.map(|port| format!(":{port}")).unwrap_or_default()
     });
@@ -310,6 +311,7 @@ mod tests {
             "host=a,b port=1,2 target_session_attrs=read-write",
             "host = fe80::1 port=5432",
             "host=fe80::1%eth0",
+            "host=/cloudsql/shop:europe:db user=app",
             "service=shop",
             "connect_timeout=5 sslmode=require host=db user=app",
             "app:p@ss/word@tcp(db:3306)/shop?tls=true",
@@ -335,6 +337,7 @@ mod tests {
             postgresql://a:1,b:2/?target_session_attrs=read-write
             postgresql://[fe80::1]:5432/
             postgresql://[fe80::1%25eth0]/
+            postgresql://app@%2Fcloudsql%2Fshop%3Aeurope%3Adb/
             postgresql:///?service=shop
             postgresql://app@db/?connect_timeout=5&sslmode=require
             mysql://app:p%40ss%2Fword@db:3306/shop?tls=true
