@@ -24,10 +24,23 @@ pub const USED: &[&str] = &[
     "load_balance_hosts",
     "currentSchema",
     "schema",
+    SERVER_TYPE,
+    SETTINGS[0],
+    SETTINGS[1],
+    SETTINGS[2],
+    SETTINGS[3],
+    SETTINGS[4],
     OPTIONS,
     REQUIRE_AUTH,
     SESSION_ATTRIBUTES,
 ];
+
+/// Java's parameter for [`SESSION_ATTRIBUTES`].
+pub const SERVER_TYPE: &str = "targetServerType";
+
+/// Settings of the server that drivers take as parameters and set when a session begins.
+pub const SETTINGS: [&str; 5] =
+    ["search_path", "TimeZone", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"];
 
 /// Options of a URL that are about TLS.
 pub const TLS_OPTIONS: &[&str] = &[
@@ -77,6 +90,11 @@ pub const IDLE: &[&str] = &[
     "binaryTransfer",
     "defaultRowFetchSize",
     "assumeMinServerVersion",
+    "autosave",
+    "hostRecheckSeconds",
+    "logServerErrorDetail",
+    "logUnclosedConnections",
+    "preferQueryMode",
     // Python, Ruby, Go, JavaScript, PHP
     "serverVersion",
     "charset",
@@ -85,6 +103,10 @@ pub const IDLE: &[&str] = &[
     "pool_timeout",
     "pool_max_conns",
     "pool_min_conns",
+    "pool_max_conn_lifetime",
+    "pool_max_conn_idle_time",
+    "pool_health_check_period",
+    "binary_parameters",
     "max_overflow",
     "connection_limit",
     "prepared_statements",

@@ -13,7 +13,7 @@ use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     files,
-    parameters::{DESTINATION, IDLE, REFUSED, TLS_OPTIONS, USED, VARIABLES},
+    parameters::{DESTINATION, IDLE, REFUSED, SERVER_TYPE, SETTINGS, TLS_OPTIONS, USED, VARIABLES},
     session::PostgresSession,
     startup::{BOUND, CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH},
 };
@@ -51,12 +51,14 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
         }
     }
     for (name, variable) in VARIABLES {
-        if let Some(value) = outside.variable(variable) {
+        // Plaintext that the URL asks for does not use the authority of the environment.
+        let is_unused = name == "sslrootcert" && parts.option("sslmode") == Some("disable");
+        if let Some(value) = outside.variable(variable).filter(|_| !is_unused) {
             files::put_default(parts, name, value);
         }
     }
     put_parameters(parts)?;
-    put_search_path(parts);
+    put_settings(parts);
     put_files_at_home(parts, outside)?;
     if parts.user.is_none() {
         parts.user = outside.user().map(str::to_owned);
@@ -141,20 +143,36 @@ fn put_parameters(parts: &mut UrlParts) -> Result<(), Fault> {
     parts.user = user.or(parts.user.take());
     parts.password = password.or(parts.password.take());
     parts.database = database.or(parts.database.take());
+    let attributes = match parts.option(SERVER_TYPE) {
+        None => return Ok(()),
+        Some("any") => "any",
+        Some("primary" | "master") => "read-write",
+        Some("secondary" | "slave") => "read-only",
+        Some(_) => return Err(refused("targetServerType is any, primary or secondary")),
+    };
+    parts.default_option(SESSION_ATTRIBUTES, attributes);
     Ok(())
 }
 
-/// Sets the search path of Java's `currentSchema` and of Prisma's `schema`, in which `public` is the server's default.
-fn put_search_path(parts: &mut UrlParts) {
-    let path = match (parts.option("currentSchema"), parts.option("schema")) {
-        (Some(path), _) => path.to_owned(),
-        (None, Some(name)) if name != "public" => format!("\"{}\"", name.replace('"', "\"\"")),
-        _ => return,
-    };
+/// Sets what drivers set when a session begins: settings, and the search path of Java's `currentSchema` and of
+/// Prisma's `schema`, in which `public` is the server's default.
+fn put_settings(parts: &mut UrlParts) {
+    let given = |name: &'static str| Some((name, parts.option(name)?.to_owned()));
+    let mut settings: Vec<(&str, String)> = SETTINGS.into_iter().filter_map(given).collect();
+    match (parts.option("currentSchema"), parts.option("schema")) {
+        (Some(path), _) => settings.push(("search_path", path.to_owned())),
+        (None, Some(name)) if name != "public" => {
+            settings.push(("search_path", format!("\"{}\"", name.replace('"', "\"\""))));
+        }
+        _ => {}
+    }
     // Spaces and backslashes separate and escape there.
-    let path = path.replace('\\', "\\\\").replace(' ', "\\ ");
-    let others = parts.option(OPTIONS).map(|given| format!("{given} ")).unwrap_or_default();
-    parts.put_option(OPTIONS, format!("{others}-c search_path={path}"));
+    let escaped = |value: &str| value.replace('\\', "\\\\").replace(' ', "\\ ");
+    let settings = settings.iter().map(|(name, value)| format!("-c {name}={}", escaped(value)));
+    let all: Vec<String> = parts.option(OPTIONS).map(str::to_owned).into_iter().chain(settings).collect();
+    if !all.is_empty() {
+        parts.put_option(OPTIONS, all.join(" "));
+    }
 }
 
 /// Folders where servers have their sockets by default.
@@ -454,6 +472,30 @@ mod tests {
         assert_eq!(options("postgresql://ann@db/x?schema=My%20Shop"), "-c search_path=\"My\\ Shop\"");
         let java = "jdbc:postgresql://db/x?user=ann&currentSchema=a,b&options=-c%20work_mem%3D5MB";
         assert_eq!(options(java), "-c work_mem=5MB -c search_path=a,b");
+        // Go's.
+        let go = "host=db user=ann dbname=x sslmode=disable TimeZone=Asia/Shanghai statement_timeout=5000";
+        assert_eq!(options(go), "-c TimeZone=Asia/Shanghai -c statement_timeout=5000");
+        let attributes = |kind: &str| {
+            let url = Url::new(format!("jdbc:postgresql://a,b/x?user=ann&targetServerType={kind}"));
+            let targets = PRODUCT.attached(&url, &plain(), &Outside::of(&[])).map_err(|fault| fault.to_string())?;
+            targets[0].asked.get(SESSION_ATTRIBUTES).cloned().ok_or_else(String::new)
+        };
+        assert_eq!(attributes("primary").as_deref(), Ok("read-write"));
+        assert_eq!(attributes("secondary").as_deref(), Ok("read-only"));
+        assert!(attributes("preferSecondary").is_err_and(|why| why.contains("any, primary or secondary")));
+    }
+
+    #[test]
+    fn the_authority_of_the_environment_is_for_connections_with_tls() {
+        let outside = Outside::of(&[("PGSSLROOTCERT", "/ca.pem")]);
+        let tls = |options: &str| {
+            let url = Url::new(format!("postgres://ann@db/x{options}"));
+            let targets = PRODUCT.attached(&url, &plain(), &outside).map_err(|fault| fault.to_string());
+            targets.map(|targets| targets[0].tls.clone().map(|tls| tls.authority))
+        };
+        assert_eq!(tls("?sslmode=disable"), Ok(None));
+        assert_eq!(tls("?sslmode=verify-full"), Ok(Some(Authority::Of("/ca.pem".into()))));
+        assert!(tls("").is_err(), "it may be meant to be used");
     }
 
     #[test]
