@@ -249,6 +249,10 @@ fn go(text: &str) -> Option<String> {
     let (account, place, rest) = match found {
         Some((protocol, at)) => {
             let account = text[..at].strip_suffix('@').or((at == 0).then_some(""))?;
+            // Tools on top of the driver put a scheme before it.
+            let is_scheme = |scheme: &str| scheme.chars().all(|it| it.is_ascii_alphabetic());
+            let with_scheme = account.split_once("://").filter(|(scheme, _)| is_scheme(scheme));
+            let account = with_scheme.map_or(account, |(_, account)| account);
             let (place, rest) = text[at + protocol.len()..].split_once(')')?;
             let place = if protocol == "unix(" { encoded(place) } else { place.to_owned() };
             (account, place, rest.strip_prefix('/')?)
@@ -315,6 +319,8 @@ mod tests {
             "service=shop",
             "connect_timeout=5 sslmode=require host=db user=app",
             "app:p@ss/word@tcp(db:3306)/shop?tls=true",
+            "mysql://app:p@ss@tcp(db:3306)/shop",
+            "app:a://b@tcp(db)/shop",
             "app@unix(/run/mysqld/mysqld.sock)/shop",
             "root:p@ss@/shop?charset=utf8",
             "postgres",
@@ -341,6 +347,8 @@ mod tests {
             postgresql:///?service=shop
             postgresql://app@db/?connect_timeout=5&sslmode=require
             mysql://app:p%40ss%2Fword@db:3306/shop?tls=true
+            mysql://app:p%40ss@db:3306/shop
+            mysql://app:a%3A%2F%2Fb@db/shop
             mysql://app@%2Frun%2Fmysqld%2Fmysqld.sock/shop
             mysql://root:p%40ss@localhost/shop?charset=utf8
             postgres

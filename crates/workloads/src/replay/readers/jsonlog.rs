@@ -89,7 +89,10 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
             Ok(None) => continue,
             Err(_) if !line.whole => return Ok(LogEnd::Cut(line.number)),
             Err(error) => {
-                let help = "the log is damaged here: take the part before this line, or the part behind the damage";
+                let help = match error.is_data() {
+                    true => "PostgreSQL's jsonlog and the log of CloudNativePG are read, and no other JSON",
+                    false => "the log is damaged here: take the part before this line, or the part behind the damage",
+                };
                 return Err(Problem::new(line.number, format!("is not a record of a jsonlog: {error}"), help));
             }
         };
