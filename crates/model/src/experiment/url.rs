@@ -165,7 +165,9 @@ const SAME: [(&str, &str); 3] =
 /// A URL without spaces around it, and with a lower-case scheme, which lists of endpoints repeat.
 fn with_small_scheme(text: &str) -> Option<String> {
     let (scheme, rest) = text.trim().split_once("://")?;
-    let scheme = format!("{}://", scheme.to_ascii_lowercase());
+    let scheme = scheme.to_ascii_lowercase();
+    // Java's reactive drivers read the same options as its others.
+    let scheme = scheme.strip_prefix("r2dbc:").map_or(format!("{scheme}://"), |scheme| format!("{JAVA}{scheme}://"));
     let rest = rest.replace(&format!(",{scheme}"), ",");
     let scheme = SAME.iter().find(|(other, _)| *other == scheme).map_or(scheme.as_str(), |(_, same)| *same);
     Some(format!("{scheme}{rest}"))
@@ -306,6 +308,7 @@ mod tests {
             "jdbc:MySQL://db/shop?useSSL=true",
             "jdbc:postgresql:shop?user=app",
             "JDBC:postgresql:/",
+            "r2dbc:postgresql://db/shop",
             "jdbc:postgresql:///shop",
             "jdbc:postgresql://db/shop",
             "https://a:2379,https://b:2379",
@@ -334,6 +337,7 @@ mod tests {
             jdbc:mysql://db/shop?useSSL=true
             jdbc:postgresql://localhost/shop?user=app
             jdbc:postgresql://localhost/
+            jdbc:postgresql://db/shop
             jdbc:postgresql://localhost/shop
             jdbc:postgresql://db/shop
             https://a:2379,b:2379
