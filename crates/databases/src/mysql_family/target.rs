@@ -110,6 +110,7 @@ const IDLE: &[&str] = &[
     "use-server-prep-stmts",
     "prep-stmt-cache-size",
     "prep-stmt-cache-sql-limit",
+    "statement-cache-capacity",
     "use-local-session-state",
     "cache-result-set-metadata",
     "cache-server-configuration",

@@ -154,12 +154,12 @@ fn put_parameters(parts: &mut UrlParts) -> Result<(), Fault> {
     Ok(())
 }
 
-/// Sets what drivers set when a session begins: settings, and the search path of Java's `currentSchema` and of
-/// Prisma's `schema`, in which `public` is the server's default.
+/// Sets what drivers set when a session begins: settings, and the search path of Java's `currentSchema`, of Rails'
+/// `schema_search_path` and of Prisma's `schema`, in which `public` is the server's default.
 fn put_settings(parts: &mut UrlParts) {
     let given = |name: &'static str| Some((name, parts.option(name)?.to_owned()));
     let mut settings: Vec<(&str, String)> = SETTINGS.into_iter().filter_map(given).collect();
-    match (parts.option("currentSchema"), parts.option("schema")) {
+    match (parts.any(&["currentSchema", "schema_search_path"]), parts.option("schema")) {
         (Some(path), _) => settings.push(("search_path", path.to_owned())),
         (None, Some(name)) if name != "public" => {
             settings.push(("search_path", format!("\"{}\"", name.replace('"', "\"\""))));
@@ -472,6 +472,7 @@ mod tests {
         assert_eq!(options("postgresql://ann@db/x?schema=My%20Shop"), "-c search_path=\"My\\ Shop\"");
         let java = "jdbc:postgresql://db/x?user=ann&currentSchema=a,b&options=-c%20work_mem%3D5MB";
         assert_eq!(options(java), "-c work_mem=5MB -c search_path=a,b");
+        assert_eq!(options("postgres://ann@db/x?pool=5&schema_search_path=a,b"), "-c search_path=a,b");
         // Go's.
         let go = "host=db user=ann dbname=x sslmode=disable TimeZone=Asia/Shanghai statement_timeout=5000";
         assert_eq!(options(go), "-c TimeZone=Asia/Shanghai -c statement_timeout=5000");
