@@ -336,7 +336,7 @@ fn load(protocol: WireProtocol, table: &str, header: &str, path: &Path) -> Strin
 /// in countries where the comma is in numbers.
 fn separator(header: &str) -> char {
     let unquoted: String = header.split('"').step_by(2).collect();
-    [',', ';', '\t'].into_iter().find(|sign| unquoted.contains(*sign)).unwrap_or(',')
+    [',', ';', '\t', '|'].into_iter().find(|sign| unquoted.contains(*sign)).unwrap_or(',')
 }
 
 #[cfg(test)]
@@ -351,6 +351,7 @@ mod tests {
             ("id;\"a;b\"\n", ";"),
             ("id\t\"a;b\"\r\n", "\\t"),
             ("\u{feff}id;\"a;b\"\r\n", ";"),
+            ("id|\"a;b\"\n", "|"),
         ] {
             let copied = format!("\\copy \"t\" (\"id\", \"a;b\") FROM '/t.csv' DELIMITER E'{between}' CSV HEADER\n");
             assert_eq!(load(WireProtocol::Postgres, header), copied, "{header}");
