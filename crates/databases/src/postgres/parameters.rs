@@ -128,7 +128,7 @@ pub const IDLE: &[&str] = &[
 ];
 
 /// Parameters that libpq reads from environment variables.
-pub const VARIABLES: [(&str, &str); 18] = [
+pub const VARIABLES: [(&str, &str); 19] = [
     ("host", "PGHOST"),
     ("hostaddr", "PGHOSTADDR"),
     ("port", "PGPORT"),
@@ -140,6 +140,7 @@ pub const VARIABLES: [(&str, &str); 18] = [
     ("sslrootcert", "PGSSLROOTCERT"),
     ("sslcert", "PGSSLCERT"),
     ("sslkey", "PGSSLKEY"),
+    ("sslcertmode", "PGSSLCERTMODE"),
     ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
     ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
     ("channel_binding", "PGCHANNELBINDING"),

@@ -546,6 +546,9 @@ mod tests {
         for without in ["disable", "require&sslcertmode=disable"] {
             assert_eq!(identity(without), none, "{without}");
         }
+        let switched_off = Outside::of(&[("HOME", home.as_str()), ("PGSSLCERTMODE", "disable")]);
+        let targets = PRODUCT.attached(&url("require"), &plain(), &switched_off).expect("a target");
+        assert!(targets[0].tls.as_ref().is_some_and(|tls| tls.identity.is_none()), "{targets:?}");
         let why = identity("require&sslcertmode=require").expect_err("it is not checked");
         assert!(why.contains("sslcertmode: whether the server asks"), "{why}");
         let remarks = PRODUCT.remarks_with(&url("require"), &plain(), &outside);
