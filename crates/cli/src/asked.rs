@@ -162,14 +162,33 @@ pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c
             let form = "write scheme://user@host:port/name, and give the password by the product's variable";
             return Err(usage(format!("this is a connection string of .NET, ODBC or PHP: {form}")));
         }
+        if target.contains(['@', ' ', '=']) && !target.ends_with(".toml") && !Path::new(target).exists() {
+            return Err(usage(
+                "this is neither a file nor an address (scheme://user@host:port/name); it is not shown, because it may \
+                 hold a password"
+                    .to_owned(),
+            ));
+        }
         return Ok(catalogue.database(target));
     }
     let found = offer::at(&url).and_then(|product| catalogue.database(product.id()));
-    found.map(Some).ok_or_else(|| {
-        let known: Vec<&str> =
-            catalogue.databases.iter().flat_map(|database| database.entry.schemes).copied().collect();
-        usage(format!("a URL begins with one of {} and ://{}", known.join(", "), meant(scheme, &known)))
-    })
+    found.map(Some).ok_or_else(|| unknown_scheme(scheme, catalogue))
+}
+
+/// The error for a URL whose `scheme` is that of no database.
+pub fn unknown_scheme(scheme: &str, catalogue: &Catalogue) -> Stop {
+    let entries = || catalogue.databases.iter().map(|database| database.entry);
+    let over_http = entries().filter(|entry| entry.over_http).filter_map(|entry| entry.url_tls.schemes);
+    let instead: Vec<String> = match scheme {
+        "https" => over_http.map(|(tls, _)| format!("{tls}://")).collect(),
+        "http" => over_http.map(|(_, plain)| format!("{plain}://")).collect(),
+        _ => Vec::new(),
+    };
+    if !instead.is_empty() {
+        return usage(format!("{scheme}:// does not name the product: write {} in its place", instead.join(" or ")));
+    }
+    let known: Vec<&str> = entries().flat_map(|entry| entry.schemes).copied().collect();
+    usage(format!("a URL begins with one of {} and ://{}", known.join(", "), meant(scheme, &known)))
 }
 
 /// The error for a `name` that is neither a file nor a database.
@@ -292,7 +311,8 @@ fn ycsb_file(path: &Path) -> Result<WorkloadFile, Stop> {
     let name = path.to_str().ok_or_else(|| usage(format!("--ycsb-file {}: its name is not text", path.display())))?;
     let kind = tithe_workloads::ycsb::entry();
     let bytes = std::fs::read(path).unwrap_or_default();
-    let properties = (kind.read)(&PropertyFile { name, weight: None, number: 1, bytes: &bytes }).unwrap_or_default();
+    let file = PropertyFile { name, weight: None, number: 1, bytes: &bytes, protocol: None };
+    let properties = (kind.read)(&file).unwrap_or_default();
     let asks = (kind.asks)(&properties).into_iter().map(|asked| asked.of).collect();
     Ok(WorkloadFile { kind, path: name.to_owned(), asks })
 }

@@ -169,6 +169,18 @@ mod tests {
         }
     }
 
+    /// Such a URL would be one without TLS.
+    #[test]
+    fn schemes_that_may_ask_for_tls_have_no_driver() {
+        for entry in all().iter().map(|database| database.entry()) {
+            for scheme in entry.schemes {
+                let is_taken = |behind: &str| entry.has_scheme(&format!("{scheme}+{behind}"));
+                assert!(!is_taken("tls") && !is_taken("ssl"), "{scheme}");
+                assert_eq!(is_taken("driver"), entry.url_tls.schemes.is_none(), "{scheme}");
+            }
+        }
+    }
+
     #[test]
     fn a_percent_sign_before_a_letter_beyond_ascii_is_no_panic() {
         for database in all() {

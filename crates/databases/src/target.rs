@@ -253,10 +253,15 @@ impl Product {
         targets.into_iter().nth(known_number(url).unwrap_or_default()).map(|target| (target.host, target.port))
     }
 
-    /// Remarks on how `url` is used: options without effect, and what is not checked.
+    /// Remarks on how `url` is used: options without effect, files that it does not name, and what is not checked.
     pub fn remarks(&self, url: &Url, setup: &Setup) -> Vec<String> {
+        self.remarks_with(url, setup, &Outside::of_process())
+    }
+
+    /// The same with values from `outside`.
+    pub fn remarks_with(&self, url: &Url, setup: &Setup, outside: &Outside) -> Vec<String> {
         let Ok(parts) = UrlParts::read(url) else { return Vec::new() };
-        let targets = self.attached(url, setup, &Outside::of_process()).unwrap_or_default();
+        let targets = self.attached(url, setup, outside).unwrap_or_default();
         let mut remarks = Vec::new();
         let idle = parts.idle(self.idle);
         if !idle.is_empty() {
@@ -265,6 +270,11 @@ impl Product {
         if let Some(target) = targets.first() {
             if target.is_socket() {
                 remarks.push(format!("by the Unix socket {}", target.host));
+            }
+            let files = target.tls.iter().flat_map(Tls::files).filter(|file| !parts.names_file(file));
+            let files: Vec<String> = files.map(|file| file.display().to_string()).collect();
+            if !files.is_empty() {
+                remarks.push(format!("used without being in the URL: {}", files.join(", ")));
             }
             remarks.extend(target.tls.as_ref().and_then(Tls::disclosure));
         }
@@ -319,7 +329,7 @@ impl Product {
         (self.settle)(&mut parts, outside)?;
         parts.without(self.refused)?;
         if parts.hosts.len() > 1 && self.takes.is_none() {
-            return Err(refused("it must name one host"));
+            return Err(refused("it names several hosts, and clients of an arm use one: name that one"));
         }
         let mut tls = (self.tls)(&parts)?;
         if let Some(name) = parts.option("server_name") {

@@ -10,7 +10,7 @@ use std::{
 use expect_test::expect;
 use tithe_harness::{arms, catalogue};
 use tithe_model::{
-    catalogue::{Catalogue, NetworkLogin},
+    catalogue::{Catalogue, NetworkLogin, WireProtocol},
     diagnostic::Diagnostic,
     experiment::{self, OptionValue},
     parse, plan,
@@ -143,6 +143,49 @@ fn every_setting_of_a_protection_is_refused() {
         mariadb plugin_load_add
         postgres shared_preload_libraries"#]]
         .assert_eq(&Vec::from_iter(combined).join("\n"));
+    });
+}
+
+/// Where the experiment names the product, addresses are taken as its other clients write them, TLS included.
+#[test]
+fn addresses_by_http_are_taken_if_clients_of_the_product_write_them() {
+    in_each_build(|(catalogue, databases)| {
+        for database in databases.iter().filter(|database| !database.entry().schemes.is_empty()) {
+            let text = format!(
+                "title = \"t\"\ndatabase = \"{}\"\ndata.records = 1000\n[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \
+                 \"plain\"\nurl = \"http://db:7\"\n[[arm]]\nname = \"protected\"\nurl = \"https://db:7\"\n\
+                 protections = [{{ use = \"tls\" }}]\n",
+                database.id()
+            );
+            let read = parsed(&text, catalogue);
+            let Some((tls, plain)) = database.entry().url_tls.schemes.filter(|_| database.entry().over_http) else {
+                let refused = read.expect_err("no scheme of its own").into_iter().map(|it| it.problem);
+                assert_eq!(refused.filter(|problem| problem.starts_with("the scheme `http")).count(), 2);
+                continue;
+            };
+            let arms = read.expect("addresses of its own").arms;
+            let schemes: Vec<&str> = arms.iter().flat_map(|arm| &arm.url).map(|url| url.scheme()).collect();
+            assert_eq!(schemes, [plain, tls]);
+        }
+    });
+}
+
+/// Strings of a script end where the servers of the experiment end them.
+#[test]
+fn scripts_are_read_as_their_servers_read_them() {
+    in_each_build(|(catalogue, databases)| {
+        for database in databases {
+            let text = format!(
+                "title = \"t\"\ndatabase = \"{}\"\n[[workload]]\nscript = \"a.sql\"\n[[arm]]\nname = \"plain\"\n\
+                 [[arm]]\nname = \"protected\"\nprotections = [{{ use = \"tls\" }}]\n",
+                database.id()
+            );
+            let read = parse::parse(&text, catalogue, &|_| Ok(br"SELECT 'it\'s';".to_vec()));
+            let is_open = |it: &Diagnostic| it.problem.contains("a string is not closed");
+            let is_refused = read.err().unwrap_or_default().iter().any(is_open);
+            let escapes = database.entry().wire_protocol == Some(WireProtocol::MySql);
+            assert_eq!(is_refused, !escapes, "{}", database.id());
+        }
     });
 }
 

@@ -8,7 +8,7 @@ use std::{collections::BTreeMap, net::IpAddr, sync::Arc};
 
 use crate::{
     diagnostic::text_of,
-    experiment::{Arm, Experiment, OptionValue, Protection, is_attached},
+    experiment::{Arm, Experiment, OptionValue, Protection, Url, is_attached},
     wording,
 };
 
@@ -63,6 +63,8 @@ pub struct DatabaseEntry {
     pub scheme_aliases: &'static [&'static str],
     /// Which parts of such a URL concern TLS.
     pub url_tls: UrlTls,
+    /// True if other clients write `https` and `http` for the schemes of `url_tls`.
+    pub over_http: bool,
     /// Option of a URL that gives the address to connect to, so that its programs check certificates against the URL's
     /// host; `None` if they have no such option.
     pub address_option: Option<&'static str>,
@@ -172,6 +174,7 @@ impl DatabaseEntry {
         schemes: &[],
         scheme_aliases: &[],
         url_tls: UrlTls { options: &[], schemes: None },
+        over_http: false,
         address_option: None,
         password_variable: "",
         restarts: false,
@@ -196,10 +199,19 @@ impl DatabaseEntry {
     };
 
     /// True for a URL with `scheme`: one of its own, a framework's name for it, or either with the name of a driver
-    /// behind a `+`.
+    /// behind a `+`. What follows a `+` is no driver if it may ask for TLS or replace a scheme that does.
     pub fn has_scheme(&self, scheme: &str) -> bool {
         let known = |scheme| self.schemes.contains(&scheme) || self.scheme_aliases.contains(&scheme);
-        known(scheme) || scheme.split_once('+').is_some_and(|(scheme, _)| known(scheme))
+        let is_driver = |driver| self.url_tls.schemes.is_none() && !["ssl", "tls"].contains(&driver);
+        known(scheme) || scheme.split_once('+').is_some_and(|(scheme, driver)| known(scheme) && is_driver(driver))
+    }
+
+    /// `url` with a scheme of its own in place of `https` and `http`.
+    pub fn own_address(&self, url: Url) -> Url {
+        match self.url_tls.schemes.filter(|_| self.over_http) {
+            Some(schemes) => url.without_http(schemes),
+            None => url,
+        }
     }
 
     /// True for databases whose servers speak the same protocol, so a URL of one may lead to the other.
@@ -587,6 +599,8 @@ pub struct PropertyFile<'a> {
     pub number: usize,
     /// Its content.
     pub bytes: &'a [u8],
+    /// The protocol of the experiment's servers, if it is known.
+    pub protocol: Option<WireProtocol>,
 }
 
 impl<'a> PropertyFile<'a> {

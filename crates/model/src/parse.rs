@@ -194,7 +194,8 @@ fn experiment(
     let resources = of_versions(resources(top, database, &arms, problems), &versions);
     let numbers = sweep(top, &resources, problems);
     let resources = swept(resources, &numbers);
-    let (workloads, asked) = workloads::workloads(top, catalogue, read, problems);
+    let protocol = database.and_then(|database| database.entry.wire_protocol);
+    let (workloads, asked) = workloads::workloads(top, (protocol, catalogue), read, problems);
     let defaults = Defaults::of(top, &asked, problems);
     let own = |workload: &&Workload| plan::shape(workload, catalogue).is_some_and(WorkloadShape::has_own_data);
     let own = workloads.iter().filter(own).count();

@@ -90,7 +90,7 @@ fn properties(kind: &str, bytes: &[u8]) {
     else {
         return;
     };
-    let file = PropertyFile { name: "fuzzed", weight: None, number: 1, bytes };
+    let file = PropertyFile { name: "fuzzed", weight: None, number: 1, bytes, protocol: None };
     if let Ok(read) = read(&file) {
         let _ = asks(&read);
         if check(&read).is_empty() {

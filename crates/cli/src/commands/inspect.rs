@@ -22,7 +22,7 @@ use tithe_plugin::{
 
 use super::verify::now_unix_s;
 use crate::{
-    InspectArgs,
+    InspectArgs, asked,
     exit::{self, Stop},
     interrupt, offer, progress,
 };
@@ -117,11 +117,7 @@ impl Inspected {
     /// The server at `url`.
     pub fn of(url: &str) -> Result<Self, Stop> {
         let url = Url::new(url);
-        let database = offer::at(&url).ok_or_else(|| {
-            let databases = offer::databases();
-            let known: Vec<_> = databases.iter().flat_map(|database| database.entry().schemes).copied().collect();
-            Stop::new(exit::USAGE, format!("a URL begins with one of {} and ://", known.join(", ")))
-        })?;
+        let database = offer::at(&url).ok_or_else(|| asked::unknown_scheme(url.scheme(), &offer::catalogue()))?;
         let (name, place) = (url.redacted(), url.place());
         let server = Server {
             address: Address::Attached(url),

@@ -120,6 +120,22 @@ fn mistakes_point_at_the_words() {
     "#]],
     );
     check(
+        &["plan", "app:hunter2@db.example:3306/shop", "--protect", "tls"],
+        expect![[r#"
+        2
+        tithe: this is neither a file nor an address (scheme://user@host:port/name); it is not shown, because it may hold a password
+    "#]],
+    );
+    for command in ["plan", "inspect"] {
+        check(
+            &[command, "https://db.example:9200"],
+            expect![[r#"
+            2
+            tithe: https:// does not name the product: write etcds:// or opensearchs:// in its place
+        "#]],
+        );
+    }
+    check(
         &["plan", "nothing.toml"],
         expect![[r#"
         2

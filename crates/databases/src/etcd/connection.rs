@@ -8,8 +8,8 @@ use tithe_plugin::wire::TlsFacts;
 
 use super::{
     http2::{Http2, NO_QUORUM},
+    keys::SPACE,
     messages::{AUTHENTICATE, Fields, RANGE, put_bytes, put_number},
-    target::SPACE,
 };
 use crate::target::{SPEAKS_TLS, Target};
 

@@ -3,6 +3,9 @@
 
 use tithe_plugin::session::Table;
 
+/// The prefix of all of Tithe's keys, and the key of its mark in servers that it launches.
+pub const SPACE: &str = "tithe";
+
 /// Bytes after a record's key that identify a field.
 pub const FIELD: usize = 3;
 

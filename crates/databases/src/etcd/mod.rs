@@ -52,6 +52,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     title: target::PRODUCT.title,
     schemes: &["etcd", "etcds"],
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: Some(("etcds", "etcd")) },
+    over_http: true,
     password_variable: target::PRODUCT.password_variable,
     keeps_data: true,
     reserved_settings: launch::RESERVED,

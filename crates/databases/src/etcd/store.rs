@@ -17,13 +17,13 @@ use tithe_plugin::{
 use super::{
     ENTRY,
     connection::EtcdConnection,
-    keys::{after, prefix_of},
+    keys::{SPACE, after, prefix_of},
     launch::{clients_of, members_of},
     messages::{
         AUTH_ENABLE, COMPACT, DEFRAGMENT, DELETE_RANGE, Fields, MEMBERS, PUT, ROLE_ADD, ROLE_GRANT_PERMISSION, STATUS,
         TXN, USER_ADD, USER_GRANT_ROLE, path_of, put_bytes, put_message, put_number,
     },
-    target::{ADMINISTRATOR, SPACE, USER, of_clients},
+    target::{ADMINISTRATOR, USER, of_clients},
 };
 use crate::{
     attached::unseen_process,

@@ -2,11 +2,13 @@
 //!
 //! URL: `etcd://[user:password@]host[:port]`. `etcds://` is TLS with the system's authorities, `?ca=FILE`, or
 //! `?insecure=yes` to accept any certificate; `&cert=FILE&key=FILE` is the client's own. `etcdctl`'s names of these
-//! options are known. A password that is not in the URL is taken from `ETCDCTL_PASSWORD`.
+//! options are known. A password that is not in the URL is taken from `ETCDCTL_PASSWORD`. Of several members the first
+//! that answers is used.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::Setup;
 
+use super::connection::EtcdConnection;
 use crate::target::{Outside, Product, Target, Tls, UrlParts};
 
 /// Account of the measured clients if the server requires one. None of Tithe's certificates has its name, because etcd
@@ -16,8 +18,6 @@ pub const USER: &str = "tithe-clients";
 pub const ADMINISTRATOR: &str = "root";
 /// Mechanism of [`Authentication`](tithe_plugin::setup::Authentication): users with passwords and roles.
 pub const PASSWORD: &str = "password";
-/// The prefix of all of Tithe's keys, and the key of its mark in servers that it launches.
-pub const SPACE: &str = "tithe";
 
 /// etcd's port, names and URL options.
 pub const PRODUCT: Product = Product {
@@ -34,7 +34,7 @@ pub const PRODUCT: Product = Product {
     settle,
     tls,
     tls_hints: ["etcds:// with ca=FILE, or with an authority of the system", "cert=FILE and key=FILE"],
-    takes: None,
+    takes: Some(takes),
     asked: &[],
 };
 
@@ -62,15 +62,21 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
 }
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
-    Tls::of_scheme(parts, "etcds")
+    Ok(Tls::of_scheme(parts, "etcds")?.map(|tls| Tls { protocol: Some(HTTP2), ..tls }))
+}
+
+/// Whether the member at `target` accepts clients.
+fn takes(target: &Target) -> Result<bool, Fault> {
+    EtcdConnection::open(target).map(|_| true)
 }
 
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use tithe_model::experiment::Url;
 
     use super::*;
-    use crate::test_setup::targets_of;
+    use crate::test_setup::{plain, targets_of};
 
     #[test]
     fn urls_are_taken_apart() {
@@ -99,5 +105,14 @@ mod tests {
             etcd://store?ca=/ca.pem: refused: the server's URL: options for TLS without etcds:// would not be used
             etcd://store/3: refused: the server's URL: etcd has no databases: nothing may follow the port
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn every_endpoint_of_a_list_is_a_member_to_try() {
+        let url = Url::new("etcds://one:1,etcds://two?ca=/ca.pem");
+        let targets = PRODUCT.attached(&url, &plain(), &Outside::of(&[])).expect("targets");
+        let protocol = |target: &Target| target.tls.as_ref().and_then(|tls| tls.protocol);
+        let seen: Vec<_> = targets.iter().map(|it| (it.host.as_str(), it.port, protocol(it))).collect();
+        assert_eq!(seen, [("one", 1, Some(HTTP2)), ("two", 2379, Some(HTTP2))]);
     }
 }

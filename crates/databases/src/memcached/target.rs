@@ -82,6 +82,7 @@ mod tests {
                 "memcached://cache?ca=/ca.pem",
                 "memcached://cache/3",
                 "memcached+unix://",
+                "memcached://one,two",
             ],
         );
         expect![[r#"
@@ -96,6 +97,7 @@ mod tests {
             memcached://cache?ca=/ca.pem: refused: the server's URL: options for TLS without memcacheds:// would not be used
             memcached://cache/3: refused: the server's URL: memcached has no databases: nothing may follow the port
             memcached+unix://: refused: the server's URL: it names no socket: memcached+unix:///PATH
+            memcached://one,two: refused: the server's URL: it names several hosts, and clients of an arm use one: name that one
         "#]].assert_eq(&text);
     }
 }

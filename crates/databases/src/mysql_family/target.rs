@@ -110,6 +110,7 @@ const IDLE: &[&str] = &[
     "use-server-prep-stmts",
     "prep-stmt-cache-size",
     "prep-stmt-cache-sql-limit",
+    "statement-cache-capacity",
     "use-local-session-state",
     "cache-result-set-metadata",
     "cache-server-configuration",
@@ -222,8 +223,8 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         Some(mode) => mode,
         None => by_others,
     };
-    if mode == "disabled" && by_others != mode {
-        return Err(refused("ssl-mode=disabled and another of its options contradict each other"));
+    if mode == "disabled" && by_others != mode || mode == "required" && by_others.starts_with("verify") {
+        return Err(refused(&format!("ssl-mode={mode} and another of its options contradict each other")));
     }
     let authority = match (mode, file) {
         ("disabled", None) => return Ok(None),
@@ -256,30 +257,39 @@ fn by_other_names(parts: &UrlParts) -> Result<&'static str, Fault> {
     if is("tls", &["preferred"]) {
         return Ok("preferred");
     }
+    let no = |name| is(name, NO) || parts.option(name).is_none();
+    if VERIFYING.into_iter().chain(ASKING).any(|name| !is(name, YES) && !no(name)) {
+        return Err(refused(NOT_UNDERSTOOD));
+    }
     let verifies = is("tls", YES)
         || is("ssl", &["{\"rejectunauthorized\":true}"])
         || is("ssl-accept", &["strict"])
-        || ["verify-server-certificate", "ssl-verify-server-cert", "ssl-verify-identity", "ssl-check-hostname"]
-            .iter()
-            .any(|name| is(name, YES));
+        || VERIFYING.into_iter().any(|name| is(name, YES));
     let asks = is("ssl", YES)
         || is("ssl", &["{\"rejectunauthorized\":false}"])
         || is("tls", &["skip-verify"])
         || is("ssl-accept", &["accept_invalid_certs"])
-        || ["use-ssl", "require-ssl", "ssl-verify-cert"].iter().any(|name| is(name, YES));
-    let no = |name| is(name, NO) || parts.option(name).is_none();
+        || ASKING.into_iter().any(|name| is(name, YES));
     match (verifies, asks) {
         (true, _) => Ok("verify_identity"),
         (false, _) if parts.option("ssl-ca").is_some() && is("ssl-check-hostname", NO) => Ok("verify_ca"),
         // A URL that names an authority requests its check.
-        (false, true) if parts.option("ssl-ca").is_some() => Ok("verify_ca"),
+        (false, true) if parts.option("ssl-ca").is_some() || is("ssl-verify-cert", YES) => Ok("verify_ca"),
         (false, true) => Ok("required"),
-        (false, false) if ["ssl", "tls", "use-ssl", "ssl-accept"].into_iter().all(no) => Ok("disabled"),
-        (false, false) => Err(refused(
-            "its TLS options are not understood: write ssl-mode=disabled, required, verify_ca or verify_identity",
-        )),
+        (false, false) if ["ssl", "tls", "ssl-accept"].into_iter().all(no) => Ok("disabled"),
+        (false, false) => Err(refused(NOT_UNDERSTOOD)),
     }
 }
+
+/// Options of drivers that have the server's name checked if they are on.
+const VERIFYING: [&str; 4] =
+    ["verify-server-certificate", "ssl-verify-server-cert", "ssl-verify-identity", "ssl-check-hostname"];
+
+/// Others that ask for TLS.
+const ASKING: [&str; 3] = ["use-ssl", "require-ssl", "ssl-verify-cert"];
+
+const NOT_UNDERSTOOD: &str =
+    "its TLS options are not understood: write ssl-mode=disabled, required, verify_ca or verify_identity";
 
 #[cfg(test)]
 mod tests {
@@ -315,6 +325,29 @@ mod tests {
         assert_eq!(authority("ssl_ca=/ca&ssl_check_hostname=false"), Some(Authority::AnyNameOf("/ca".into())));
         assert_eq!(authority("ssl_ca=/ca&ssl_check_hostname=true"), Some(Authority::Of("/ca".into())));
         assert_eq!(authority("ssl_check_hostname=false"), None);
+    }
+
+    #[test]
+    fn what_asks_for_tls_is_neither_plaintext_nor_unverified_without_a_word() {
+        for options in [
+            "requireSSL=maybe",
+            "ssl=true&ssl_verify_identity=maybe",
+            "ssl_verify_cert=true",
+            "sslMode=REQUIRED&verifyServerCertificate=true",
+            "sslMode=DISABLED&useSSL=true",
+        ] {
+            let url = Url::new(format!("mysql://app@db/shop?{options}"));
+            let outcome = product("MySQL").attached(&url, &plain(), &Outside::of(&[]));
+            assert!(matches!(outcome, Err(Fault::Refused(_))), "{options}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn hosts_in_the_form_of_java_are_refused_by_name() {
+        for url in ["jdbc:mysql://(host=db,port=3306)/shop?user=app", "mysql://app@address=(host=db)(port=3306)/shop"] {
+            let fault = product("MySQL").check_url(&Url::new(url), &plain()).expect_err(url).to_string();
+            assert!(fault.contains("a host is written host:port"), "{fault}");
+        }
     }
 
     #[test]

@@ -49,6 +49,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     title: target::PRODUCT.title,
     schemes: &["opensearch", "opensearchs"],
     url_tls: UrlTls { options: target::TLS_OPTIONS, schemes: Some(("opensearchs", "opensearch")) },
+    over_http: true,
     password_variable: target::PRODUCT.password_variable,
     keeps_data: true,
     reserved_settings: launch::RESERVED,

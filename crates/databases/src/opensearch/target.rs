@@ -2,11 +2,12 @@
 //!
 //! URL: `opensearch://[user:password@]host[:port]`. `opensearchs://` is TLS with the system's authorities, `?ca=FILE`,
 //! or `?insecure=yes` to accept any certificate; `&cert=FILE&key=FILE` is the client's own. A password that is not in
-//! the URL is taken from `OPENSEARCH_PASSWORD`.
+//! the URL is taken from `OPENSEARCH_PASSWORD`. Of several nodes the first that answers is used.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::Setup;
 
+use super::connection::OpenSearchConnection;
 use crate::target::{Outside, Product, Target, Tls, UrlParts};
 
 /// Account of the measured clients if the server asks for one.
@@ -31,7 +32,7 @@ pub const PRODUCT: Product = Product {
     settle,
     tls: |parts| Tls::of_scheme(parts, "opensearchs"),
     tls_hints: ["opensearchs:// with ca=FILE, or with an authority of the system", "cert=FILE and key=FILE"],
-    takes: None,
+    takes: Some(takes),
     asked: &[],
 };
 
@@ -44,6 +45,11 @@ pub const TLS_OPTIONS: &[&str] = &["ca", "cacert", "insecure", "cert", "key", "s
 /// As [`Product::target`].
 pub fn of_clients(server: &Server, setup: &Setup) -> Result<Target, Fault> {
     PRODUCT.target(server, setup)
+}
+
+/// Whether the node at `target` accepts clients.
+fn takes(target: &Target) -> Result<bool, Fault> {
+    OpenSearchConnection::open(target).map(|_| true)
 }
 
 /// Moves what options set for host and account to its field.

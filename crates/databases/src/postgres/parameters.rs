@@ -23,11 +23,25 @@ pub const USED: &[&str] = &[
     "replication",
     "load_balance_hosts",
     "currentSchema",
+    "schema_search_path",
     "schema",
+    SERVER_TYPE,
+    SETTINGS[0],
+    SETTINGS[1],
+    SETTINGS[2],
+    SETTINGS[3],
+    SETTINGS[4],
     OPTIONS,
     REQUIRE_AUTH,
     SESSION_ATTRIBUTES,
 ];
+
+/// Java's parameter for [`SESSION_ATTRIBUTES`].
+pub const SERVER_TYPE: &str = "targetServerType";
+
+/// Settings of the server that drivers take as parameters and set when a session begins.
+pub const SETTINGS: [&str; 5] =
+    ["search_path", "TimeZone", "statement_timeout", "lock_timeout", "idle_in_transaction_session_timeout"];
 
 /// Options of a URL that are about TLS.
 pub const TLS_OPTIONS: &[&str] = &[
@@ -77,6 +91,11 @@ pub const IDLE: &[&str] = &[
     "binaryTransfer",
     "defaultRowFetchSize",
     "assumeMinServerVersion",
+    "autosave",
+    "hostRecheckSeconds",
+    "logServerErrorDetail",
+    "logUnclosedConnections",
+    "preferQueryMode",
     // Python, Ruby, Go, JavaScript, PHP
     "serverVersion",
     "charset",
@@ -85,11 +104,16 @@ pub const IDLE: &[&str] = &[
     "pool_timeout",
     "pool_max_conns",
     "pool_min_conns",
+    "pool_max_conn_lifetime",
+    "pool_max_conn_idle_time",
+    "pool_health_check_period",
+    "binary_parameters",
     "max_overflow",
     "connection_limit",
     "prepared_statements",
     "prepared_statement_cache_size",
     "statement_cache_size",
+    "statement_cache_capacity",
     "statement_cache_mode",
     "default_query_exec_mode",
     "conn_max_age",
@@ -104,7 +128,7 @@ pub const IDLE: &[&str] = &[
 ];
 
 /// Parameters that libpq reads from environment variables.
-pub const VARIABLES: [(&str, &str); 18] = [
+pub const VARIABLES: [(&str, &str); 19] = [
     ("host", "PGHOST"),
     ("hostaddr", "PGHOSTADDR"),
     ("port", "PGPORT"),
@@ -116,6 +140,7 @@ pub const VARIABLES: [(&str, &str); 18] = [
     ("sslrootcert", "PGSSLROOTCERT"),
     ("sslcert", "PGSSLCERT"),
     ("sslkey", "PGSSLKEY"),
+    ("sslcertmode", "PGSSLCERTMODE"),
     ("ssl_min_protocol_version", "PGSSLMINPROTOCOLVERSION"),
     ("ssl_max_protocol_version", "PGSSLMAXPROTOCOLVERSION"),
     ("channel_binding", "PGCHANNELBINDING"),
@@ -131,6 +156,11 @@ pub const REFUSED: &[RefusedOption] = &[
     ("sslnegotiation", &["postgres"], "TLS without a request before it (direct) is not spoken"),
     ("replication", &["false", "off", "no", "0"], "a connection for replication takes no statements"),
     ("load_balance_hosts", &["disable"], "another host for every connection is not one server: name one"),
+    (
+        "sslcertmode",
+        &["disable", "allow", ""],
+        "whether the server asks for the certificate is not checked at its login: write allow",
+    ),
     ("requirepeer", &[""], "the owner of the socket is not checked"),
     ("sslcrl", &[""], "lists of revoked certificates are not read"),
     ("sslcrldir", &[""], "lists of revoked certificates are not read"),

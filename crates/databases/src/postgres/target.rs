@@ -13,7 +13,7 @@ use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     files,
-    parameters::{DESTINATION, IDLE, REFUSED, TLS_OPTIONS, USED, VARIABLES},
+    parameters::{DESTINATION, IDLE, REFUSED, SERVER_TYPE, SETTINGS, TLS_OPTIONS, USED, VARIABLES},
     session::PostgresSession,
     startup::{BOUND, CHANNEL_BINDING, OPTIONS, REQUIRE_AUTH},
 };
@@ -51,18 +51,15 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
         }
     }
     for (name, variable) in VARIABLES {
-        if let Some(value) = outside.variable(variable) {
+        // Plaintext that the URL asks for does not use the authority of the environment.
+        let is_unused = name == "sslrootcert" && parts.option("sslmode") == Some("disable");
+        if let Some(value) = outside.variable(variable).filter(|_| !is_unused) {
             files::put_default(parts, name, value);
         }
     }
     put_parameters(parts)?;
-    put_search_path(parts);
-    // The authority of libpq if a verifying mode names none.
-    if parts.option("sslmode").is_some_and(|mode| mode.starts_with("verify-"))
-        && let Some(file) = outside.at_home(".postgresql/root.crt").filter(|file| file.exists())
-    {
-        parts.default_option("sslrootcert", &file.display().to_string());
-    }
+    put_settings(parts);
+    put_files_at_home(parts, outside)?;
     if parts.user.is_none() {
         parts.user = outside.user().map(str::to_owned);
     }
@@ -105,28 +102,77 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     Ok(())
 }
 
+/// Sets the files that libpq uses if they are there: the authority, without which `require` checks nothing, and the
+/// client's certificate.
+fn put_files_at_home(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
+    let at_home = |name: &str| {
+        let file = outside.at_home(&format!(".postgresql/{name}")).filter(|file| file.exists());
+        file.map(|file| file.display().to_string())
+    };
+    let (encrypts, verifies) = match mode(parts)? {
+        "require" | "verify-ca" | "verify-full" => (true, true),
+        "no-verify" => (true, false),
+        _ => (false, false),
+    };
+    if verifies && let Some(file) = at_home("root.crt") {
+        parts.default_option("sslrootcert", &file);
+    }
+    if !encrypts || parts.option("sslcertmode") == Some("disable") {
+        return Ok(());
+    }
+    let is_named = parts.any(&["sslcert", "sslkey"]).is_some();
+    let (certificate, key) = (at_home("postgresql.crt"), at_home("postgresql.key"));
+    if let Some(file) = certificate {
+        if !is_named && key.is_none() {
+            return Err(refused(&format!("the key of {file} is not there: sslcertmode=disable leaves both out")));
+        }
+        parts.default_option("sslcert", &file);
+    }
+    if let Some(file) = key.filter(|_| parts.option("sslcert").is_some()) {
+        parts.default_option("sslkey", &file);
+    }
+    Ok(())
+}
+
 /// Moves parameters about host and account to the authority, whose values they replace.
 fn put_parameters(parts: &mut UrlParts) -> Result<(), Fault> {
     let own = |name: &str| parts.option(name).map(str::to_owned);
-    let [hosts, ports, user, password, database] = ["host", "port", "user", "password", "dbname"].map(own);
+    let hosts = parts.joined("host");
+    let [ports, user, password, database] = ["port", "user", "password", "dbname"].map(own);
     parts.put_place(hosts.as_deref(), ports.as_deref())?;
     parts.user = user.or(parts.user.take());
     parts.password = password.or(parts.password.take());
     parts.database = database.or(parts.database.take());
+    let attributes = match parts.option(SERVER_TYPE) {
+        None => return Ok(()),
+        Some("any") => "any",
+        Some("primary" | "master") => "read-write",
+        Some("secondary" | "slave") => "read-only",
+        Some(_) => return Err(refused("targetServerType is any, primary or secondary")),
+    };
+    parts.default_option(SESSION_ATTRIBUTES, attributes);
     Ok(())
 }
 
-/// Sets the search path of Java's `currentSchema` and of Prisma's `schema`, in which `public` is the server's default.
-fn put_search_path(parts: &mut UrlParts) {
-    let path = match (parts.option("currentSchema"), parts.option("schema")) {
-        (Some(path), _) => path.to_owned(),
-        (None, Some(name)) if name != "public" => format!("\"{}\"", name.replace('"', "\"\"")),
-        _ => return,
-    };
+/// Sets what drivers set when a session begins: settings, and the search path of Java's `currentSchema`, of Rails'
+/// `schema_search_path` and of Prisma's `schema`, in which `public` is the server's default.
+fn put_settings(parts: &mut UrlParts) {
+    let given = |name: &'static str| Some((name, parts.option(name)?.to_owned()));
+    let mut settings: Vec<(&str, String)> = SETTINGS.into_iter().filter_map(given).collect();
+    match (parts.any(&["currentSchema", "schema_search_path"]), parts.option("schema")) {
+        (Some(path), _) => settings.push(("search_path", path.to_owned())),
+        (None, Some(name)) if name != "public" => {
+            settings.push(("search_path", format!("\"{}\"", name.replace('"', "\"\""))));
+        }
+        _ => {}
+    }
     // Spaces and backslashes separate and escape there.
-    let path = path.replace('\\', "\\\\").replace(' ', "\\ ");
-    let others = parts.option(OPTIONS).map(|given| format!("{given} ")).unwrap_or_default();
-    parts.put_option(OPTIONS, format!("{others}-c search_path={path}"));
+    let escaped = |value: &str| value.replace('\\', "\\\\").replace(' ', "\\ ");
+    let settings = settings.iter().map(|(name, value)| format!("-c {name}={}", escaped(value)));
+    let all: Vec<String> = parts.option(OPTIONS).map(str::to_owned).into_iter().chain(settings).collect();
+    if !all.is_empty() {
+        parts.put_option(OPTIONS, all.join(" "));
+    }
 }
 
 /// Folders where servers have their sockets by default.
@@ -186,31 +232,41 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     Ok(tls)
 }
 
+/// How TLS is used, as a value of `sslmode`.
+fn mode(parts: &UrlParts) -> Result<&str, Fault> {
+    const OFF: [&str; 5] = ["false", "0", "no", "off", "disable"];
+    Ok(match (parts.option("sslmode"), parts.any(&["ssl", "requiressl"])) {
+        (Some(mode), Some(other))
+            if mode == "disable" && !OFF.contains(&other) || other.starts_with("verify-") && other != mode =>
+        {
+            return Err(refused("sslmode and ssl contradict each other"));
+        }
+        (Some(mode), _) => mode,
+        // With this parameter the Java driver verifies everything; others only encrypt.
+        (None, Some("true" | "")) if parts.is_java => "verify-full",
+        (None, Some("true" | "1" | "require" | "on")) => "require",
+        (None, Some(mode @ ("verify-full" | "verify-ca" | "no-verify"))) => mode,
+        // Trusting the system's certificates is useless without a check of names (libpq 16).
+        (None, None) if parts.option("sslrootcert") == Some("system") => "verify-full",
+        (None, Some(other)) if !OFF.contains(&other) => {
+            return Err(refused("its ssl is not understood: write sslmode=disable, require, verify-ca or verify-full"));
+        }
+        (None, _) => "disable",
+    })
+}
+
 fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     // As in libpq, TLS parameters do not apply to a socket, where servers do not use TLS.
     if parts.hosts.iter().all(|host| host.name.starts_with('/')) {
         return Ok(None);
     }
     let root = parts.option("sslrootcert").filter(|file| !file.is_empty());
-    let mode = match (parts.option("sslmode"), parts.any(&["ssl", "requiressl"])) {
-        (Some("disable"), Some(other)) if !["false", "0", "off", "disable"].contains(&other) => {
-            return Err(refused("sslmode=disable and ssl contradict each other"));
-        }
-        (Some(mode), _) => mode,
-        // With this parameter the Java driver verifies everything; others only encrypt.
-        (None, Some("true")) if parts.is_java => "verify-full",
-        (None, Some("true" | "1" | "require" | "on")) => "require",
-        (None, Some(mode @ ("verify-full" | "verify-ca"))) => mode,
-        (None, Some("no-verify")) => "require",
-        // Trusting the system's certificates is useless without a check of names (libpq 16).
-        (None, None) if root == Some("system") => "verify-full",
-        (None, _) => "disable",
-    };
-    let authority = match (mode, root) {
+    let authority = match (mode(parts)?, root) {
         ("disable", None) => return Ok(None),
         ("disable", Some(_)) => return Err(refused("sslrootcert without sslmode=verify-full would not be used")),
         // libpq does not check the name, but checks the authority if one is named.
         ("require" | "no-verify", None) => Authority::Anyone,
+        ("no-verify", Some(_)) => return Err(refused("no-verify and sslrootcert contradict each other")),
         ("require" | "verify-ca", Some("system")) => {
             return Err(refused(
                 "with sslrootcert=system, write sslmode=verify-full: everyone can get a certificate of these",
@@ -274,6 +330,8 @@ fn takes(target: &Target) -> Result<bool, Fault> {
 
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+
     use expect_test::{Expect, expect};
     use tithe_machine::secret::Secret;
 
@@ -414,6 +472,31 @@ mod tests {
         assert_eq!(options("postgresql://ann@db/x?schema=My%20Shop"), "-c search_path=\"My\\ Shop\"");
         let java = "jdbc:postgresql://db/x?user=ann&currentSchema=a,b&options=-c%20work_mem%3D5MB";
         assert_eq!(options(java), "-c work_mem=5MB -c search_path=a,b");
+        assert_eq!(options("postgres://ann@db/x?pool=5&schema_search_path=a,b"), "-c search_path=a,b");
+        // Go's.
+        let go = "host=db user=ann dbname=x sslmode=disable TimeZone=Asia/Shanghai statement_timeout=5000";
+        assert_eq!(options(go), "-c TimeZone=Asia/Shanghai -c statement_timeout=5000");
+        let attributes = |kind: &str| {
+            let url = Url::new(format!("jdbc:postgresql://a,b/x?user=ann&targetServerType={kind}"));
+            let targets = PRODUCT.attached(&url, &plain(), &Outside::of(&[])).map_err(|fault| fault.to_string())?;
+            targets[0].asked.get(SESSION_ATTRIBUTES).cloned().ok_or_else(String::new)
+        };
+        assert_eq!(attributes("primary").as_deref(), Ok("read-write"));
+        assert_eq!(attributes("secondary").as_deref(), Ok("read-only"));
+        assert!(attributes("preferSecondary").is_err_and(|why| why.contains("any, primary or secondary")));
+    }
+
+    #[test]
+    fn the_authority_of_the_environment_is_for_connections_with_tls() {
+        let outside = Outside::of(&[("PGSSLROOTCERT", "/ca.pem")]);
+        let tls = |options: &str| {
+            let url = Url::new(format!("postgres://ann@db/x{options}"));
+            let targets = PRODUCT.attached(&url, &plain(), &outside).map_err(|fault| fault.to_string());
+            targets.map(|targets| targets[0].tls.clone().map(|tls| tls.authority))
+        };
+        assert_eq!(tls("?sslmode=disable"), Ok(None));
+        assert_eq!(tls("?sslmode=verify-full"), Ok(Some(Authority::Of("/ca.pem".into()))));
+        assert!(tls("").is_err(), "it may be meant to be used");
     }
 
     #[test]
@@ -430,10 +513,70 @@ mod tests {
         std::fs::create_dir(folder.path().join(".postgresql")).expect("made");
         std::fs::write(&file, "").expect("written");
         assert_eq!(authority("sslmode=verify-full"), Some(Authority::Of(file.clone())));
-        assert_eq!(authority("sslmode=verify-ca"), Some(Authority::AnyNameOf(file)));
+        assert_eq!(authority("sslmode=verify-ca"), Some(Authority::AnyNameOf(file.clone())));
         assert_eq!(authority("sslmode=verify-full&sslrootcert=system"), Some(Authority::System));
-        assert_eq!(authority("sslmode=require"), Some(Authority::Anyone));
+        // As in libpq, `require` checks what it has an authority for.
+        assert_eq!(authority("sslmode=require"), Some(Authority::AnyNameOf(file)));
+        assert_eq!(authority("sslmode=no-verify"), Some(Authority::Anyone));
         assert_eq!(authority(""), None);
+    }
+
+    #[test]
+    fn the_certificate_at_home_is_used_with_tls_and_reported() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let home = folder.path().display().to_string();
+        let outside = Outside::of(&[("HOME", home.as_str())]);
+        let url = |options: &str| Url::new(format!("postgres://ann@db/x?sslmode={options}"));
+        let identity = |options: &str| -> Result<Option<(PathBuf, PathBuf)>, String> {
+            let targets = PRODUCT.attached(&url(options), &plain(), &outside).map_err(|fault| fault.to_string())?;
+            Ok(targets[0].tls.clone().and_then(|tls| tls.identity))
+        };
+        let none: Result<_, String> = Ok(None);
+        assert_eq!(identity("require"), none);
+        std::fs::create_dir(folder.path().join(".postgresql")).expect("made");
+        let [certificate, key] = ["crt", "key"].map(|end| folder.path().join(format!(".postgresql/postgresql.{end}")));
+        std::fs::write(&certificate, "").expect("written");
+        let why = identity("require").expect_err("no key");
+        assert!(why.ends_with("postgresql.crt is not there: sslcertmode=disable leaves both out"), "{why}");
+        std::fs::write(&key, "").expect("written");
+        let at_home: Result<_, String> = Ok(Some((certificate.clone(), key.clone())));
+        assert_eq!(identity("require"), at_home);
+        assert_eq!(identity("verify-full&sslcertmode=allow"), at_home);
+        assert_eq!(identity("require&sslcert=/c.pem"), Ok(Some((PathBuf::from("/c.pem"), key))));
+        for without in ["disable", "require&sslcertmode=disable"] {
+            assert_eq!(identity(without), none, "{without}");
+        }
+        let switched_off = Outside::of(&[("HOME", home.as_str()), ("PGSSLCERTMODE", "disable")]);
+        let targets = PRODUCT.attached(&url("require"), &plain(), &switched_off).expect("a target");
+        assert!(targets[0].tls.as_ref().is_some_and(|tls| tls.identity.is_none()), "{targets:?}");
+        let why = identity("require&sslcertmode=require").expect_err("it is not checked");
+        assert!(why.contains("sslcertmode: whether the server asks"), "{why}");
+        let remarks = PRODUCT.remarks_with(&url("require"), &plain(), &outside);
+        assert_eq!(remarks, [format!("used without being in the URL: {}", certificate.display())]);
+        let named = url("require&sslcert=/c.pem&sslkey=/k.pem");
+        assert!(PRODUCT.remarks_with(&named, &plain(), &outside).is_empty());
+    }
+
+    #[test]
+    fn several_hosts_may_be_options_with_ports_of_their_own() {
+        let places = |url: &str| {
+            let targets = PRODUCT.attached(&Url::new(url), &plain(), &Outside::of(&[])).expect("targets");
+            targets.iter().map(|target| format!("{}:{}", target.host, target.port)).collect::<Vec<_>>().join(" ")
+        };
+        assert_eq!(places("postgresql+psycopg://ann@/x?host=a:1&host=b&host=c:3"), "a:1 b:5432 c:3");
+        assert_eq!(places("postgresql://ann@/x?host=a,b&port=1,2"), "a:1 b:2");
+        assert_eq!(places("postgresql://ann@/x?host=fe80::7&port=1"), "fe80::7:1");
+        assert_eq!(places("postgresql://ann@/x?host=/run/a:b"), "/run/a:b/.s.PGSQL.5432:5432");
+        assert_eq!(places("jdbc:postgresql:x?user=ann"), "localhost:5432");
+    }
+
+    #[test]
+    fn what_asks_for_tls_in_other_words_is_never_plaintext() {
+        for options in ["ssl=True", "ssl=yes", "ssl=prefer", "ssl=", "sslmode=require&ssl=verify-full"] {
+            let url = Url::new(format!("postgres://ann@db/x?{options}"));
+            let outcome = PRODUCT.attached(&url, &plain(), &Outside::of(&[]));
+            assert!(matches!(outcome, Err(Fault::Refused(_))), "{options}: {outcome:?}");
+        }
     }
 
     #[test]

@@ -115,6 +115,9 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     if let Some(number) = number {
         parts.database = Some(number);
     }
+    if parts.database.as_ref().is_some_and(|number| number.ends_with("#insecure")) {
+        return Err(refused("#insecure is written insecure=yes, behind a ?"));
+    }
     if parts.database.as_ref().is_some_and(|number| number.parse::<u32>().is_err()) {
         return Err(refused("databases of Redis have numbers: redis://host/3"));
     }
@@ -231,6 +234,11 @@ mod tests {
             expect![[
                 r#"[Target { host: "db", port: 6379, user: "", database: "0", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: System, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
+        );
+        check(
+            "rediss://db/#insecure",
+            &plain(),
+            expect!["refused: the server's URL: #insecure is written insecure=yes, behind a ?"],
         );
         check(
             "rediss://db?ca=/ca.pem&insecure=yes",

@@ -1,6 +1,9 @@
 //! A URL taken apart, before a product interprets its options.
 
-use std::{collections::BTreeSet, path::PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use percent_encoding::percent_decode_str;
 use tithe_machine::fault::Fault;
@@ -112,6 +115,19 @@ impl UrlParts {
         self.options.iter().rev().find(|(name, _)| bare(name) == wanted).map(|(_, value)| value.as_str())
     }
 
+    /// The values of all options `wanted` as a list with commas: SQLAlchemy repeats `host` for several servers.
+    pub fn joined(&self, wanted: &str) -> Option<String> {
+        let wanted = bare(wanted);
+        let given = self.options.iter().filter(|(name, _)| bare(name) == wanted).map(|(_, value)| value.as_str());
+        let values: Vec<&str> = given.collect();
+        (!values.is_empty()).then(|| values.join(","))
+    }
+
+    /// True if an option of the URL names `file`.
+    pub fn names_file(&self, file: &Path) -> bool {
+        self.options.iter().any(|(_, value)| Path::new(value) == file)
+    }
+
     /// The value of the first of `names` that is there.
     pub fn any(&self, names: &[&str]) -> Option<&str> {
         names.iter().find_map(|name| self.option(name))
@@ -189,9 +205,11 @@ impl UrlParts {
             let one = ports.first().copied().flatten();
             let port = |number: usize| if ports.len() > 1 { ports.get(number).copied().flatten() } else { one };
             let named = hosts.split(',').zip(passwords).enumerate();
-            self.hosts = named
-                .map(|(number, (name, password))| Host { name: name.to_owned(), port: port(number), password })
-                .collect();
+            let hosts = named.map(|(number, (text, password))| {
+                let (name, own) = with_port(text)?;
+                Ok(Host { name: name.to_owned(), port: own.or(port(number)), password })
+            });
+            self.hosts = hosts.collect::<Result<_, Fault>>()?;
         }
         if let Some(ports) = ports {
             let ports: Vec<_> = ports.split(',').map(port).collect::<Result<_, _>>()?;
@@ -223,8 +241,19 @@ fn bare(name: &str) -> String {
     name.chars().filter(|c| !['_', '-'].contains(c)).map(|c| c.to_ascii_lowercase()).collect()
 }
 
+/// Splits `host:port` in an option, as SQLAlchemy writes it. An IPv6 address has several colons.
+fn with_port(text: &str) -> Result<(&str, Option<u16>), Fault> {
+    match text.split_once(':') {
+        Some((name, behind)) if !behind.contains(':') && !text.starts_with(['/', '@']) => Ok((name, port(behind)?)),
+        _ => Ok((text, None)),
+    }
+}
+
 /// Splits `host:port`, `[v6]:port` or `host`.
 fn host(place: &str) -> Result<Host, Fault> {
+    if place.contains(['(', '=']) {
+        return Err(refused("a host is written host:port, also where Java has (host=…,port=…)"));
+    }
     let (name, behind) = match place.strip_prefix('[') {
         Some(rest) => {
             let (name, behind) = rest.split_once(']').ok_or_else(|| refused("an IPv6 address is not closed"))?;

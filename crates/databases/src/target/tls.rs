@@ -149,6 +149,15 @@ impl Tls {
         self.authority == Authority::Anyone
     }
 
+    /// The files of the authority and of the client's certificate.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        let authority = match &self.authority {
+            Authority::Of(file) | Authority::AnyNameOf(file) => Some(file),
+            Authority::System | Authority::Anyone => None,
+        };
+        authority.into_iter().chain(self.identity.as_ref().map(|(certificate, _)| certificate)).map(PathBuf::as_path)
+    }
+
     /// A remark about the server's identity, if it is not verified by its host name.
     pub fn disclosure(&self) -> Option<String> {
         match (&self.authority, &self.server_name) {

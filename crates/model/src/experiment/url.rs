@@ -19,11 +19,29 @@ const KEYWORDS: [&str; 10] =
     ["host", "hostaddr", "port", "user", "dbname", "password", "service", "sslmode", "application_name", "passfile"];
 
 impl Url {
-    /// Reads `text`: a URL, libpq's `keyword=value`, or Go's `user@tcp(host:3306)/name`. Any other text stays
-    /// unchanged, and has no scheme.
+    /// Reads `text`: a URL, libpq's `keyword=value`, Go's `user@tcp(host:3306)/name`, or Java's `jdbc:postgresql:name`.
+    /// Any other text stays unchanged, and has no scheme.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        Self(keywords(&text).or_else(|| go(&text)).or_else(|| with_small_scheme(&text)).unwrap_or(text))
+        let read = keywords(&text).or_else(|| go(&text)).or_else(|| java(&text)).or_else(|| with_small_scheme(&text));
+        Self(read.unwrap_or(text))
+    }
+
+    /// The same with one of `schemes`, the one with TLS and the one without, if it is an address by HTTPS or HTTP. Its
+    /// port is that of the protocol if it names none.
+    #[must_use]
+    pub fn without_http(self, schemes: (&str, &str)) -> Self {
+        let (scheme, port) = match self.scheme() {
+            "https" => (schemes.0, 443),
+            "http" => (schemes.1, 80),
+            _ => return self,
+        };
+        let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
+        let (authority, tail) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
+        // A colon in an IPv6 address is before its bracket, one in a password before its `@`.
+        let has_port = authority.rsplit(['@', ']']).next().is_some_and(|end| end.contains(':'));
+        let port = if has_port { String::new() } else { format!(":{port}") };
+        Self(format!("{scheme}://{authority}{port}{tail}"))
     }
 
     /// True if `text` is an address in one of these forms.
@@ -132,22 +150,39 @@ fn may_hold_secret(options: &str) -> bool {
     asked.contains("***") || options.contains('@') || SECRET.iter().any(|word| asked.contains(word))
 }
 
-/// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what follows a colon is a port.
+/// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what follows a colon is a port. Java's
+/// `(host=one,password=x)` is none if it may hold a secret.
 fn are_hosts(text: &str) -> bool {
     let is_port = |port: &str| port.ends_with(']') || port.chars().all(|c| c.is_ascii_digit());
-    text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
+    let hides = text.contains('=') && may_hold_secret(text);
+    !hides && text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
 }
 
 /// Schemes that mean the same as another one, TLS included.
 const SAME: [(&str, &str); 3] =
     [("valkey://", "redis://"), ("valkeys://", "rediss://"), ("redis-socket://", "redis+unix://")];
 
-/// A URL without spaces around it, and with a lower-case scheme.
+/// A URL without spaces around it, and with a lower-case scheme, which lists of endpoints repeat.
 fn with_small_scheme(text: &str) -> Option<String> {
     let (scheme, rest) = text.trim().split_once("://")?;
-    let scheme = format!("{}://", scheme.to_ascii_lowercase());
+    let scheme = scheme.to_ascii_lowercase();
+    // Java's reactive drivers read the same options as its others.
+    let scheme = scheme.strip_prefix("r2dbc:").map_or(format!("{scheme}://"), |scheme| format!("{JAVA}{scheme}://"));
+    let rest = rest.replace(&format!(",{scheme}"), ",");
     let scheme = SAME.iter().find(|(other, _)| *other == scheme).map_or(scheme.as_str(), |(_, same)| *same);
     Some(format!("{scheme}{rest}"))
+}
+
+/// The address of Java's driver for PostgreSQL that names no host, which is this machine by TCP:
+/// `jdbc:postgresql:name`, `jdbc:postgresql:///name`.
+fn java(text: &str) -> Option<String> {
+    const DRIVER: &str = "jdbc:postgresql:";
+    let (driver, rest) = text.trim().split_at_checked(DRIVER.len())?;
+    let name = match rest.strip_prefix("//") {
+        Some(place) => place.strip_prefix('/')?,
+        None => rest.strip_prefix('/').unwrap_or(rest),
+    };
+    driver.eq_ignore_ascii_case(DRIVER).then(|| format!("{DRIVER}//localhost/{name}"))
 }
 
 /// libpq's `keyword=value` (PostgreSQL documentation, "Connection Strings") as a URL.
@@ -175,8 +210,9 @@ fn keywords(text: &str) -> Option<String> {
     });
     let ports: Vec<&str> = last("port").map_or_else(Vec::new, |ports| ports.split(',').collect());
     let hosts = last("host").unwrap_or_default().split(',').enumerate().map(|(number, host)| {
-        // A zone of an address follows a percent sign.
-        let host = if host.contains(':') { format!("[{}]", host.replace('%', "%25")) } else { encoded(host) };
+        // A zone of an address follows a percent sign. A folder may have colons, too.
+        let is_address = host.contains(':') && !host.starts_with('/');
+        let host = if is_address { format!("[{}]", host.replace('%', "%25")) } else { encoded(host) };
         let port = ports.get(number).or_else(|| ports.first().filter(|_| ports.len() == 1));
         host + &port.map(|port| format!(":{port}")).unwrap_or_default()
     });
@@ -215,6 +251,10 @@ fn go(text: &str) -> Option<String> {
     let (account, place, rest) = match found {
         Some((protocol, at)) => {
             let account = text[..at].strip_suffix('@').or((at == 0).then_some(""))?;
+            // Tools on top of the driver put a scheme before it.
+            let is_scheme = |scheme: &str| scheme.chars().all(|it| it.is_ascii_alphabetic());
+            let with_scheme = account.split_once("://").filter(|(scheme, _)| is_scheme(scheme));
+            let account = with_scheme.map_or(account, |(_, account)| account);
             let (place, rest) = text[at + protocol.len()..].split_once(')')?;
             let place = if protocol == "unix(" { encoded(place) } else { place.to_owned() };
             (account, place, rest.strip_prefix('/')?)
@@ -266,15 +306,24 @@ mod tests {
         let forms = [
             " Postgres://app@Db/shop ",
             "jdbc:MySQL://db/shop?useSSL=true",
+            "jdbc:postgresql:shop?user=app",
+            "JDBC:postgresql:/",
+            "r2dbc:postgresql://db/shop",
+            "jdbc:postgresql:///shop",
+            "jdbc:postgresql://db/shop",
+            "https://a:2379,https://b:2379",
             "valkeys://db:6380/1",
             "host=db port=5433 user=app dbname=shop sslmode=require",
             "host='/run/my folder' user='o\\'neill'",
             "host=a,b port=1,2 target_session_attrs=read-write",
             "host = fe80::1 port=5432",
             "host=fe80::1%eth0",
+            "host=/cloudsql/shop:europe:db user=app",
             "service=shop",
             "connect_timeout=5 sslmode=require host=db user=app",
             "app:p@ss/word@tcp(db:3306)/shop?tls=true",
+            "mysql://app:p@ss@tcp(db:3306)/shop",
+            "app:a://b@tcp(db)/shop",
             "app@unix(/run/mysqld/mysqld.sock)/shop",
             "root:p@ss@/shop?charset=utf8",
             "postgres",
@@ -286,15 +335,24 @@ mod tests {
         expect![[r#"
             postgres://app@Db/shop
             jdbc:mysql://db/shop?useSSL=true
+            jdbc:postgresql://localhost/shop?user=app
+            jdbc:postgresql://localhost/
+            jdbc:postgresql://db/shop
+            jdbc:postgresql://localhost/shop
+            jdbc:postgresql://db/shop
+            https://a:2379,b:2379
             rediss://db:6380/1
             postgresql://app@db:5433/shop?sslmode=require
             postgresql://o%27neill@%2Frun%2Fmy%20folder/
             postgresql://a:1,b:2/?target_session_attrs=read-write
             postgresql://[fe80::1]:5432/
             postgresql://[fe80::1%25eth0]/
+            postgresql://app@%2Fcloudsql%2Fshop%3Aeurope%3Adb/
             postgresql:///?service=shop
             postgresql://app@db/?connect_timeout=5&sslmode=require
             mysql://app:p%40ss%2Fword@db:3306/shop?tls=true
+            mysql://app:p%40ss@db:3306/shop
+            mysql://app:a%3A%2F%2Fb@db/shop
             mysql://app@%2Frun%2Fmysqld%2Fmysqld.sock/shop
             mysql://root:p%40ss@localhost/shop?charset=utf8
             postgres
@@ -307,6 +365,22 @@ mod tests {
             (java.scheme(), java.is_java(), java.redacted()),
             ("mysql", true, "jdbc:mysql://db/shop".to_owned())
         );
+    }
+
+    #[test]
+    fn an_address_by_http_has_the_scheme_of_its_product() {
+        let read = |text: &str| Url::new(text).without_http(("stores", "store")).expose().to_owned();
+        for (address, expected) in [
+            ("https://db:9200/", "stores://db:9200/"),
+            ("HTTP://ann:x@db:9200?timeout=5", "store://ann:x@db:9200?timeout=5"),
+            // As programs that read such an address.
+            ("https://ann:x@db/", "stores://ann:x@db:443/"),
+            ("http://[fe80::7]", "store://[fe80::7]:80"),
+            ("https://[fe80::7]:9200", "stores://[fe80::7]:9200"),
+            ("store://db", "store://db"),
+        ] {
+            assert_eq!(read(address), expected);
+        }
     }
 
     #[test]
@@ -382,6 +456,9 @@ mod tests {
             "host=db password=hunter2",
             "app:hunter2@tcp(db:3306)/shop",
             "jdbc:postgresql://db/shop?user=app&password=hunter2",
+            "jdbc:postgresql:shop?user=app&password=hunter2",
+            "jdbc:mysql://(host=db,user=app,password=hunter2)/shop",
+            "jdbc:mysql://address=(host=db)(password=hunter2)/shop",
             "host=db user=app password=hunter2 open='",
         ] {
             assert!(!Url::new(form).redacted().contains("hunter2"), "{form}");

@@ -277,6 +277,7 @@ fn address(
 ) -> Option<Url> {
     let url = Url::new(item.text(problems)?);
     let Some(database) = database.map(|database| database.entry) else { return Some(url) };
+    let url = database.own_address(url);
     let example = |entry: &DatabaseEntry| format!("write for example `{}://user@host/name`", entry.schemes[0]);
     let range = item.range.clone();
     let owner = catalogue.owner_of(url.scheme()).map(|owner| owner.entry);

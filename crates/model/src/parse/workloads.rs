@@ -14,7 +14,7 @@ use super::{
     refuse_duplicates, size,
 };
 use crate::{
-    catalogue::{Catalogue, Properties, PropertyFile, WorkloadEntry},
+    catalogue::{Catalogue, Properties, PropertyFile, WireProtocol, WorkloadEntry},
     experiment::Workload,
     wording,
 };
@@ -29,7 +29,7 @@ struct Source<'a> {
 
 pub(super) fn workloads(
     top: &Table<'_>,
-    catalogue: &Catalogue,
+    (protocol, catalogue): (Option<WireProtocol>, &Catalogue),
     read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
 ) -> (Vec<Workload>, Vec<AskedBy>) {
@@ -39,7 +39,7 @@ pub(super) fn workloads(
     let (mut names, mut workloads, mut asked) = (Vec::new(), Vec::new(), Vec::new());
     let tables = top.tables("workload", &keys::WORKLOAD, &source_keys, problems);
     for table in &tables {
-        let (name, read) = workload(table, catalogue, read, problems);
+        let (name, read) = workload(table, (protocol, catalogue), read, problems);
         names.extend(name);
         if let Some((workload, asks)) = read {
             workloads.push(workload);
@@ -61,7 +61,7 @@ fn example(catalogue: &Catalogue) -> String {
 
 fn workload(
     table: &Table<'_>,
-    catalogue: &Catalogue,
+    (protocol, catalogue): (Option<WireProtocol>, &Catalogue),
     read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
 ) -> (Option<Text>, Option<(Workload, Vec<AskedBy>)>) {
@@ -82,7 +82,7 @@ fn workload(
         return (own_name.flatten(), None);
     };
     let base = match source.is_file {
-        true => from_files(&source, &written, read, problems),
+        true => from_files(&source, &written, protocol, read, problems),
         false => presets(&source, first, problems).map(|properties| (properties, Vec::new())),
     };
     let path = weight_of(source.kind, first).0;
@@ -190,6 +190,7 @@ fn presets(source: &Source<'_>, name: &str, problems: &mut Problems) -> Option<P
 fn from_files(
     source: &Source<'_>,
     written: &[(&Item<'_>, &str)],
+    protocol: Option<WireProtocol>,
     read: &dyn Fn(&str) -> io::Result<Vec<u8>>,
     problems: &mut Problems,
 ) -> Option<(Properties, Vec<(String, String)>)> {
@@ -217,7 +218,7 @@ fn from_files(
                 continue;
             }
         };
-        match (source.kind.read)(&PropertyFile { name: path, weight, number: index + 1, bytes: &bytes }) {
+        match (source.kind.read)(&PropertyFile { name: path, weight, number: index + 1, bytes: &bytes, protocol }) {
             Ok(more) => properties.extend(more),
             Err(found) => {
                 failed = true;

@@ -67,6 +67,9 @@ impl Dump {
                 head::archive(&first_bytes(&contents).map_err(unread)?)?
             } else {
                 tables = files_of_tables(&path).map_err(unread)?;
+                if let Some(pair) = tables.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+                    return Err(format!("it has two files for the table {}", pair[0].0));
+                }
                 if tables.is_empty() || !path.join(SCHEMA).is_file() {
                     return Err(format!(
                         "a folder holds `{CONTENTS}` (pg_dump -Fd), or `{SCHEMA}` and a file TABLE.csv for each table"
@@ -134,7 +137,7 @@ fn files_of_tables(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut tables = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "csv") {
+        if path.extension().is_some_and(|ending| ending == "csv" || ending == "tsv") {
             tables.extend(path.file_stem().and_then(|stem| stem.to_str()).map(|stem| (stem.to_owned(), path.clone())));
         }
     }

@@ -7,6 +7,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use csv::ReaderBuilder;
 use tithe_machine::{
     fault::Fault,
     launch::{Command, Content, Missing},
@@ -310,21 +311,32 @@ fn load(protocol: WireProtocol, table: &str, header: &str, path: &Path) -> Strin
     let quoted = |name: &str| quoted(quote, name);
     // Spreadsheets write a byte order mark and the line ends of Windows. COPY finds out the latter by itself.
     let ends = if header.ends_with("\r\n") { "\\r\\n" } else { "\\n" };
-    let header = header.trim_end().trim_start_matches('\u{feff}');
-    let columns: Vec<&str> = header.split(',').map(|name| name.trim_matches('"')).collect();
-    let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
+    let header = header.trim_start_matches('\u{feff}');
+    let separator = separator(header);
+    let mut reader = ReaderBuilder::new().has_headers(false).delimiter(separator as u8).from_reader(header.as_bytes());
+    let columns = reader.records().next().and_then(Result::ok).unwrap_or_default();
+    let names = columns.iter().map(quoted).collect::<Vec<_>>().join(", ");
     let (table, path) = (quoted(table), path.display().to_string().replace('\'', "''"));
+    let between = separator.escape_default();
     if protocol == WireProtocol::Postgres {
-        return format!("\\copy {table} ({names}) FROM '{path}' CSV HEADER\n");
+        return format!("\\copy {table} ({names}) FROM '{path}' DELIMITER E'{between}' CSV HEADER\n");
     }
     // An empty field is NULL, as in COPY.
     let variables = (1..=columns.len()).map(|number| format!("@c{number}")).collect::<Vec<_>>().join(", ");
     let values = columns.iter().zip(1..).map(|(name, number)| format!("{} = NULLIF(@c{number}, '')", quoted(name)));
     let values = values.collect::<Vec<_>>().join(", ");
     format!(
-        "LOAD DATA LOCAL INFILE '{path}' INTO TABLE {table} CHARACTER SET utf8mb4 FIELDS TERMINATED BY ',' OPTIONALLY \
-         ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '{ends}' IGNORE 1 LINES ({variables}) SET {values};\n"
+        "LOAD DATA LOCAL INFILE '{path}' INTO TABLE {table} CHARACTER SET utf8mb4 FIELDS TERMINATED BY '{between}' \
+         OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '{ends}' IGNORE 1 LINES ({variables}) \
+         SET {values};\n"
     )
+}
+
+/// The character between the fields of a CSV file that begins with the line `header`. Spreadsheets write a semicolon
+/// in countries where the comma is in numbers.
+fn separator(header: &str) -> char {
+    let unquoted: String = header.split('"').step_by(2).collect();
+    [',', ';', '\t', '|'].into_iter().find(|sign| unquoted.contains(*sign)).unwrap_or(',')
 }
 
 #[cfg(test)]
@@ -332,10 +344,28 @@ mod tests {
     use super::*;
 
     #[test]
+    fn fields_end_at_the_separator_that_the_names_of_columns_have() {
+        let load = |protocol, header| load(protocol, "t", header, Path::new("/t.csv"));
+        for (header, between) in [
+            ("id,\"a;b\"\n", ","),
+            ("id;\"a;b\"\n", ";"),
+            ("id\t\"a;b\"\r\n", "\\t"),
+            ("\u{feff}id;\"a;b\"\r\n", ";"),
+            ("id|\"a;b\"\n", "|"),
+        ] {
+            let copied = format!("\\copy \"t\" (\"id\", \"a;b\") FROM '/t.csv' DELIMITER E'{between}' CSV HEADER\n");
+            assert_eq!(load(WireProtocol::Postgres, header), copied, "{header}");
+            let loaded = load(WireProtocol::MySql, header);
+            let words = format!("FIELDS TERMINATED BY '{between}' OPTIONALLY ENCLOSED BY '\"'");
+            assert!(loaded.contains(&words) && loaded.contains("`a;b` = NULLIF(@c2, '')"), "{loaded}");
+        }
+    }
+
+    #[test]
     fn files_of_spreadsheets_are_loaded_without_marks_and_line_ends() {
         let load = |protocol, header| load(protocol, "t", header, Path::new("/t.csv"));
         let (plain, saved) = ("id,\"name\"\n", "\u{feff}id,\"name\"\r\n");
-        let copied = "\\copy \"t\" (\"id\", \"name\") FROM '/t.csv' CSV HEADER\n";
+        let copied = "\\copy \"t\" (\"id\", \"name\") FROM '/t.csv' DELIMITER E',' CSV HEADER\n";
         assert_eq!([plain, saved].map(|header| load(WireProtocol::Postgres, header)), [copied; 2]);
         let [unix, windows] = [plain, saved].map(|header| load(WireProtocol::MySql, header));
         assert!(unix.contains(r"LINES TERMINATED BY '\n' IGNORE"), "{unix}");

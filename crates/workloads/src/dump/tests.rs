@@ -197,3 +197,15 @@ fn accounts_are_found_in_all_statements_that_name_some_and_in_no_other() {
         CREATE ROLE viewer;"#]]
     .assert_eq(&made.join("\n"));
 }
+
+#[test]
+fn a_folder_has_one_file_of_fields_for_each_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let write = |name: &str| fs::write(folder.path().join(name), "CREATE TABLE a (id int);\n").expect("written");
+    ["schema.sql", "b.csv", "a.tsv", "notes.txt"].into_iter().for_each(write);
+    let names = |dump: Dump| dump.tables.into_iter().map(|(name, _)| name).collect::<Vec<String>>();
+    let tables = || Dump::find(folder.path()).map(names);
+    assert_eq!(tables(), Ok(vec!["a".to_owned(), "b".to_owned()]));
+    write("a.csv");
+    assert_eq!(tables(), Err("it has two files for the table a".to_owned()));
+}

@@ -109,6 +109,11 @@ impl Learned {
         self.statements.iter().any(|statement| statement.writes)
     }
 
+    /// Every name in the statements.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.statements.iter().flat_map(|drawn| guard::names(&drawn.text, self.flavour)).collect()
+    }
+
     /// Statement `number` with values, always the same.
     pub fn sample(&self, number: usize) -> String {
         let mut text = String::new();
@@ -167,8 +172,8 @@ fn is_of_server(text: &str) -> bool {
 }
 
 /// True for a statement of a run of Tithe, whose schemas and tables have unique names: it is no work of users.
-fn is_of_tithe(text: &str) -> bool {
-    guard::names(text).iter().any(|name| name.starts_with("tithe_"))
+fn is_of_tithe(text: &str, flavour: Flavour) -> bool {
+    guard::names(text, flavour).iter().any(|name| name.starts_with("tithe_"))
 }
 
 /// True for a query or a change of rows that may be run alone.
@@ -176,7 +181,7 @@ fn is_work(text: &str, flavour: Flavour) -> bool {
     let first = text.trim_start_matches(['(', ' ', '\n']).split([' ', '\n', '\t', '(']).next().unwrap_or_default();
     let known = ["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
     let is_known = known.iter().any(|word| first.eq_ignore_ascii_case(word));
-    is_known && matches!(kind(text, flavour), Kind::Reads | Kind::Writes) && guard::refuses(text).is_none()
+    is_known && matches!(kind(text, flavour), Kind::Reads | Kind::Writes) && guard::refuses(text, flavour).is_none()
 }
 
 /// Learns from `production` which statements to draw.
@@ -187,7 +192,7 @@ pub fn learn(production: &mut dyn Production) -> Result<Learned, Fault> {
     let flavour = Flavour::of(production.protocol());
     let flavour = flavour.ok_or_else(|| Fault::Refused("the server counts no statements of SQL".to_owned()))?;
     let mut counted = production.counted()?;
-    counted.retain(|it| !is_of_tithe(&it.text));
+    counted.retain(|it| !is_of_tithe(&it.text, flavour));
     let mut left_out: BTreeMap<Reason, (u64, u64)> = BTreeMap::new();
     let mut leave = |reason: Reason, ns: u64| {
         let (count, all_ns) = left_out.entry(reason).or_default();
@@ -201,7 +206,7 @@ pub fn learn(production: &mut dyn Production) -> Result<Learned, Fault> {
             () => work.push(it),
         }
     }
-    let names: BTreeSet<String> = work.iter().flat_map(|it| guard::names(&it.text)).collect();
+    let names: BTreeSet<String> = work.iter().flat_map(|it| guard::names(&it.text, flavour)).collect();
     let grants = production.grants(&work, &names)?;
     if !grants.is_empty() {
         let all: Vec<String> = grants.into_iter().collect();
@@ -217,7 +222,8 @@ pub fn learn(production: &mut dyn Production) -> Result<Learned, Fault> {
             continue;
         }
         let limit = it.rows.div_ceil(it.calls.max(1)).max(1);
-        let (name, writes) = (names::name(&it.text.replace(['`', '"'], ""), &[]), guard::writes(&it.text));
+        let name = names::name(&it.text.replace(['`', '"'], ""), &[]);
+        let writes = guard::writes(&it.text, flavour);
         let drawn = Drawn { name, text: it.text.clone(), parsed, limit, until: 0, writes };
         statements.push((drawn, it));
     }

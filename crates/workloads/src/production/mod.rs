@@ -11,10 +11,7 @@ pub(crate) mod parameters;
 mod tests;
 mod values;
 
-use std::{
-    collections::BTreeSet,
-    sync::{Arc, OnceLock, atomic::AtomicU64},
-};
+use std::sync::{Arc, OnceLock, atomic::AtomicU64};
 
 use tithe_machine::fault::Fault;
 use tithe_model::{
@@ -34,7 +31,7 @@ use self::{
     client::Drawer,
     learned::{Drawn, Learned, learn},
 };
-use crate::{COPY_LIMIT, replay::sql::Flavour, script::guard};
+use crate::{COPY_LIMIT, replay::sql::Flavour};
 
 const PRESETS: &[Preset] = &[("calls", "The statements that the server has counted, by their calls", &[])];
 
@@ -149,7 +146,7 @@ impl Workload for LikeProduction {
             text: learned.sample(number),
             parameters: 0,
         };
-        let names: BTreeSet<String> = learned.statements.iter().flat_map(|drawn| guard::names(&drawn.text)).collect();
+        let names = learned.names();
         let statements = learned.statements.iter().enumerate().map(statement).collect();
         let (writes, copy_limit) = (learned.writes(), self.copy_limit);
         Some(Asked { statements, names, writes, copy_limit, ..Asked::default() })

@@ -239,9 +239,10 @@ impl Config {
         steps.filter(|step| step.sent == Sent::Prepared).for_each(|step| counts[step.text] += 1);
         let mut prepared: Vec<usize> = (0..counts.len()).filter(|&text| counts[text] > 0).collect();
         prepared.sort_by_key(|&text| std::cmp::Reverse(counts[text]));
-        let writes = recording.texts.iter().any(|text| guard::writes(text) || guard::makes_writable(text));
-        let Self { pace, finish, copy_limit, .. } = *self;
         let (form, flavour) = (form.name, form.flavour);
+        let writes = |text: &String| guard::writes(text, flavour) || guard::makes_writable(text, flavour);
+        let writes = recording.texts.iter().any(writes);
+        let Self { pace, finish, copy_limit, .. } = *self;
         Ok(Replayed {
             file,
             form,

@@ -21,10 +21,10 @@ pub fn asked(replayed: &Replayed) -> Asked {
     let mut shapes = BTreeSet::new();
     for text in &replayed.recording.texts {
         let shape = shape(text, replayed.flavour);
-        if guard::is_control(&shape) && !shape.contains(';') || shapes.contains(&shape) {
+        if guard::is_control(&shape, replayed.flavour) && !shape.contains(';') || shapes.contains(&shape) {
             continue;
         }
-        asked.names.extend(guard::names(&shape));
+        asked.names.extend(guard::names(&shape, replayed.flavour));
         // With several statements in one text the server would execute the later ones.
         if !shape.contains(';') && asked.statements.len() < ASKED {
             let (place, parameters) = (names::name(&shape, &[]), parameters_of(text, replayed.flavour));

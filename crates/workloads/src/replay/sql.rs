@@ -2,31 +2,7 @@
 //!
 //! Texts are scanned, not parsed: the server parses them.
 
-use tithe_model::catalogue::WireProtocol;
-
-/// The product family of a text's SQL.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flavour {
-    /// PostgreSQL's.
-    Postgres,
-    /// MariaDB's and MySQL's.
-    MySql,
-}
-
-impl Flavour {
-    /// The family of servers with this `protocol`; `None` if that is not SQL.
-    pub fn of(protocol: WireProtocol) -> Option<Self> {
-        [Self::Postgres, Self::MySql].into_iter().find(|flavour| flavour.wire_protocol() == protocol)
-    }
-
-    /// The protocol of the family's servers.
-    pub fn wire_protocol(self) -> WireProtocol {
-        match self {
-            Self::Postgres => WireProtocol::Postgres,
-            Self::MySql => WireProtocol::MySql,
-        }
-    }
-}
+pub use crate::script::statement::Flavour;
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

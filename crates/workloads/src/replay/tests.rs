@@ -4,6 +4,7 @@ use std::{io::Cursor, sync::Arc};
 
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
+use serde_json::json;
 use tithe_model::catalogue::Properties;
 use tithe_plugin::workload::Client;
 
@@ -165,7 +166,55 @@ fn a_jsonlog_and_a_log_as_text_say_the_same() {
         assert_eq!(lines(&told), lines(&csvlog));
     };
     same(JSONLOG, "jsonlog\n");
+    same(&of_cloud_native(JSONLOG), "jsonlog\n");
     same(STDERR, "stderr\n");
+}
+
+/// `jsonlog` as CloudNativePG writes it, after a line of its own.
+fn of_cloud_native(jsonlog: &str) -> String {
+    let line = |logger: &str, msg: &str, record: serde_json::Value| {
+        let line = json!({ "level": "info", "ts": 1.5, "logger": logger, "msg": msg, "record": record });
+        format!("{line}\n")
+    };
+    let records = jsonlog.lines().map(|text| {
+        let record: serde_json::Value = serde_json::from_str(text).unwrap();
+        let text = |name: &str| record[name].as_str().unwrap_or_default();
+        let record = json!({
+            "log_time": text("timestamp"),
+            "database_name": text("dbname"),
+            "session_id": text("session_id"),
+            "error_severity": text("error_severity"),
+            "message": text("message"),
+            "detail": text("detail"),
+            "query": text("statement"),
+        });
+        line("postgres", "record", record)
+    });
+    line("instance-manager", "Starting up", json!(null)) + &records.collect::<String>()
+}
+
+#[test]
+fn records_of_pgaudit_that_cloudnativepg_takes_apart_are_statements() {
+    let line = |audit: serde_json::Value| {
+        let record = json!({
+            "log_time": "2026-11-28 05:56:00.220 UTC",
+            "database_name": "app",
+            "session_id": "610011cb.cb",
+            "error_severity": "LOG",
+            "audit": audit,
+        });
+        format!("{}\n", json!({ "logger": "pgaudit", "msg": "record", "record": record }))
+    };
+    let log = [
+        json!({ "substatement_id": "1", "statement": "select 'a, \"b\"'", "parameter": "<none>" }),
+        json!({ "substatement_id": "2", "statement": "select inner", "parameter": "<none>" }),
+        json!({ "substatement_id": "1", "statement": "select $1", "parameter": "\"x,\"\"y\"\"\"" }),
+    ];
+    let told = told(&read(log.map(line).concat(), &[]).unwrap());
+    for step in ["Text select 'a, \"b\"'", "Once select $1 Some(\"x,\\\"y\\\"\")"] {
+        assert!(told.contains(step), "{told}");
+    }
+    assert!(!told.contains("inner"), "{told}");
 }
 
 #[test]
@@ -537,6 +586,8 @@ fn a_log_with_a_hole_is_refused_by_line() {
         line 25: is not a record of a jsonlog: expected `,` or `}` at line 1 column 394
         the log is damaged here: take the part before this line, or the part behind the damage"#]]
     .assert_eq(&[CSVLOG, JSONLOG].map(|log| refused(hole(log), &[])).join("\n"));
+    let other = refused("{\"audit_record\":{\"name\":\"Query\"}}\n", &[]);
+    assert!(other.contains("missing field `timestamp`") && other.contains("and no other JSON"), "{other}");
 }
 
 #[test]

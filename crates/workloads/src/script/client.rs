@@ -134,7 +134,8 @@ impl ScriptClient {
 
     /// True for an action that is skipped because its caller has the transaction.
     fn leaves_out(&self, action: &Action) -> bool {
-        let is_bound = |sql: &Sql| sql.parts.iter().all(|part| guard::bound(&part.text) != guard::Bound::None);
+        let is_bound =
+            |sql: &Sql| sql.parts.iter().all(|part| guard::bound(&part.text, part.flavour) != guard::Bound::None);
         self.observer.is_some()
             && match action {
                 Action::Sql(sql) => is_bound(sql),

@@ -2,12 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use tithe_model::catalogue::{LineProblem, Properties, PropertyFile, PropertyProblem, WorkloadEntry, WorkloadShape};
+use tithe_model::catalogue::{
+    LineProblem, Properties, PropertyFile, PropertyProblem, WireProtocol, WorkloadEntry, WorkloadShape,
+};
 use tithe_plugin::session::Protocol;
 
 use super::{
     builtin::{PREFIX, PRESETS},
     program::{Program, Source, Transactions},
+    statement::Flavour,
     variables::is_valid,
 };
 use crate::{
@@ -22,7 +25,10 @@ const WEIGHT: &str = "weight";
 /// Prefix of the properties of their names.
 const FILE: &str = "file";
 
-const KNOWN: [&str; 6] = ["protocol", "define", "max_tries", "write_in_place", "commit", "copy_limit"];
+/// The property of scripts for servers whose strings have backslashes, which follows from the database.
+const BACKSLASHES: &str = "backslashes";
+
+const KNOWN: [&str; 7] = ["protocol", "define", "max_tries", "write_in_place", "commit", "copy_limit", BACKSLASHES];
 
 /// Scripts for the catalogue.
 pub fn entry() -> WorkloadEntry {
@@ -59,11 +65,15 @@ fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
         return Err(problems);
     }
     let name = file.name.rsplit('/').next().unwrap_or(file.name);
-    Ok(BTreeMap::from([
+    let mut properties = BTreeMap::from([
         (numbered(SCRIPT, file.number), text.to_owned()),
         (numbered(FILE, file.number), name.to_owned()),
         (numbered(WEIGHT, file.number), file.weight.unwrap_or(1).to_string()),
-    ]))
+    ]);
+    if file.protocol == Some(WireProtocol::MySql) {
+        properties.insert(BACKSLASHES.to_owned(), "true".to_owned());
+    }
+    Ok(properties)
 }
 
 /// A workload of scripts.
@@ -139,7 +149,9 @@ impl Config {
         }
         let copy_limit = properties.get(COPY_LIMIT).and_then(|bytes| bytes.parse().ok());
         let transactions = Transactions { max_tries, in_place, commit, copy_limit };
-        match Program::new(&sources, &defined, protocol, transactions) {
+        let escapes = properties.get(BACKSLASHES).is_some_and(|escapes| escapes == "true");
+        let flavour = if escapes { Flavour::MySql } else { Flavour::Postgres };
+        match Program::new(&sources, flavour, &defined, protocol, transactions) {
             Ok(program) if problems.is_empty() => {
                 Ok(Self { program, built_in_scale: built_in.then_some(scale), scale })
             }

@@ -3,9 +3,11 @@
 
 use std::collections::BTreeSet;
 
+use super::statement::{Flavour, Quotes};
+
 /// The forbidden effect of `statement`, and its remedy; `None` if it may run.
-pub fn refuses(statement: &str) -> Option<(String, String)> {
-    let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).take(8).collect();
+pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
+    let words: Vec<String> = words(statement, flavour).map(str::to_ascii_uppercase).take(8).collect();
     let word = |number: usize| words.get(number).map_or("", String::as_str);
     let first = word(0);
     let session = |what: &str, help: &str| {
@@ -13,7 +15,7 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
     };
     let connection = "set it for the account, or in the URL of the server: it is not part of a transaction";
     match first {
-        "SET" | "BEGIN" | "START" if makes_writable(statement) => Some((
+        "SET" | "BEGIN" | "START" if makes_writable(statement, flavour) => Some((
             "a transaction that only reads is made one that writes".to_owned(),
             "leave out READ WRITE: transactions write where the server lets them".to_owned(),
         )),
@@ -34,7 +36,7 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
             format!("{first} changes more than rows, and the slots of all arms must find the same"),
             "write it into the file that prepares the data".to_owned(),
         )),
-        "SELECT" | "WITH" | "TABLE" | "VALUES" if makes_what_it_selects_into(statement) => Some((
+        "SELECT" | "WITH" | "TABLE" | "VALUES" if makes_what_it_selects_into(statement, flavour) => Some((
             "SELECT INTO makes a table or a file, and the slots of all arms must find the same".to_owned(),
             "leave out INTO, or take the values as variables by `\\gset`".to_owned(),
         )),
@@ -60,14 +62,14 @@ pub fn refuses(statement: &str) -> Option<(String, String)> {
 }
 
 /// True if a statement about transactions removes their read-only mode.
-pub fn makes_writable(statement: &str) -> bool {
-    let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
+pub fn makes_writable(statement: &str, flavour: Flavour) -> bool {
+    let words: Vec<String> = words(statement, flavour).map(str::to_ascii_uppercase).collect();
     words.iter().any(|word| word.ends_with("READ_ONLY")) || words.windows(2).any(|pair| pair == ["READ", "WRITE"])
 }
 
 /// True if rows of a query go into a table or a file, and not into variables.
-fn makes_what_it_selects_into(statement: &str) -> bool {
-    let words: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
+fn makes_what_it_selects_into(statement: &str, flavour: Flavour) -> bool {
+    let words: Vec<String> = words(statement, flavour).map(str::to_ascii_uppercase).collect();
     let inserts = |word: &str| ["INSERT", "REPLACE", "MERGE", "IGNORE"].contains(&word);
     let makes = |three: &[String]| three[1] == "INTO" && !inserts(&three[0]) && !three[2].starts_with('@');
     words.windows(3).any(makes)
@@ -78,8 +80,8 @@ const CONTROL: [&str; 10] =
     ["BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT", "SAVEPOINT", "RELEASE", "SET", "SHOW"];
 
 /// True for a statement that begins, ends or configures a transaction.
-pub fn is_control(statement: &str) -> bool {
-    words(statement).next().is_some_and(|word| CONTROL.contains(&word.to_ascii_uppercase().as_str()))
+pub fn is_control(statement: &str, flavour: Flavour) -> bool {
+    words(statement, flavour).next().is_some_and(|word| CONTROL.contains(&word.to_ascii_uppercase().as_str()))
 }
 
 /// The effect of a statement on a transaction.
@@ -94,8 +96,8 @@ pub enum Bound {
 }
 
 /// The effect of `statement` on a transaction.
-pub fn bound(statement: &str) -> Bound {
-    let mut words = words(statement).map(str::to_ascii_uppercase);
+pub fn bound(statement: &str, flavour: Flavour) -> Bound {
+    let mut words = words(statement, flavour).map(str::to_ascii_uppercase);
     match (words.next().unwrap_or_default().as_str(), words.next().unwrap_or_default().as_str()) {
         ("ROLLBACK", "TO") => Bound::None,
         ("BEGIN" | "START", _) => Bound::Begins,
@@ -106,10 +108,10 @@ pub fn bound(statement: &str) -> Bound {
 }
 
 /// Every name in a statement, of tables or of anything else, as written and in lower case.
-pub fn names(statement: &str) -> BTreeSet<String> {
-    let mut names: BTreeSet<String> = words(statement).map(str::to_owned).collect();
-    names.extend(words(statement).map(str::to_lowercase));
-    let (mut at, mut quotes, mut quoted) = (0, super::statement::Quotes::default(), None);
+pub fn names(statement: &str, flavour: Flavour) -> BTreeSet<String> {
+    let mut names: BTreeSet<String> = words(statement, flavour).map(str::to_owned).collect();
+    names.extend(words(statement, flavour).map(str::to_lowercase));
+    let (mut at, mut quotes, mut quoted) = (0, Quotes::new(flavour), None);
     while at < statement.len() {
         let rest = &statement[at..];
         let was_inside = quotes.inside();
@@ -125,7 +127,7 @@ pub fn names(statement: &str) -> BTreeSet<String> {
 }
 
 /// True for a statement that can change data, according to its text.
-pub fn writes(statement: &str) -> bool {
+pub fn writes(statement: &str, flavour: Flavour) -> bool {
     /// First words of statements that only read.
     const READS: [&str; 14] = [
         "SELECT",
@@ -145,7 +147,7 @@ pub fn writes(statement: &str) -> bool {
     ];
     /// Words that make a statement write, at any place in it.
     const WRITES: [&str; 5] = ["INSERT", "UPDATE", "DELETE", "MERGE", "NEXTVAL"];
-    let all: Vec<String> = words(statement).map(str::to_ascii_uppercase).collect();
+    let all: Vec<String> = words(statement, flavour).map(str::to_ascii_uppercase).collect();
     let first = all.first().map_or("", String::as_str);
     let reads = READS.contains(&first) || first == "WITH";
     // Without INTO it is a function, unless the statement begins with it.
@@ -154,8 +156,8 @@ pub fn writes(statement: &str) -> bool {
 }
 
 /// Words of a statement, outside quotes and comments.
-fn words(statement: &str) -> impl Iterator<Item = &str> {
-    let (mut at, mut quotes) = (0, super::statement::Quotes::default());
+fn words(statement: &str, flavour: Flavour) -> impl Iterator<Item = &str> {
+    let (mut at, mut quotes) = (0, Quotes::new(flavour));
     std::iter::from_fn(move || {
         while at < statement.len() {
             let rest = &statement[at..];
@@ -194,7 +196,7 @@ mod tests {
             "WITH x AS (SELECT 1 AS a) SELECT a INTO TEMP copied FROM x",
             "SELECT a FROM t INTO OUTFILE '/tmp/a'",
         ] {
-            assert!(refuses(refused).is_some(), "{refused}");
+            assert!(refuses(refused, Flavour::Postgres).is_some(), "{refused}");
         }
         for taken in [
             "SET LOCAL work_mem = '1GB'",
@@ -207,13 +209,27 @@ mod tests {
             "SELECT a INTO @a FROM t",
             "WITH x AS (INSERT INTO t VALUES (1) RETURNING a) SELECT a FROM x",
         ] {
-            assert_eq!(refuses(taken), None, "{taken}");
+            assert_eq!(refuses(taken, Flavour::Postgres), None, "{taken}");
         }
     }
 
     #[test]
+    fn strings_end_as_in_the_server() {
+        let written = "SELECT 'it\\'s' AS a, 'DELETE' AS b";
+        assert!(!writes(written, Flavour::MySql) && writes(written, Flavour::Postgres));
+        let read = r"SELECT 'it''s', E'it\'s' AS a, 'DELETE' AS b";
+        assert!(!writes(read, Flavour::Postgres));
+        let into = r"SELECT '\'', a INTO OUTFILE '/tmp/a'";
+        assert!(refuses(into, Flavour::MySql).is_some() && refuses(into, Flavour::Postgres).is_none());
+        // A comment of PostgreSQL may contain others, and one of MySQL may begin with a number sign.
+        assert!(writes("SELECT 1 /* /* */; DELETE FROM t", Flavour::MySql));
+        assert!(!writes("SELECT 1 /* /* */ DELETE */", Flavour::Postgres));
+        assert!(!writes("SELECT 1 # DELETE", Flavour::MySql));
+    }
+
+    #[test]
     fn names_are_words_and_what_is_quoted_as_one() {
-        let told = |statement| names(statement).into_iter().collect::<Vec<_>>().join(" ");
+        let told = |statement| names(statement, Flavour::Postgres).into_iter().collect::<Vec<_>>().join(" ");
         assert_eq!(
             told("SELECT \"Order Lines\".a, 'x y' FROM Shop.t -- b"),
             "FROM Order Lines SELECT Shop a from select shop t"
@@ -230,11 +246,11 @@ mod tests {
             "REPLACE t VALUES (1)",
             "WITH x AS (SELECT 1) REPLACE INTO t SELECT * FROM x",
         ] {
-            assert!(writes(written), "{written}");
+            assert!(writes(written, Flavour::Postgres), "{written}");
         }
         let function = "SELECT replace(a, 'b', 'c') FROM t";
         for read in ["SELECT 'UPDATE'", "WITH x AS (SELECT 1) SELECT * FROM x", "BEGIN", "END", function] {
-            assert!(!writes(read), "{read}");
+            assert!(!writes(read, Flavour::Postgres), "{read}");
         }
     }
 }

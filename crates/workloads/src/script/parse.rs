@@ -5,17 +5,29 @@ use super::{
     command::{Action, Amount, Command, Duration, Keep, LONGEST_SLEEP_US, Place, Refusal, Script, Sql},
     expression::{self, Expression},
     guard,
-    statement::{Quotes, Template},
+    statement::{Flavour, Quotes, Template},
     variables::{Names, is_of_name, is_valid},
 };
 
-/// Reads `text`; adds its variables to `names`.
+/// Reads `text`, whose SQL is of this `flavour`; adds its variables to `names`.
 ///
 /// # Errors
 /// Everything that is not understood or not supported, in order.
-pub fn parse(name: &str, weight: u32, text: &str, names: &mut Names) -> Result<Script, Vec<Refusal>> {
-    let mut reader =
-        Reader { text, at: 0, names, commands: Vec::new(), open: Vec::new(), pipeline: None, refusals: Vec::new() };
+pub fn parse(
+    (name, weight, text): (&str, u32, &str),
+    flavour: Flavour,
+    names: &mut Names,
+) -> Result<Script, Vec<Refusal>> {
+    let mut reader = Reader {
+        text,
+        flavour,
+        at: 0,
+        names,
+        commands: Vec::new(),
+        open: Vec::new(),
+        pipeline: None,
+        refusals: Vec::new(),
+    };
     reader.read();
     if let Some(block) = reader.open.first() {
         let at = block.at;
@@ -45,6 +57,7 @@ struct Block {
 
 struct Reader<'t, 'n> {
     text: &'t str,
+    flavour: Flavour,
     at: usize,
     names: &'n mut Names,
     commands: Vec<Command>,
@@ -79,10 +92,11 @@ impl<'t> Reader<'t, '_> {
             let rest = self.rest();
             let trimmed = rest.trim_start();
             self.at += rest.len() - trimmed.len();
-            let length = if trimmed.starts_with("--") {
+            let is_line = trimmed.starts_with("--") || self.flavour == Flavour::MySql && trimmed.starts_with('#');
+            let length = if is_line {
                 trimmed.find('\n').unwrap_or(trimmed.len())
             } else if trimmed.starts_with("/*") {
-                let (mut quotes, mut length) = (Quotes::default(), 0);
+                let (mut quotes, mut length) = (Quotes::new(self.flavour), 0);
                 while length < trimmed.len() {
                     length += quotes.step(&trimmed[length..]);
                     if !quotes.inside() {
@@ -104,7 +118,7 @@ impl<'t> Reader<'t, '_> {
     fn statement(&mut self) {
         let (mut start, mut parts) = (self.at, Vec::new());
         let first = start;
-        let mut quotes = Quotes::default();
+        let mut quotes = Quotes::new(self.flavour);
         while self.at < self.text.len() {
             let rest = self.rest();
             if !quotes.inside() && rest.starts_with("\\;") {
@@ -123,8 +137,12 @@ impl<'t> Reader<'t, '_> {
         }
         parts.push((start, &self.text[start..self.at]));
         if let Some(problem) = quotes.unfinished() {
-            let help = "close it before the statement ends; within '…' a quote is doubled: only E'…' has backslashes";
-            self.refuse(first, problem, help);
+            let strings = match self.flavour {
+                Flavour::Postgres => "a quote is doubled: only E'…' has backslashes",
+                Flavour::MySql => "a quote is doubled, or follows a backslash",
+            };
+            let help = format!("close it before the statement ends; within '…' {strings}");
+            self.refuse(first, problem, &help);
         }
         if self.rest().starts_with(';') {
             self.at += 1;
@@ -136,10 +154,10 @@ impl<'t> Reader<'t, '_> {
             if part.is_empty() {
                 continue;
             }
-            if let Some((problem, help)) = guard::refuses(part) {
+            if let Some((problem, help)) = guard::refuses(part, self.flavour) {
                 self.refuse(begins, &problem, &help);
             }
-            templates.push(Template::new(part, self.names));
+            templates.push(Template::new(part, self.flavour, self.names));
         }
         if !templates.is_empty() {
             let place = self.place(first + self.text[first..].len() - self.text[first..].trim_start().len());

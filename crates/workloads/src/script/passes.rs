@@ -14,7 +14,7 @@ const TRANSACTIONS: usize = 20;
 /// Why the answers of `program` are not compared; `None` if they are.
 pub fn refuses(program: &Program) -> Option<&'static str> {
     let bounds = |parts: &[super::statement::Template]| {
-        parts.iter().filter(|part| guard::bound(&part.text) != guard::Bound::None).count()
+        parts.iter().filter(|part| guard::bound(&part.text, part.flavour) != guard::Bound::None).count()
     };
     let mixed = |parts: &[super::statement::Template]| (1..parts.len()).contains(&bounds(parts));
     program.sent().any(mixed).then_some("a request joins statements with the beginning or the end of a transaction")

@@ -13,7 +13,7 @@ use super::{
     guard,
     parse::{parse, place},
     rollback::taken_back,
-    statement::{MOST_PARAMETERS, Template},
+    statement::{Flavour, MOST_PARAMETERS, Template},
     value::Value,
     variables::Names,
 };
@@ -67,12 +67,13 @@ pub struct Source<'a> {
 }
 
 impl Program {
-    /// Reads `sources`, whose variables `defined` sets, for clients that use `protocol`.
+    /// Reads `sources` of this `flavour`, whose variables `defined` sets, for clients that use `protocol`.
     ///
     /// # Errors
     /// For each script, by number, everything that is not understood or not supported.
     pub fn new(
         sources: &[Source<'_>],
+        flavour: Flavour,
         defined: &[(String, String)],
         protocol: Protocol,
         transactions: Transactions,
@@ -84,7 +85,7 @@ impl Program {
         let defined = defined.iter().map(|(name, value)| (names.set(name), Value::Text(value.clone()))).collect();
         let (mut scripts, mut refusals) = (Vec::new(), Vec::new());
         for (number, source) in sources.iter().enumerate() {
-            match parse(source.name, source.weight, source.text, &mut names) {
+            match parse((source.name, source.weight, source.text), flavour, &mut names) {
                 Ok(script) => scripts.push(script),
                 Err(found) => refusals.extend(found.into_iter().map(|refusal| (number, refusal))),
             }
@@ -217,8 +218,8 @@ impl Program {
         for script in &self.scripts {
             for Command { place, action } in &script.commands {
                 let Action::Sql(sql) = action else { continue };
-                for part in sql.parts.iter().filter(|part| !guard::is_control(&part.text)) {
-                    asked.names.extend(guard::names(&part.text));
+                for part in sql.parts.iter().filter(|part| !guard::is_control(&part.text, part.flavour)) {
+                    asked.names.extend(guard::names(&part.text, part.flavour));
                     asked.statements.push(OwnStatement {
                         place: format!("{}:{}", script.name, place.line),
                         text: part.parametrised(placeholder),
@@ -232,7 +233,7 @@ impl Program {
 
     /// True if some statement changes data, according to the texts.
     pub fn writes(&self) -> bool {
-        self.statements().any(|statement| guard::writes(&statement.text))
+        self.statements().any(|statement| guard::writes(&statement.text, statement.flavour))
     }
 
     /// True when some script has a pipeline.

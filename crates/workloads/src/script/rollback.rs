@@ -3,7 +3,7 @@
 use super::{
     command::{Action, Command, Keep, Place, Refusal, Script, Sql},
     guard,
-    statement::{Piece, Template},
+    statement::{Flavour, Piece, Template},
 };
 
 /// Makes `script` one transaction that is rolled back: a script without transactions becomes one, and one that is one
@@ -14,7 +14,8 @@ use super::{
 pub fn taken_back(script: &mut Script) -> Result<(), Refusal> {
     let statements: Vec<usize> =
         (0..script.commands.len()).filter(|at| matches!(script.commands[*at].action, Action::Sql(_))).collect();
-    let bounds = |at: usize| -> Vec<guard::Bound> { parts(&script.commands[at]).map(guard::bound).collect() };
+    let bound = |part: &Template| guard::bound(&part.text, part.flavour);
+    let bounds = |at: usize| -> Vec<guard::Bound> { parts(&script.commands[at]).iter().map(bound).collect() };
     let refuse = |at: usize, problem: &str| Refusal {
         place: script.commands[at].place,
         problem: problem.to_owned(),
@@ -63,13 +64,13 @@ pub fn taken_back(script: &mut Script) -> Result<(), Refusal> {
     Ok(())
 }
 
-fn parts(command: &Command) -> impl Iterator<Item = &str> {
-    let parts = if let Action::Sql(sql) = &command.action { sql.parts.as_slice() } else { &[] };
-    parts.iter().map(|part| part.text.as_str())
+fn parts(command: &Command) -> &[Template] {
+    if let Action::Sql(sql) = &command.action { &sql.parts } else { &[] }
 }
 
 fn statement(text: &str) -> Action {
-    let part = Template { pieces: vec![Piece::Text(text.to_owned())], text: text.to_owned() };
+    let pieces = vec![Piece::Text(text.to_owned())];
+    let part = Template { pieces, text: text.to_owned(), flavour: Flavour::default() };
     Action::Sql(Sql { parts: vec![part], rows: Keep::Nothing })
 }
 
@@ -78,12 +79,15 @@ mod tests {
     use expect_test::{Expect, expect};
     use tithe_plugin::session::Protocol;
 
-    use crate::script::program::{Program, Source, Transactions};
+    use crate::script::{
+        program::{Program, Source, Transactions},
+        statement::Flavour,
+    };
 
     fn check(text: &str, expected: Expect) {
         let transactions = Transactions { in_place: vec!["t".to_owned()], ..Transactions::default() };
         let source = [Source { name: "a.sql", weight: 1, text }];
-        let told = match Program::new(&source, &[], Protocol::Simple, transactions) {
+        let told = match Program::new(&source, Flavour::Postgres, &[], Protocol::Simple, transactions) {
             Ok(program) => program.statements().map(|part| part.text.clone()).collect::<Vec<_>>().join("; "),
             Err(refusals) => {
                 let line = |(_, refusal): &(usize, super::Refusal)| {

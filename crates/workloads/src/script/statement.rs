@@ -1,9 +1,36 @@
 //! A statement of a script: its text, with placeholders for variables.
 
+use tithe_model::catalogue::WireProtocol;
+
 use super::variables::{Names, Variables, is_of_name};
 
 /// Most parameters of a statement, as in pgbench.
 pub const MOST_PARAMETERS: usize = 255;
+
+/// The product family of a text's SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Flavour {
+    /// PostgreSQL's, and that of all others: strings end as in the standard.
+    #[default]
+    Postgres,
+    /// MariaDB's and MySQL's.
+    MySql,
+}
+
+impl Flavour {
+    /// The family of servers with this `protocol`; `None` if that is not SQL.
+    pub fn of(protocol: WireProtocol) -> Option<Self> {
+        [Self::Postgres, Self::MySql].into_iter().find(|flavour| flavour.wire_protocol() == protocol)
+    }
+
+    /// The protocol of the family's servers.
+    pub fn wire_protocol(self) -> WireProtocol {
+        match self {
+            Self::Postgres => WireProtocol::Postgres,
+            Self::MySql => WireProtocol::MySql,
+        }
+    }
+}
 
 /// A piece of a statement.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,13 +55,15 @@ pub struct Template {
     pub pieces: Vec<Piece>,
     /// The text in the script.
     pub text: String,
+    /// How it is read.
+    pub flavour: Flavour,
 }
 
 impl Template {
     /// Reads `text`, in which `:name` is a variable.
-    pub fn new(text: &str, names: &mut Names) -> Self {
+    pub fn new(text: &str, flavour: Flavour, names: &mut Names) -> Self {
         let (mut pieces, mut plain, mut at) = (Vec::new(), String::new(), 0);
-        let mut quotes = Quotes::default();
+        let mut quotes = Quotes::new(flavour);
         while at < text.len() {
             let rest = &text[at..];
             if let Some(behind) = rest.strip_prefix(':') {
@@ -65,7 +94,7 @@ impl Template {
         if !plain.is_empty() {
             pieces.push(Piece::Text(plain));
         }
-        Self { pieces, text: text.to_owned() }
+        Self { pieces, text: text.to_owned(), flavour }
     }
 
     /// Variables within quotes that are never set are text.
@@ -118,9 +147,10 @@ impl Template {
     }
 }
 
-/// Tracks quotes, comments and parentheses in a text of SQL, as psql's lexer does.
-#[derive(Debug, Clone, Default)]
+/// Tracks quotes, comments and parentheses in a text of SQL, as psql's lexer and the server of MySQL do.
+#[derive(Debug, Clone)]
 pub struct Quotes {
+    flavour: Flavour,
     until: Option<Until>,
     parentheses: usize,
 }
@@ -128,8 +158,8 @@ pub struct Quotes {
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Until {
     Quote(char),
-    /// A string with backslashes: `E'…'`.
-    Escaped,
+    /// A string with backslashes, in these quotes: `E'…'`, and every string of MySQL.
+    Escaped(char),
     Dollar(String),
     LineEnd,
     /// Nested to this depth.
@@ -137,6 +167,11 @@ enum Until {
 }
 
 impl Quotes {
+    /// Those of a text that begins.
+    pub fn new(flavour: Flavour) -> Self {
+        Self { flavour, until: None, parentheses: 0 }
+    }
+
     /// True in quotes and comments.
     pub fn inside(&self) -> bool {
         self.until.is_some()
@@ -151,7 +186,7 @@ impl Quotes {
     pub fn unfinished(&self) -> Option<&'static str> {
         match self.until {
             Some(Until::Quote('"' | '`')) => Some("a quoted name is not closed"),
-            Some(Until::Quote(_) | Until::Escaped) => Some("a string is not closed"),
+            Some(Until::Quote(_) | Until::Escaped(_)) => Some("a string is not closed"),
             Some(Until::Dollar(_)) => Some("a dollar-quoted string is not closed"),
             Some(Until::Comment(_)) => Some("a comment is not closed"),
             Some(Until::LineEnd) | None if self.parentheses > 0 => Some("a parenthesis is not closed"),
@@ -172,11 +207,13 @@ impl Quotes {
                 }
                 length
             }
-            Some(Until::Escaped) => {
-                if first == Some('\\') {
-                    return length + rest[length..].chars().next().map_or(0, char::len_utf8);
+            Some(Until::Escaped(quote)) => {
+                let second = rest.chars().nth(1);
+                let is_quote = first == Some(*quote);
+                if first == Some('\\') || is_quote && second == first {
+                    return length + second.map_or(0, char::len_utf8);
                 }
-                if first == Some('\'') {
+                if is_quote {
                     self.until = None;
                 }
                 length
@@ -196,7 +233,7 @@ impl Quotes {
                 length
             }
             Some(Until::Comment(depth)) => {
-                if rest.starts_with("/*") {
+                if rest.starts_with("/*") && self.flavour == Flavour::Postgres {
                     *depth += 1;
                     return 2;
                 }
@@ -214,11 +251,16 @@ impl Quotes {
     }
 
     fn open(&mut self, rest: &str, first: Option<char>, length: usize) -> usize {
+        let my = self.flavour == Flavour::MySql;
+        // In MySQL `5--1` is 6.
+        let is_line = rest.starts_with("--") && (!my || rest[2..].chars().next().is_none_or(char::is_whitespace));
         match first {
+            Some(quote @ ('\'' | '"')) if my => self.until = Some(Until::Escaped(quote)),
             Some(quote @ ('\'' | '"' | '`')) => self.until = Some(Until::Quote(quote)),
             Some('(') => self.parentheses += 1,
             Some(')') => self.parentheses = self.parentheses.saturating_sub(1),
-            Some('-') if rest.starts_with("--") => {
+            Some('#') if my => self.until = Some(Until::LineEnd),
+            Some('-') if is_line => {
                 self.until = Some(Until::LineEnd);
                 return 2;
             }
@@ -226,7 +268,7 @@ impl Quotes {
                 self.until = Some(Until::Comment(1));
                 return 2;
             }
-            Some('$') => {
+            Some('$') if !my => {
                 let name = rest[1..].bytes().take_while(|byte| is_of_name(*byte)).count();
                 let is_tag = rest.as_bytes().get(1 + name) == Some(&b'$') && !rest.as_bytes()[1].is_ascii_digit();
                 if is_tag {
@@ -239,8 +281,8 @@ impl Quotes {
             Some(sign) if sign == '_' || sign.is_alphanumeric() => {
                 // A whole word, so that a dollar within it begins no quote, and `E'` is seen.
                 let word = rest.bytes().take_while(|byte| is_of_name(*byte) || *byte == b'$').count();
-                if rest[..word].eq_ignore_ascii_case("e") && rest[word..].starts_with('\'') {
-                    self.until = Some(Until::Escaped);
+                if !my && rest[..word].eq_ignore_ascii_case("e") && rest[word..].starts_with('\'') {
+                    self.until = Some(Until::Escaped('\''));
                     return word + 1;
                 }
                 return word;

@@ -1,14 +1,20 @@
 //! The language: what it refuses and what it computes. `tests/pgbench.rs` compares it with the installed pgbench.
 
 use expect_test::{Expect, expect};
+use tithe_model::catalogue::{PropertyFile, WireProtocol};
 use tithe_plugin::session::Protocol;
 
-use super::program::{Program, Source, Transactions};
+use super::{
+    entry,
+    program::{Program, Source, Transactions},
+    statement::Flavour,
+};
 
 fn refused(text: &str, protocol: Protocol) -> String {
     let defined = [("foo", "bla"), ("minint", "-9223372036854775808")].map(|(name, value)| (name.into(), value.into()));
     match Program::new(
         &[Source { name: "a.sql", weight: 1, text }],
+        Flavour::Postgres,
         &defined,
         protocol,
         Transactions { max_tries: 1, ..Transactions::default() },
@@ -245,10 +251,34 @@ fn operations_are_scripts_and_their_statements() {
         Source { name: "a.sql", weight: 3, text: "BEGIN;\nSELECT 1 \\; SELECT 2 \\gset\nCOMMIT;" },
         Source { name: "a.sql", weight: 1, text: "\\sleep 1 ms\nSELECT 1; SELECT 2;" },
     ];
-    let program =
-        Program::new(&sources, &[], Protocol::Simple, Transactions { max_tries: 1, ..Transactions::default() })
-            .expect("scripts");
+    let transactions = Transactions { max_tries: 1, ..Transactions::default() };
+    let program = Program::new(&sources, Flavour::Postgres, &[], Protocol::Simple, transactions).expect("scripts");
     expect!["a.sql, a.sql (2), a.sql:1, a.sql:2, a.sql:3, a.sql (2):1, a.sql (2):2, a.sql (2):2:11, RETRY"]
         .assert_eq(&program.operations.join(", "));
     assert_eq!(program.texts[3], "SELECT 1; SELECT 2");
+}
+
+#[test]
+fn strings_and_comments_end_as_in_the_server_that_a_script_is_for() {
+    let statements = |flavour: Flavour, text: &str| {
+        let source = [Source { name: "a.sql", weight: 1, text }];
+        let program = Program::new(&source, flavour, &[], Protocol::Simple, Transactions::default()).expect("a script");
+        program.statements().map(|part| part.text.clone()).collect::<Vec<_>>()
+    };
+    let my = r#"SELECT 'it\'s;', "a\";", 'it''s;', `;`; # one; -- two
+        # three;
+        SELECT 5--1, $$; SELECT 1 /* /* */;"#;
+    let expected = [r#"SELECT 'it\'s;', "a\";", 'it''s;', `;`"#, "SELECT 5--1, $$", "SELECT 1 /* /* */"];
+    assert_eq!(statements(Flavour::MySql, my), expected);
+    let standard = r"SELECT 'a\'; SELECT E'it''s\';', $$;$$ -- ;
+        ; SELECT 1 /* /* */ ; */;";
+    let expected = [r"SELECT 'a\'", "SELECT E'it''s\\';', $$;$$ -- ;", "SELECT 1 /* /* */ ; */"];
+    assert_eq!(statements(Flavour::Postgres, standard), expected);
+    // The experiment's database decides.
+    let problems = |protocol: Option<WireProtocol>| {
+        let bytes = br"SELECT 'it\'s';";
+        let file = PropertyFile { name: "a.sql", weight: None, number: 1, bytes, protocol };
+        (entry().check)(&(entry().read)(&file).expect("properties")).len()
+    };
+    assert_eq!([Some(WireProtocol::MySql), Some(WireProtocol::Postgres), None].map(problems), [0, 1, 1]);
 }

@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     fn file(text: &str) -> PropertyFile<'_> {
-        PropertyFile { name: "mine", weight: None, number: 1, bytes: text.as_bytes() }
+        PropertyFile { name: "mine", weight: None, number: 1, bytes: text.as_bytes(), protocol: None }
     }
 
     #[test]

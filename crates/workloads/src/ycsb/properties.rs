@@ -198,7 +198,8 @@ mod tests {
     /// As written by Windows editors, with comments in other languages than English.
     #[test]
     fn files_are_read_in_the_encodings_that_people_have() {
-        let one = |bytes| format!("{:?}", read(&PropertyFile { name: "a", weight: None, number: 1, bytes }));
+        let one =
+            |bytes| format!("{:?}", read(&PropertyFile { name: "a", weight: None, number: 1, bytes, protocol: None }));
         expect![[r#"Ok({"readproportion": "1.0", "recordcount": "2000"})"#]]
             .assert_eq(&one(b"\xef\xbb\xbf# by Windows\r\nrecordcount=2000\r\nreadproportion=1.0\r\n"));
         expect![[r#"Ok({"recordcount": "2000"})"#]].assert_eq(&one(b"\xef\xbb\xbfrecordcount=2000\r"));

@@ -28,7 +28,7 @@ fn run_of(workload: &dyn Workload, protocol: WireProtocol, names: &[&str]) -> St
 fn read_of(kind: &str, name: &str, number: usize, text: &str) -> Result<Properties, Vec<LineProblem>> {
     let kind = crate::KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == kind).expect("a kind");
     let (name, weight) = name.split_once('@').map_or((name, None), |(name, weight)| (name, weight.parse().ok()));
-    (kind.read)(&PropertyFile { name, weight, number, bytes: text.as_bytes() })
+    (kind.read)(&PropertyFile { name, weight, number, bytes: text.as_bytes(), protocol: None })
 }
 
 /// A link in a comment is no password, but a password is refused in a comment, too.

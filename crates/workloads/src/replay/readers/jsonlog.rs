@@ -1,8 +1,10 @@
-//! PostgreSQL's jsonlog (documentation, "Using JSON-Format Log Output"): one object per line.
+//! PostgreSQL's jsonlog (documentation, "Using JSON-Format Log Output"): one object per line; and the log of
+//! CloudNativePG (documentation, "Logging"), in which each object contains a record under the names of csvlog.
 
 use std::io::BufRead;
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use super::{Reading, postgres};
 use crate::replay::{
@@ -13,8 +15,9 @@ use crate::replay::{
 /// The used fields of a record.
 #[derive(Deserialize)]
 struct Record {
+    #[serde(alias = "log_time")]
     timestamp: String,
-    #[serde(default)]
+    #[serde(default, alias = "database_name")]
     dbname: String,
     session_id: String,
     #[serde(default)]
@@ -23,7 +26,52 @@ struct Record {
     message: String,
     #[serde(default)]
     detail: String,
+    #[serde(alias = "query")]
     statement: Option<String>,
+    audit: Option<Audit>,
+}
+
+/// A record of pgaudit, which CloudNativePG takes out of the message.
+#[derive(Deserialize)]
+struct Audit {
+    substatement_id: String,
+    #[serde(default)]
+    statement: String,
+    #[serde(default)]
+    parameter: String,
+}
+
+impl Audit {
+    /// The message from which it was taken, as far as it is read.
+    fn message(&self) -> String {
+        let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
+        let (statement, parameter) = (quoted(&self.statement), quoted(&self.parameter));
+        format!("AUDIT: SESSION,1,{},,,,,{statement},{parameter}", self.substatement_id)
+    }
+}
+
+/// A line of CloudNativePG.
+#[derive(Deserialize)]
+struct Line {
+    /// [`RECORD`], or the message of another program.
+    msg: String,
+    record: Option<Value>,
+}
+
+/// The message of a line with a record of the server.
+const RECORD: &str = "record";
+
+/// The record in the line `text`; `None` if it is about another program of CloudNativePG.
+fn record(text: &str) -> serde_json::Result<Option<Record>> {
+    let plain = match serde_json::from_str(text) {
+        Ok(record) => return Ok(Some(record)),
+        Err(error) => error,
+    };
+    match serde_json::from_str(text) {
+        Ok(Line { msg, record: Some(record) }) if msg == RECORD => serde_json::from_value(record).map(Some),
+        Ok(_) => Ok(None),
+        Err(_) => Err(plain),
+    }
 }
 
 /// Reads the log.
@@ -36,11 +84,15 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
         if line.whole && line.text.is_empty() {
             continue;
         }
-        let record: Record = match serde_json::from_str(&line.text) {
-            Ok(record) => record,
+        let record = match record(&line.text) {
+            Ok(Some(record)) => record,
+            Ok(None) => continue,
             Err(_) if !line.whole => return Ok(LogEnd::Cut(line.number)),
             Err(error) => {
-                let help = "the log is damaged here: take the part before this line, or the part behind the damage";
+                let help = match error.is_data() {
+                    true => "PostgreSQL's jsonlog and the log of CloudNativePG are read, and no other JSON",
+                    false => "the log is damaged here: take the part before this line, or the part behind the damage",
+                };
                 return Err(Problem::new(line.number, format!("is not a record of a jsonlog: {error}"), help));
             }
         };
@@ -50,9 +102,9 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
             database: record.dbname,
             at_us: timestamp(&record.timestamp).map(|(us, _)| us),
             severity: &record.error_severity,
-            message: record.message,
+            message: record.audit.map_or(record.message, |audit| audit.message()),
             detail: &record.detail,
-            statement: record.statement,
+            statement: record.statement.filter(|statement| !statement.is_empty()),
         };
         said.tell(sink)?;
     }
