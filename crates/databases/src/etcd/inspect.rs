@@ -34,7 +34,8 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     let members = members(&mut connection)?;
     let asks = connection.asks();
-    let rules = asks.clone().map(logins);
+    let by_certificate = target.tls.as_ref().is_some_and(|tls| tls.identity.is_some());
+    let rules = asks.clone().map(|is_on| logins(is_on, by_certificate, &members));
     let mut seen = vec![authentication(&target, method, opened).with_rules(rules, "").of(Feature::Authentication)];
     seen.push(inspect_feature(Feature::Authorisation, || rights(&mut connection, asks?)));
     let offers = Ok(members.iter().flat_map(|member| &member.clients).any(|url| url.starts_with("https:")));
@@ -67,10 +68,24 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
     opened(&target.in_plaintext())
 }
 
-/// Authentication is on for all clients or for none.
-fn logins(is_on: bool) -> Rules {
+/// Who logs in. Users are for all clients of all members or for none. A certificate is requested only by listeners with
+/// TLS, and by a setting of each member.
+fn logins(is_on: bool, by_certificate: bool, members: &[Member]) -> Rules {
     let read = if is_on { "auth is enabled, for every client" } else { "auth is not enabled" };
-    Rules { read: read.to_owned(), ..Rules::default() }
+    let rules = Rules { read: read.to_owned(), ..Rules::default() };
+    if is_on || !by_certificate {
+        return rules;
+    }
+    let mut doubts = vec![UNADVERTISED.to_owned()];
+    if members.len() > 1 {
+        doubts.push("whether the other members ask for a certificate (client-cert-auth)".to_owned());
+    }
+    Rules {
+        exceptions: doors_beside(members).iter().map(|door| format!("{door}, which asks for no certificate")).collect(),
+        doubts,
+        remedy: "enable auth, or write https in listen-client-urls of every member",
+        ..rules
+    }
 }
 
 /// Which account may do what, from users and their roles.
@@ -229,7 +244,7 @@ mod tests {
 
     #[test]
     fn what_the_lists_say_of_logins_and_of_doors_beside_tls() {
-        let read = [false, true].map(|is_on| logins(is_on).read);
+        let read = [false, true].map(|is_on| logins(is_on, false, &[]).read);
         assert_eq!(read, ["auth is not enabled", "auth is enabled, for every client"]);
         let told = |tls: Option<Tls>, urls: &[&str]| {
             let rules = listeners(&Target { tls, ..Target::default() }, &[member(&[], urls)]);
@@ -239,5 +254,23 @@ mod tests {
         assert_eq!(told(tls(), &["https://a:2379", "http://a:2380"]), (1, 1, 1));
         assert_eq!(told(tls(), &["https://a:2379", "unixs://a"]), (0, 0, 1));
         assert_eq!(told(None, &["http://a:2380"]), (0, 0, 1), "without TLS no door is beside it");
+    }
+
+    #[test]
+    fn a_certificate_is_asked_for_where_there_is_tls_alone() {
+        let [closed, open] = [&["https://a:2379"][..], &["https://a:2379", "http://127.0.0.1:2379"]];
+        let told = |is_on, by_certificate, members: &[&[&str]]| {
+            let members: Vec<Member> = members.iter().map(|clients| member(&[], clients)).collect();
+            let came = Judgement::account(State::Enforced, "by client certificate; without one: refused");
+            let judged = came.with_rules(Ok(logins(is_on, by_certificate, &members)), "");
+            (judged.state, judged.scope.words(), judged.seen.matches("not judged").count())
+        };
+        assert_eq!(told(false, true, &[closed]), (State::Enforced, "this account", 1));
+        assert_eq!(told(false, true, &[closed, closed]), (State::Enforced, "this account", 2));
+        assert_eq!(told(false, true, &[open]), (State::Available, "this account", 1));
+        assert_eq!(told(false, true, &[closed, open]), (State::Available, "this account", 2));
+        // Users are asked for at every listener.
+        assert_eq!(told(true, true, &[open]), (State::Enforced, "whole server", 0));
+        assert_eq!(told(true, false, &[open]), (State::Enforced, "whole server", 0));
     }
 }
