@@ -113,6 +113,12 @@ pub fn at(document: &Document, path: &[&str]) -> Option<String> {
     })
 }
 
+/// The topology of a server by itself.
+pub const STANDALONE: &str = "standalone";
+
+/// That of a router (mongos), behind which are shards.
+pub const ROUTER: &str = "sharded cluster";
+
 /// Standalone, member of a replica set, or router of a sharded cluster: from the answer to `isMaster`, which every
 /// version supports.
 pub fn topology(link: &Link) -> Result<String, Fault> {
@@ -120,8 +126,8 @@ pub fn topology(link: &Link) -> Result<String, Fault> {
     let hosts = |name: &str| hello.get_array(name).map_or(0, Vec::len);
     Ok(match (hello.get_str("setName"), hello.get_str("msg")) {
         (Ok(_), _) => format!("replica set of {}", hosts("hosts") + hosts("passives") + hosts("arbiters")),
-        (_, Ok("isdbgrid")) => "sharded cluster".to_owned(),
-        _ => "standalone".to_owned(),
+        (_, Ok("isdbgrid")) => ROUTER.to_owned(),
+        _ => STANDALONE.to_owned(),
     })
 }
 
