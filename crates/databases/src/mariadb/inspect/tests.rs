@@ -44,7 +44,7 @@ fn tight() -> Told {
             ("slow_query_log", "OFF"),
             ("server_audit_logging", "ON"),
             ("server_audit_events", ""),
-            ("server_audit_output_type", "syslog"),
+            ("server_audit_output_type", "file"),
         ],
         vec![
             ("mysql.global_priv", Ok(&[APP, ROOT])),
@@ -325,6 +325,7 @@ fn each_change_shows_in_its_rows() {
         ),
         ("an audit log of changes alone", tight().with("server_audit_events", "QUERY_DDL,QUERY_DCL")),
         ("an audit log with filters", tight().with("server_audit_reload_filters", "OFF")),
+        ("an audit log in syslog", tight().with("server_audit_output_type", "SYSLOG")),
         ("an audit log that failed", tight().with("Server_audit_active", "OFF")),
     ];
     expect![[r#"
@@ -530,6 +531,8 @@ fn each_change_shows_in_its_rows() {
           audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit_logging = ON, events = `QUERY_DDL,QUERY_DCL` (left out: reads by CREATE TABLE … SELECT and compound statements, and all that no event names; SELECT; values of prepared statements): not all reads and writes
         an audit log with filters
           audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit_logging = ON, events = `` (left out: what the filters in mysql.server_audit_filters leave out, which is not known; values of prepared statements)
+        an audit log in syslog
+          audit: enforced, this account: server_audit_logging = ON, events = `` (left out: values of prepared statements): reads and writes, by the settings; not judged: what syslog keeps of it (server_audit_output_type)
         an audit log that failed
           at-rest: enforced, whole server: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception
           audit: off, whole server [MY-AUDIT-OFF]: server_audit_logging = ON, events = ``, Server_audit_active = OFF: nothing is written, general_log = OFF, slow_query_log = OFF
