@@ -68,8 +68,8 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
     opened(&target.in_plaintext())
 }
 
-/// Who logs in. Users are for all clients of all members or for none. A certificate is requested only by listeners with
-/// TLS, and by a setting of each member.
+/// The logins that are required: users by all members or by none, a certificate only by listeners with TLS and by a
+/// setting of each member.
 fn logins(is_on: bool, by_certificate: bool, members: &[Member]) -> Rules {
     let read = if is_on { "auth is enabled, for every client" } else { "auth is not enabled" };
     let rules = Rules { read: read.to_owned(), ..Rules::default() };
