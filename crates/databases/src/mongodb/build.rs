@@ -131,9 +131,25 @@ pub fn topology(link: &Link) -> Result<String, Fault> {
     })
 }
 
+/// The servers of a `topology` whose options the asked one does not show.
+pub fn unread(topology: &str) -> Option<&'static str> {
+    match topology {
+        STANDALONE | "replica set of 1" => None,
+        ROUTER => Some("the shards and other routers (each has options of its own)"),
+        _ => Some("the other members (each has options of its own)"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_are_those_of_one_server() {
+        let others = ["standalone", "replica set of 1", "replica set of 3", "sharded cluster"].map(unread);
+        assert_eq!(others.map(|others| others.is_some()), [false, false, true, true]);
+        assert!(others[3].is_some_and(|others| others.contains("shards")));
+    }
 
     fn title(info: Document) -> String {
         Build::read(&info).map_or_else(|fault| fault.to_string(), |build| format!("{} {}", build.title, build.stand_in))

@@ -16,7 +16,7 @@ use tithe_plugin::{
 
 use self::{accounts::Accounts, login::Entrance, options::Options, profilers::Profilers};
 use super::{
-    build::{Build, ROUTER, STANDALONE, topology},
+    build::{Build, ROUTER, STANDALONE, topology, unread},
     evidence::plaintext,
     link::Link,
     probe::probe,
@@ -41,7 +41,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let accounts = Accounts::read(&link);
     let topology = topology(&link)?;
     let tls = probe(&target)?.tls.map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
-    let others = others(&topology);
+    let others = unread(&topology);
     // Accounts are those of all members, and options those of the server that was asked.
     let doubtful = |rules: Rules| {
         let doubts = rules.doubts.iter().cloned().chain(others.map(str::to_owned)).collect();
@@ -100,15 +100,6 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
     }
     let link = client(server, setup)?;
     Ok(Some(records::of_values(&Options::ask(&link), &Profilers::ask(&link))))
-}
-
-/// The servers whose options were not read, besides the one that was asked.
-fn others(topology: &str) -> Option<&'static str> {
-    match topology {
-        STANDALONE | "replica set of 1" => None,
-        ROUTER => Some("the shards and other routers (each has options of its own)"),
-        _ => Some("the other members (each has options of its own)"),
-    }
 }
 
 /// One port applies to all clients.
@@ -224,13 +215,6 @@ mod tests {
         let any = doc! { "mode": "requireTLS", "allowInvalidCertificates": true };
         assert_eq!(state(any, doc! {}, set), State::Available);
         assert_eq!(state(doc! {}, doc! {}, "standalone"), State::Unseen);
-    }
-
-    #[test]
-    fn options_are_those_of_one_server() {
-        let unread = ["standalone", "replica set of 1", "replica set of 3", "sharded cluster"].map(others);
-        assert_eq!(unread.map(|others| others.is_some()), [false, false, true, true]);
-        assert!(unread[3].is_some_and(|others| others.contains("shards")));
     }
 
     #[test]
