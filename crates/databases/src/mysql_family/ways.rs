@@ -356,8 +356,9 @@ mod tests {
             let ways = reach.ways([EVERYTHING]);
             ways.of("'ops'@'%'").map(|way| words(&way))
         };
-        let told = "'ops'@'%' → any account that runs init_connect (sets init_connect) → 'maker'@'%' (one of them) → any \
-                    account (CREATE USER sets its password) → 'root'@'localhost' (one of them) → everything (rights on *.*)";
+        let told = "'ops'@'%' → any account that runs init_connect (sets init_connect) → 'maker'@'%' (one of them) → \
+                    any account (CREATE USER sets its password) → 'root'@'localhost' (one of them) → everything \
+                    (rights on *.*)";
         assert_eq!(way(&[CreateUser], &[], false).as_deref(), Some(told));
         // It is not executed for these, by their own rights or those of a role.
         assert_eq!(way(&[CreateUser, SkipInitConnect], &[], false), None);

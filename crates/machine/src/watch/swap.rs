@@ -91,8 +91,8 @@ fn written_back_to(zram: &Path) -> Option<PathBuf> {
 }
 
 /// The places in the text of `/proc/swaps`: path and type are the first two fields, below a heading line.
-/// `may_be_null`: the cipher of a mapping may encrypt nothing. `crypt_name` returns the dm-crypt mapping of a device, if
-/// it has one, and `written_back_to` the device behind compressed memory.
+/// `may_be_null`: the cipher of a mapping may encrypt nothing. `crypt_name` returns the dm-crypt mapping of a device,
+/// if it has one, and `written_back_to` the device behind compressed memory.
 fn parse(
     text: &str,
     may_be_null: bool,
