@@ -217,7 +217,8 @@ pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
     if let Some(command) = first(&["acl|deluser"]) {
         detours.push(format!("`{name}` removes other accounts by {command}"));
     }
-    let removing = if ground.is_node { &["flushall", "flushdb"][..] } else { &["flushall", "flushdb", "swapdb"] };
+    let removing = ["flushall", "flushdb", "swapdb"];
+    let removing = if ground.is_node { &removing[..2] } else { &removing[..] };
     if let Some(command) = first(removing).filter(|_| !account.writes_all) {
         detours.push(format!("`{name}` removes keys of others by {command}"));
     }
@@ -227,8 +228,8 @@ pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
     if let Some(command) = first(&["config|set"]) {
         detours.push(format!("`{name}` changes the server's settings by {command}"));
     }
-    let stopping = if ground.debugs { &["debug", "shutdown"][..] } else { &["shutdown"] };
-    if let Some(command) = first(stopping) {
+    let stopping = ["debug", "shutdown"];
+    if let Some(command) = first(if ground.debugs { &stopping[..] } else { &stopping[1..] }) {
         detours.push(format!("`{name}` stops the server by {command}"));
     }
     if let Some(command) = first(&["function|load", "function|restore"]).filter(|_| ground.has_functions) {
