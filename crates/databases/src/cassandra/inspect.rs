@@ -166,6 +166,8 @@ fn part<'a>(settings: &'a Settings, name: &str) -> Option<&'a str> {
 
 /// Asks every client for a password.
 const BY_PASSWORD: &str = "PasswordAuthenticator";
+/// Two authenticators begin so.
+const BY_CERTIFICATE: &str = "MutualTls";
 /// Cassandra's own authenticators.
 const AUTHENTICATORS: [&str; 4] =
     ["AllowAllAuthenticator", BY_PASSWORD, "MutualTlsAuthenticator", "MutualTlsWithPasswordFallbackAuthenticator"];
@@ -251,6 +253,7 @@ fn of_roles(settings: &Settings, roles: &Roles) -> Judgement {
     let judged = roles.judge(Node {
         by_password: part(settings, "authenticator").is_some_and(|name| short(name) == BY_PASSWORD),
         free_functions: has_free_functions(settings),
+        by_certificate: part(settings, "authenticator").is_some_and(|name| short(name).starts_with(BY_CERTIFICATE)),
     });
     let unknown = unknown_classes(settings, &["authorizer", "role_manager"]);
     // Another class may let everybody do everything, whatever the tables say.

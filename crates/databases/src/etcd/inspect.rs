@@ -34,7 +34,8 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     let members = members(&mut connection)?;
     let asks = connection.asks();
-    let rules = asks.clone().map(logins);
+    let by_certificate = target.tls.as_ref().is_some_and(|tls| tls.identity.is_some());
+    let rules = asks.clone().map(|is_on| logins(is_on, by_certificate, &members));
     let mut seen = vec![authentication(&target, method, opened).with_rules(rules, "").of(Feature::Authentication)];
     seen.push(inspect_feature(Feature::Authorisation, || rights(&mut connection, asks?)));
     let offers = Ok(members.iter().flat_map(|member| &member.clients).any(|url| url.starts_with("https:")));
@@ -67,10 +68,24 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
     opened(&target.in_plaintext())
 }
 
-/// Authentication is on for all clients or for none.
-fn logins(is_on: bool) -> Rules {
+/// The logins that are required: users by all members or by none, a certificate only by listeners with TLS and by a
+/// setting of each member.
+fn logins(is_on: bool, by_certificate: bool, members: &[Member]) -> Rules {
     let read = if is_on { "auth is enabled, for every client" } else { "auth is not enabled" };
-    Rules { read: read.to_owned(), ..Rules::default() }
+    let rules = Rules { read: read.to_owned(), ..Rules::default() };
+    if is_on || !by_certificate {
+        return rules;
+    }
+    let mut doubts = vec![UNADVERTISED.to_owned()];
+    if members.len() > 1 {
+        doubts.push("whether the other members ask for a certificate (client-cert-auth)".to_owned());
+    }
+    Rules {
+        exceptions: doors_beside(members).iter().map(|door| format!("{door}, which asks for no certificate")).collect(),
+        doubts,
+        remedy: "enable auth, or write https in listen-client-urls of every member",
+        ..rules
+    }
 }
 
 /// Which account may do what, from users and their roles.
@@ -103,12 +118,17 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
             unlimited.push(user.clone());
             continue;
         }
-        for role in roles {
+        let (mut of_all_roles, known) = (Vec::new(), over_all_keys.len());
+        for role in &roles {
             let answer = connection.call(ROLE_GET, |out| put_bytes(out, 1, &[role.as_bytes()]))?;
-            if Fields(&answer).all(2)?.into_iter().map(is_over_all_keys).collect::<Result<Vec<_>, _>>()?.contains(&true)
-            {
+            let grants = Fields(&answer).all(2)?.into_iter().map(Grant::read).collect::<Result<Vec<_>, _>>()?;
+            if are_over_all_keys(&grants) {
                 over_all_keys.push(format!("{user} by the role {role}"));
             }
+            of_all_roles.extend(grants);
+        }
+        if over_all_keys.len() == known && are_over_all_keys(&of_all_roles) {
+            over_all_keys.push(format!("{user} by the roles {}", roles.join(", ")));
         }
     }
     let judged = limited(&unlimited, users.len(), "the role root");
@@ -126,10 +146,47 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
     Ok(judged.with_rules(Ok(rules), RIGHT))
 }
 
-/// True for a permission from the first key, or none before it, up to the last.
-fn is_over_all_keys(permission: &[u8]) -> Result<bool, Fault> {
-    let (key, end) = (Fields(permission).first(2)?, Fields(permission).first(3)?);
-    Ok(end == b"\0" && key.iter().all(|byte| *byte == 0))
+/// A permission on the keys from `key` on that are before `end`: one key if `end` is empty, all of them if it is a zero
+/// byte.
+struct Grant {
+    kind: u64,
+    key: Vec<u8>,
+    end: Vec<u8>,
+}
+
+/// Kinds of permissions (`Permission.Type` of etcd's `auth.proto`).
+const READ: u64 = 0;
+const WRITE: u64 = 1;
+const READ_WRITE: u64 = 2;
+
+impl Grant {
+    fn read(permission: &[u8]) -> Result<Self, Fault> {
+        let of = |field: u64| Fields(permission).first(field).map(<[u8]>::to_vec);
+        Ok(Self { kind: Fields(permission).number(1)?, key: of(2)?, end: of(3)? })
+    }
+}
+
+/// True if `grants` together are about every key, for reading or for writing.
+fn are_over_all_keys(grants: &[Grant]) -> bool {
+    const LAST: &[u8] = b"\0";
+    let of_kind = |kind: u64| {
+        let grants = grants.iter().filter(|grant| [kind, READ_WRITE].contains(&grant.kind));
+        let mut ranges: Vec<(&[u8], &[u8])> = grants.map(|grant| (&grant.key[..], &grant.end[..])).collect();
+        ranges.sort_unstable();
+        // There is no key before the zero byte, and all keys before this one are granted.
+        let mut granted: &[u8] = b"\0";
+        for (key, end) in ranges {
+            if key > granted && key.iter().any(|byte| *byte != 0) {
+                return false;
+            }
+            if end == LAST {
+                return true;
+            }
+            granted = granted.max(end);
+        }
+        false
+    };
+    of_kind(READ) || of_kind(WRITE)
 }
 
 /// What the list of members does not show.
@@ -183,7 +240,7 @@ fn between(members: &[Member]) -> Judgement {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::messages::put_number, *};
     use crate::target::{Authority, Tls};
 
     fn member(peers: &[&str], clients: &[&str]) -> Member {
@@ -215,21 +272,33 @@ mod tests {
 
     #[test]
     fn a_permission_over_all_keys_is_known() {
-        let permission = |key: &[u8], end: &[u8]| {
-            let mut out = Vec::new();
-            put_bytes(&mut out, 2, &[key]);
-            put_bytes(&mut out, 3, &[end]);
-            is_over_all_keys(&out)
+        let over_all = |permissions: &[(u64, &[u8], &[u8])]| {
+            let grant = |(kind, key, end): &(u64, &[u8], &[u8])| {
+                let mut out = Vec::new();
+                put_number(&mut out, 1, *kind);
+                put_bytes(&mut out, 2, &[key]);
+                put_bytes(&mut out, 3, &[end]);
+                Grant::read(&out).expect("a permission")
+            };
+            are_over_all_keys(&permissions.iter().map(grant).collect::<Vec<_>>())
         };
-        assert_eq!(permission(b"\0", b"\0"), Ok(true));
-        assert_eq!(permission(b"", b"\0"), Ok(true));
-        assert_eq!(permission(b"/registry/", b"\0"), Ok(false));
-        assert_eq!(permission(b"a", b"b"), Ok(false));
+        let to_the_last: &[u8] = b"\0";
+        assert!(over_all(&[(READ, b"\0", to_the_last)]));
+        assert!(over_all(&[(WRITE, b"", to_the_last)]));
+        assert!(!over_all(&[(READ_WRITE, b"/registry/", to_the_last)]));
+        assert!(!over_all(&[(READ_WRITE, b"a", b"b")]));
+        assert!(!over_all(&[(READ_WRITE, b"", b"")]), "one key");
+        assert!(!over_all(&[]));
+        // Several permissions add up, if they are of one kind and leave no key out.
+        assert!(over_all(&[(READ_WRITE, b"m", to_the_last), (READ, b"", b"m")]));
+        assert!(over_all(&[(WRITE, b"\0", b"m"), (WRITE, b"b", b"c"), (WRITE, b"k", to_the_last)]));
+        assert!(!over_all(&[(READ, b"", b"m"), (WRITE, b"m", to_the_last)]), "neither reads nor writes every key");
+        assert!(!over_all(&[(READ, b"", b"l"), (READ, b"m", to_the_last)]));
     }
 
     #[test]
     fn what_the_lists_say_of_logins_and_of_doors_beside_tls() {
-        let read = [false, true].map(|is_on| logins(is_on).read);
+        let read = [false, true].map(|is_on| logins(is_on, false, &[]).read);
         assert_eq!(read, ["auth is not enabled", "auth is enabled, for every client"]);
         let told = |tls: Option<Tls>, urls: &[&str]| {
             let rules = listeners(&Target { tls, ..Target::default() }, &[member(&[], urls)]);
@@ -239,5 +308,23 @@ mod tests {
         assert_eq!(told(tls(), &["https://a:2379", "http://a:2380"]), (1, 1, 1));
         assert_eq!(told(tls(), &["https://a:2379", "unixs://a"]), (0, 0, 1));
         assert_eq!(told(None, &["http://a:2380"]), (0, 0, 1), "without TLS no door is beside it");
+    }
+
+    #[test]
+    fn a_certificate_is_asked_for_where_there_is_tls_alone() {
+        let [closed, open] = [&["https://a:2379"][..], &["https://a:2379", "http://127.0.0.1:2379"]];
+        let told = |is_on, by_certificate, members: &[&[&str]]| {
+            let members: Vec<Member> = members.iter().map(|clients| member(&[], clients)).collect();
+            let came = Judgement::account(State::Enforced, "by client certificate; without one: refused");
+            let judged = came.with_rules(Ok(logins(is_on, by_certificate, &members)), "");
+            (judged.state, judged.scope.words(), judged.seen.matches("not judged").count())
+        };
+        assert_eq!(told(false, true, &[closed]), (State::Enforced, "this account", 1));
+        assert_eq!(told(false, true, &[closed, closed]), (State::Enforced, "this account", 2));
+        assert_eq!(told(false, true, &[open]), (State::Available, "this account", 1));
+        assert_eq!(told(false, true, &[closed, open]), (State::Available, "this account", 2));
+        // Users are asked for at every listener.
+        assert_eq!(told(true, true, &[open]), (State::Enforced, "whole server", 0));
+        assert_eq!(told(true, false, &[open]), (State::Enforced, "whole server", 0));
     }
 }

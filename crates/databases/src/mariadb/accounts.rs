@@ -86,7 +86,7 @@ const X509: i64 = 2;
 const SPECIFIED: i64 = 3;
 
 /// Bits of rights that lead further (MariaDB's `sql/privilege.h`).
-const BITS: [(u32, Right); 14] = [
+const BITS: [(u32, Right); 16] = [
     (0, Right::Select),
     (1, Right::Insert),
     (2, Right::Update),
@@ -99,6 +99,8 @@ const BITS: [(u32, Right); 14] = [
     (26, Right::MakeCode),
     (27, Right::MakeCode),
     (30, Right::SetDefiner),
+    (32, Right::SetInitConnect),
+    (32, Right::SkipInitConnect),
     (34, Right::Follow),
     (37, Right::ReplayRows),
 ];
@@ -165,8 +167,8 @@ mod tests {
             );
         }
         expect![[r#"
-            root: by [Empty("mysql_native_password")], Unasked, TCP true, TLS false, rights 12
-            mysql: by [Nobody, Socket], Unasked, TCP false, TLS false, rights 12
+            root: by [Empty("mysql_native_password")], Unasked, TCP true, TLS false, rights 14
+            mysql: by [Nobody, Socket], Unasked, TCP false, TLS false, rights 14
             sock: by [Socket], Unasked, TCP false, TLS false, rights 0
             both: by [Socket, Password("ed25519")], Unasked, TCP true, TLS false, rights 0
             dora: by [Password("ed25519")], Unasked, TCP true, TLS false, rights 0

@@ -233,12 +233,19 @@ fn auditing(_: &mut WireSession, settings: &Settings) -> Result<Judgement, Fault
         Kept::Nothing => State::Off,
     };
     let seen = audit.seen();
-    Ok(match (audited, state) {
+    let judged = match (audited, state) {
         (State::Enforced, _) => Judgement::whole(audited, format!("{seen}: reads and writes, by the settings")),
         (State::Available, _) if recorders::has_filters(settings) => Judgement::whole(audited, seen),
         (State::Available, _) => Judgement::whole(audited, format!("{seen}: not all reads and writes")),
         (_, State::Off) => Judgement::whole(State::Off, format!("{seen}, {others}")),
         _ => Judgement::whole(state, format!("{seen}, {others}")),
+    };
+    let by_syslog = settings.value("server_audit_output_type").eq_ignore_ascii_case("syslog");
+    Ok(match audited {
+        State::Enforced | State::Available if by_syslog => {
+            judged.doubted("what syslog keeps of it (server_audit_output_type)")
+        }
+        _ => judged,
     })
 }
 

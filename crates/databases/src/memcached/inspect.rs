@@ -93,13 +93,17 @@ fn is_on(settings: &Settings, name: &str) -> bool {
 /// What a server without TLS says.
 const WITHOUT_TLS: &str = "ssl_enabled is no: every listener speaks plaintext";
 
-/// Logins by other listeners. If a password is required, only those of the text protocol require it; if not, some may
-/// require no certificate. `by_tls`: this client speaks TLS, if not with the server then with something before it.
+/// Logins by other listeners. If a password is required, only those of the text protocol over TCP require it; if not,
+/// some may require no certificate. `by_tls`: this client speaks TLS, if not with the server then with something before
+/// it.
 fn logins(settings: &Settings, by_tls: bool) -> Rules {
     let by_password = settings.get("auth_enabled_ascii").is_some_and(|file| file != "no");
     let by_another = by_tls && !by_password && !is_on(settings, "ssl_enabled");
     let exceptions = match (by_password, is_on(settings, "ssl_enabled")) {
-        (true, _) => listeners(settings).into_iter().filter_map(Listener::without_password).collect(),
+        (true, _) => {
+            let udp = udp_port(settings).map(|port| format!("UDP port {port} asks for no password"));
+            listeners(settings).into_iter().filter_map(Listener::without_password).chain(udp).collect()
+        }
         (false, true) => {
             // Bit 1 is OpenSSL's SSL_VERIFY_FAIL_IF_NO_PEER_CERT.
             let mode: u32 = settings.get("ssl_verify_mode").and_then(|mode| mode.parse().ok()).unwrap_or_default();
@@ -178,13 +182,18 @@ fn transports(settings: &Settings) -> Rules {
     }
 }
 
+/// The UDP port. UDP has neither TLS nor logins: the file of passwords is for TCP alone (`conn_new` in memcached's
+/// source).
+fn udp_port(settings: &Settings) -> Option<&str> {
+    settings.get("udpport").map(String::as_str).filter(|port| *port != "0")
+}
+
 /// The listeners without TLS, each by its name: all of them if the server has no TLS.
 pub fn doors_beside(settings: &Settings) -> Vec<String> {
     if !is_on(settings, "ssl_enabled") {
         return vec![WITHOUT_TLS.to_owned()];
     }
-    let udp = settings.get("udpport").filter(|port| *port != "0");
-    let udp = udp.map(|port| format!("UDP port {port} speaks plaintext, and asks for no certificate"));
+    let udp = udp_port(settings).map(|port| format!("UDP port {port} speaks plaintext, and asks for no certificate"));
     let plain = listeners(settings).into_iter().filter_map(Listener::without_tls);
     plain.chain(udp).collect()
 }
@@ -239,6 +248,19 @@ mod tests {
         let other = ["the listener b:1 asks for no password (proto[binary])"];
         assert_eq!(open(&[password, ("inter", "a,proto[ascii]:c,proto[binary]:b:1")]), other);
         assert_eq!(open(&[("inter", "proto[binary]:b:1")]), none, "nobody is asked, which the attempt shows");
+    }
+
+    #[test]
+    fn udp_asks_for_no_password() {
+        let exceptions = |file: &str, port: &str| {
+            let pairs = [("auth_enabled_ascii", file), ("udpport", port), ("inter", "10.0.0.1")];
+            let with = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
+            logins(&pairs.map(with).into(), false).exceptions
+        };
+        let none = Vec::<String>::new();
+        assert_eq!(exceptions("/users", "11211"), ["UDP port 11211 asks for no password"]);
+        assert_eq!(exceptions("/users", "0"), none);
+        assert_eq!(exceptions("no", "11211"), none, "no password is asked for at all");
     }
 
     #[test]

@@ -113,6 +113,12 @@ pub fn at(document: &Document, path: &[&str]) -> Option<String> {
     })
 }
 
+/// The topology of a server by itself.
+pub const STANDALONE: &str = "standalone";
+
+/// That of a router (mongos), behind which are shards.
+pub const ROUTER: &str = "sharded cluster";
+
 /// Standalone, member of a replica set, or router of a sharded cluster: from the answer to `isMaster`, which every
 /// version supports.
 pub fn topology(link: &Link) -> Result<String, Fault> {
@@ -120,14 +126,30 @@ pub fn topology(link: &Link) -> Result<String, Fault> {
     let hosts = |name: &str| hello.get_array(name).map_or(0, Vec::len);
     Ok(match (hello.get_str("setName"), hello.get_str("msg")) {
         (Ok(_), _) => format!("replica set of {}", hosts("hosts") + hosts("passives") + hosts("arbiters")),
-        (_, Ok("isdbgrid")) => "sharded cluster".to_owned(),
-        _ => "standalone".to_owned(),
+        (_, Ok("isdbgrid")) => ROUTER.to_owned(),
+        _ => STANDALONE.to_owned(),
     })
+}
+
+/// The servers of a `topology` whose options the asked one does not show.
+pub fn unread(topology: &str) -> Option<&'static str> {
+    match topology {
+        STANDALONE | "replica set of 1" => None,
+        ROUTER => Some("the shards and other routers (each has options of its own)"),
+        _ => Some("the other members (each has options of its own)"),
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn options_are_those_of_one_server() {
+        let others = ["standalone", "replica set of 1", "replica set of 3", "sharded cluster"].map(unread);
+        assert_eq!(others.map(|others| others.is_some()), [false, false, true, true]);
+        assert!(others[3].is_some_and(|others| others.contains("shards")));
+    }
 
     fn title(info: Document) -> String {
         Build::read(&info).map_or_else(|fault| fault.to_string(), |build| format!("{} {}", build.title, build.stand_in))

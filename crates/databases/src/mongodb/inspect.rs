@@ -16,7 +16,7 @@ use tithe_plugin::{
 
 use self::{accounts::Accounts, login::Entrance, options::Options, profilers::Profilers};
 use super::{
-    build::{Build, topology},
+    build::{Build, ROUTER, STANDALONE, topology, unread},
     evidence::plaintext,
     link::Link,
     probe::probe,
@@ -41,12 +41,23 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let accounts = Accounts::read(&link);
     let topology = topology(&link)?;
     let tls = probe(&target)?.tls.map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
+    let others = unread(&topology);
+    // Accounts are those of all members, and options those of the server that was asked.
+    let doubtful = |rules: Rules| {
+        let doubts = rules.doubts.iter().cloned().chain(others.map(str::to_owned)).collect();
+        Rules { doubts, ..rules }
+    };
+    let narrowed = |judged: Judgement| match (judged.state, others) {
+        (State::Unseen | State::NotOffered, _) | (_, None) => judged,
+        (_, Some(others)) => judged.doubted(others),
+    };
     let offers = options.tls_mode().map(|now| now.mode.is_some_and(|mode| mode != "disabled"));
-    let asks = login::rules(&options, &accounts, entrance.localhost_exception());
+    let asks = login::rules(&options, &accounts, entrance.localhost_exception()).map(doubtful);
     let came_in = entrance.judge();
     let everybody = matches!(came_in.state, State::Off | State::Available);
     let authentication = came_in.with_rules(asks, options::RIGHT);
-    let transport = transport(&target, &tls, offers, plaintext).with_rules(of_transport(&options), options::RIGHT);
+    let rules = of_transport(&options).map(doubtful);
+    let transport = transport(&target, &tls, offers, plaintext).with_rules(rules, options::RIGHT);
     let transport = match transport.state {
         State::Available | State::Off => transport.found(&MONGODB_TLS_OPTIONAL),
         _ => transport,
@@ -58,12 +69,15 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         false => authorisation(&link, &options, &accounts, &topology),
     }));
     let profilers = Profilers::ask(&link);
-    let repeated = |judged| records::repeated(judged, &options, &profilers);
-    seen.push(inspect_feature(Feature::AtRest, || records::at_rest(&options, &build).map(repeated)));
-    seen.push(inspect_feature(Feature::Auditing, || {
-        records::auditing(&options, &build, || records::runtime(&link)).map(repeated)
+    seen.push(inspect_feature(Feature::AtRest, || {
+        let judged = records::at_rest(&options, &build, topology == ROUTER).map(narrowed)?;
+        Ok(records::beside_files(judged, &options, &profilers))
     }));
-    seen.push(inspect_feature(Feature::NodeToNode, || between_nodes(&topology, &options)));
+    seen.push(inspect_feature(Feature::Auditing, || {
+        let judged = records::auditing(&options, &build, || records::runtime(&link)).map(narrowed)?;
+        Ok(records::repeated(judged, &options, &profilers))
+    }));
+    seen.push(inspect_feature(Feature::NodeToNode, || between_nodes(&topology, &options).map(narrowed)));
     let cache = Judgement::unseen("accounts are kept in memory (the user cache); no command shows what it holds");
     seen.push(cache.of(Feature::AuthenticationCaching));
     seen.extend(not_offered(&[
@@ -149,7 +163,7 @@ fn authorisation(
     if options.option(&["security", "ldap", "authz", "queryTemplate"]).is_ok_and(|template| template.is_some()) {
         judged = judged.doubted("accounts of LDAP, whose roles are those of their groups (security.ldap.authz)");
     }
-    if topology == "sharded cluster" {
+    if topology == ROUTER {
         judged = judged.doubted("accounts that single shards have for themselves: ask each shard");
     }
     Ok(judged)
@@ -167,7 +181,7 @@ fn roles(status: &Document) -> Vec<String> {
 
 /// The transport between members.
 fn between_nodes(topology: &str, options: &Options) -> Result<Judgement, Fault> {
-    if topology == "standalone" {
+    if topology == STANDALONE {
         return Ok(Judgement::unseen("no other server is connected"));
     }
     let now = options.tls_mode()?;

@@ -52,6 +52,7 @@ pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), 
             || maps
                 && (is_on(session, "mysql_native_password_proxy_users")?
                     || is_on(session, "sha256_password_proxy_users")?),
+        ..Powers::default()
     };
     let sql = "SELECT TO_USER, TO_HOST, FROM_USER, FROM_HOST FROM mysql.role_edges";
     let members = rights.rows::<4>(session, sql, "mysql.role_edges", "roles");
@@ -89,13 +90,18 @@ const COLUMNS: [(&str, Right); 11] = [
 ];
 
 /// Those that are a row of `mysql.global_grants`.
-const FURTHER: [(&str, Right); 6] = [
+const FURTHER: [(&str, Right); 11] = [
     ("SET_USER_ID", Right::SetDefiner),
     ("SET_ANY_DEFINER", Right::SetDefiner),
     ("ROLE_ADMIN", Right::GrantRoles),
     ("BINLOG_ADMIN", Right::ReplayRows),
     ("REPLICATION_SLAVE_ADMIN", Right::Follow),
     ("SYSTEM_USER", Right::SystemUser),
+    ("SYSTEM_VARIABLES_ADMIN", Right::SetInitConnect),
+    ("SYSTEM_VARIABLES_ADMIN", Right::SetVariables),
+    ("CONNECTION_ADMIN", Right::SkipInitConnect),
+    ("AUDIT_ADMIN", Right::SetAudit),
+    ("TABLE_ENCRYPTION_ADMIN", Right::MakePlainTables),
 ];
 
 fn account(
@@ -166,6 +172,8 @@ mod tests {
         assert!(!row("caching_sha2_password", &revoked.replace("mysql", "shop")).keeps_off_rights);
         let further = with_further(vec![all], &[["app", "%", "BINLOG_ADMIN"].map(str::to_owned)]);
         assert!(further[0].rights.contains(&Right::ReplayRows));
+        let further = with_further(further, &[["app", "%", "SYSTEM_VARIABLES_ADMIN"].map(str::to_owned)]);
+        assert!([Right::SetVariables, Right::SetInitConnect].iter().all(|right| further[0].rights.contains(right)));
     }
 
     #[test]

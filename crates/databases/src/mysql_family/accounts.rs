@@ -46,6 +46,17 @@ pub enum Right {
     Follow,
     /// Is out of reach of accounts that are none (MySQL's `SYSTEM_USER`).
     SystemUser,
+    /// Sets what the server executes for each new connection, `init_connect` (`SYSTEM_VARIABLES_ADMIN`, MariaDB's
+    /// `CONNECTION ADMIN`).
+    SetInitConnect,
+    /// Is connected without that (`CONNECTION_ADMIN`).
+    SkipInitConnect,
+    /// Sets the server's variables (`SYSTEM_VARIABLES_ADMIN`).
+    SetVariables,
+    /// Sets what the audit log records (`AUDIT_ADMIN`).
+    SetAudit,
+    /// Makes tables without encryption where others may not (`TABLE_ENCRYPTION_ADMIN`).
+    MakePlainTables,
 }
 
 /// How an account may authenticate.

@@ -30,8 +30,8 @@ use crate::{
     evidence::Attempt,
     findings::{
         MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NO_PROOF, MY_AUTHN_NOBODY_ASKED, MY_AUTHN_REPEATS_PASSWORDS,
-        MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES,
-        MY_TLS_OPTIONAL,
+        MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_AUTHZ_SWITCHES_PROTECTIONS, MY_REST_NOT_ENCRYPTED,
+        MY_REST_REPEATS_VALUES, MY_TLS_OPTIONAL,
     },
     hops::{Hops, let_in_by},
     inspect::{
@@ -97,14 +97,21 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
         Ok(settings) => with_settings(authentication, settings),
         Err(_) => authentication,
     };
-    let rights = accounts.and_then(|holders| Rights::read(&mut session, holders, queries.roles));
+    let mut rights = accounts.and_then(|holders| Rights::read(&mut session, holders, queries.roles));
+    if let Ok(rights) = &mut rights {
+        rights.powers.is_replica = (queries.sources)(&mut session).is_ok_and(|sources| !sources.is_empty());
+    }
     let mut reach = rights.as_ref().map(Rights::reach).map_err(Clone::clone);
+    let switching_off = match (&rights, &mut reach) {
+        (Ok(rights), Ok(reach)) => rights.switching_off(reach),
+        _ => Vec::new(),
+    };
     let ways = reach.as_mut().map(|reach| reach.ways([EVERYTHING])).map_err(|fault| fault.clone());
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(clients);
     seen.push(inspect_feature(Feature::Authorisation, || match (&rights, &ways) {
         _ if without_rights => Ok(without_rights_at_all()),
-        (Ok(rights), Ok(ways)) => Ok(of_rights(rights, ways)),
+        (Ok(rights), Ok(ways)) => Ok(of_rights(rights, ways, &switching_off)),
         _ => authorisation(&mut session, queries.is_of_administrator),
     }));
     let mut of_settings = |feature, judge: &dyn Fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>| {
@@ -194,9 +201,9 @@ fn is_without_rights(session: &mut WireSession) -> bool {
 /// How many ways are shown.
 const SHOWN: usize = 5;
 
-/// Accounts that have all privileges, or can get them. A single administrator is normal; one of a name counts once,
-/// whatever its hosts.
-fn of_rights(rights: &Rights, ways: &Ways<'_>) -> Judgement {
+/// Accounts that have all privileges, or can get them, and those that may switch protections off without that. A single
+/// administrator is normal; one of a name counts once, whatever its hosts.
+fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judgement {
     let holders = || rights.holders.iter().filter(|holder| holder.logs_in);
     let all: BTreeSet<&str> = holders().map(|holder| holder.user.as_str()).collect();
     let mut unlimited: BTreeMap<&str, String> = BTreeMap::new();
@@ -215,10 +222,14 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>) -> Judgement {
             unlimited.entry(&holder.user).or_default();
         }
     }
-    let state = match unlimited.len() {
+    let of_administrators = match unlimited.len() {
         count if count == all.len() => State::Off,
         0 | 1 => State::Enforced,
         _ => State::Available,
+    };
+    let state = match of_administrators {
+        State::Enforced if !switching_off.is_empty() => State::Available,
+        state => state,
     };
     let names: Vec<String> = unlimited.into_values().collect();
     let mut seen = format!("{} of {} may do everything", names.len(), counted(all.len(), "account"));
@@ -228,7 +239,10 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>) -> Judgement {
     if names.len() > 1 {
         seen.push_str(": REVOKE what leads there");
     }
-    let doubts = [rights.unread.clone(), rights.unjudged_routines(ways)].concat();
+    if !switching_off.is_empty() {
+        seen.push_str(&format!("; {}", named(switching_off)));
+    }
+    let doubts = [rights.unread.clone(), rights.unjudged_routines(ways), rights.unjudged_views(ways)].concat();
     let mut judgement = Judgement::whole(state, seen);
     if !doubts.is_empty() {
         judgement.scope = Scope::Account;
@@ -237,7 +251,10 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>) -> Judgement {
     if is_reached {
         judgement = judgement.found(&MY_AUTHZ_REACHABLE_ADMINISTRATOR);
     }
-    if state == State::Enforced { judgement } else { judgement.found(&MY_AUTHZ_ADMINISTRATORS) }
+    if of_administrators != State::Enforced {
+        judgement = judgement.found(&MY_AUTHZ_ADMINISTRATORS);
+    }
+    if switching_off.is_empty() { judgement } else { judgement.found(&MY_AUTHZ_SWITCHES_PROTECTIONS) }
 }
 
 /// Accounts that may act as another, or as a role.

@@ -24,6 +24,8 @@ pub struct Powers {
     pub names_are_literal: bool,
     /// A proxy's plugin may let it act as another.
     pub maps_proxies: bool,
+    /// The server takes changes from another, as far as the account is shown.
+    pub is_replica: bool,
     /// Tables of `mysql` with which an account that may write them can grant itself everything.
     pub tables_of_rights: &'static [&'static str],
 }
@@ -70,15 +72,23 @@ pub struct ObjectRight {
     pub right: String,
 }
 
-/// A procedure or function that runs with the rights of its definer.
+/// A routine or a view that runs with the rights of its definer.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Routine {
+pub struct Definition {
     /// Database.
     pub database: String,
     /// Name.
     pub name: String,
     /// `user@host`.
     pub definer: String,
+}
+
+impl Definition {
+    /// The definer, named as in [`Account::text`].
+    pub fn runs_as(&self) -> String {
+        let (user, host) = self.definer.rsplit_once('@').unwrap_or((&self.definer, ""));
+        named(user, host)
+    }
 }
 
 /// Everything that decides what an account can become.
@@ -95,7 +105,9 @@ pub struct Rights {
     /// Who may act as whom by `GRANT PROXY`; an empty second name means anyone.
     pub proxies: Vec<(String, String)>,
     /// Routines that run as another.
-    pub routines: Vec<Routine>,
+    pub routines: Vec<Definition>,
+    /// Views of tables of the server's own database that run as another.
+    pub views: Vec<Definition>,
     /// Who may call one of them.
     pub calls: Vec<ObjectRight>,
     /// How far rights lead.
@@ -167,10 +179,28 @@ impl Rights {
         let sql = "SELECT ROUTINE_SCHEMA, ROUTINE_NAME, DEFINER FROM information_schema.ROUTINES \
                    WHERE SECURITY_TYPE = 'DEFINER' AND ROUTINE_SCHEMA NOT IN ('mysql', 'sys')";
         let routines = self.rows::<3>(session, sql, "*.*", "routines");
-        let routine = |[database, name, definer]: [String; 3]| Routine { database, name, definer };
+        let routine = |[database, name, definer]: [String; 3]| Definition { database, name, definer };
         self.routines = routines.into_iter().map(routine).collect();
         if !is_shown_routines(session) {
             self.unread.push("routines that this account is not shown (GRANT SELECT ON *.*)".to_owned());
+        }
+        self.read_views(session);
+    }
+
+    /// Reads the views of the server's own database. Both products write the names of databases into a view's text, in
+    /// backticks, and show no text to an account without the privilege.
+    fn read_views(&mut self, session: &mut WireSession) {
+        let sql = "SELECT TABLE_SCHEMA, TABLE_NAME, DEFINER, IFNULL(VIEW_DEFINITION, '') = '' \
+                   FROM information_schema.VIEWS WHERE SECURITY_TYPE = 'DEFINER' \
+                   AND TABLE_SCHEMA NOT IN ('mysql', 'sys', 'information_schema', 'performance_schema') \
+                   AND (IFNULL(VIEW_DEFINITION, '') = '' OR VIEW_DEFINITION LIKE '%`mysql`.%')";
+        let (hidden, shown): (Vec<_>, Vec<_>) =
+            self.rows::<4>(session, sql, "*.*", "views").into_iter().partition(|[.., is_hidden]| is_hidden == "1");
+        let view = |[database, name, definer, _]: [String; 4]| Definition { database, name, definer };
+        self.views = shown.into_iter().map(view).collect();
+        // An error means that the server has no access control.
+        if !hidden.is_empty() || !has_everywhere(session, &["SELECT"]).unwrap_or(true) {
+            self.unread.push("views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)".to_owned());
         }
     }
 

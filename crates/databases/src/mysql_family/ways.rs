@@ -6,13 +6,13 @@ use std::collections::BTreeSet;
 use tithe_plugin::reach::{Reach, Way, Ways};
 
 use super::{
-    accounts::{Account, Right, named},
-    rights::{DatabaseRight, EVERYBODY, PUBLIC, Rights},
+    accounts::{Account, Right},
+    rights::{DatabaseRight, Definition, EVERYBODY, PUBLIC, Rights},
 };
 
 use Right::{
-    CreateUser, Delete, Execute, File, Follow, GrantRoles, Insert, MakeCode, ReplayRows, Select, SetDefiner, Super,
-    SystemUser, Update,
+    CreateUser, Delete, Execute, File, Follow, GrantRoles, Insert, MakeCode, MakePlainTables, ReplayRows, Select,
+    SetAudit, SetDefiner, SetInitConnect, SetVariables, SkipInitConnect, Super, SystemUser, Update,
 };
 
 /// Why an administrator gets there.
@@ -20,9 +20,13 @@ pub const ALL_RIGHTS: &str = "rights on *.*";
 
 /// The goal: an account that reaches it has all privileges.
 pub const EVERYTHING: &str = "everything";
+/// Another goal: an account that reaches it may switch off what protects the server.
+const UNPROTECTED: &str = "protections switched off";
 /// Every account without `SYSTEM_USER`, and every account at all.
 const ANYBODY: &str = "any account";
 const ANY_SYSTEM_USER: &str = "any account, system users included";
+/// Every account for whose connections the server executes `init_connect`.
+const ANY_NEW_CONNECTION: &str = "any account that runs init_connect";
 
 /// Routines that are judged one by one.
 const ROUTINES_JUDGED: usize = 100;
@@ -34,17 +38,41 @@ impl Rights {
     /// All accounts and their edges; [`EVERYTHING`] is the goal.
     pub fn reach(&self) -> Reach {
         let mut reach = Reach::default();
+        let mut roles = Reach::default();
+        self.members.iter().for_each(|(who, role, how)| roles.edge(who, role, *how));
+        let skipping = roles.ways(self.skipping_init_connect().iter().map(String::as_str));
         for holder in &self.holders {
             let name = holder.text();
             self.leads(holder).into_iter().for_each(|(to, how)| reach.edge(&name, to, how));
             if holder.logs_in {
                 let guarded = self.powers.guards_system_users && holder.rights.contains(&SystemUser);
                 reach.edge(if guarded { ANY_SYSTEM_USER } else { ANYBODY }, &name, "one of them");
+                if !skipping.has(&name) {
+                    reach.edge(ANY_NEW_CONNECTION, &name, "one of them");
+                }
             }
         }
         reach.edge(ANY_SYSTEM_USER, ANYBODY, "one of them");
         self.acts_as().into_iter().for_each(|(from, to, how)| reach.edge(&from, &to, how));
         reach
+    }
+
+    /// Accounts and roles for which the server does not execute `init_connect`.
+    fn skipping_init_connect(&self) -> Vec<String> {
+        let skips = |holder: &&Account| {
+            let has = |right: Right| holder.rights.contains(&right);
+            has(SkipInitConnect) || has(Super) && self.powers.super_is_all
+        };
+        self.holders.iter().filter(skips).map(Account::text).collect()
+    }
+
+    /// Accounts that do not get all privileges and may switch off what protects the server, each with its way there.
+    pub fn switching_off(&self, reach: &mut Reach) -> Vec<String> {
+        let ways = reach.ways([EVERYTHING]);
+        let logs_in = self.holders.iter().filter(|holder| holder.logs_in).map(Account::text);
+        let limited: Vec<String> = logs_in.filter(|name| !ways.has(name)).collect();
+        let ways = reach.ways([UNPROTECTED]);
+        limited.iter().filter_map(|name| ways.of(name)).map(|way| words(&way)).collect()
     }
 
     /// Accounts that may act as another or as a role, and as whom, except those that have all privileges themselves.
@@ -68,8 +96,7 @@ impl Rights {
         }
         let others: Vec<&Account> = self.holders.iter().filter(|holder| !ways.has(&holder.text())).collect();
         for routine in self.routines.iter().take(ROUTINES_JUDGED) {
-            let (user, host) = routine.definer.rsplit_once('@').unwrap_or((&routine.definer, ""));
-            let definer = named(user, host);
+            let definer = routine.runs_as();
             if !ways.has(&definer) {
                 continue;
             }
@@ -79,6 +106,16 @@ impl Rights {
             }
         }
         found
+    }
+
+    /// Views of the server's own database that run as an account with all privileges: what they show or change, and to
+    /// whom, is not judged.
+    pub fn unjudged_views(&self, ways: &Ways<'_>) -> Vec<String> {
+        let views = self.views.iter().map(|view| (view, view.runs_as())).filter(|(_, definer)| ways.has(definer));
+        let words = |(view, definer): (&Definition, String)| {
+            format!("what {}.{} shows of `mysql` as {definer}, and to whom", view.database, view.name)
+        };
+        views.map(words).collect()
     }
 
     fn may_call(&self, holder: &Account, database: &str, object: &str) -> bool {
@@ -152,6 +189,21 @@ impl Rights {
         if has(File) && self.powers.files_are_free {
             leads.push((EVERYTHING, "FILE writes into the server's folder: secure_file_priv allows it".to_owned()));
         }
+        if has(SetVariables) && self.powers.is_replica {
+            leads.push((EVERYTHING, "sets init_replica, which runs with all rights".to_owned()));
+        }
+        if has(SetInitConnect) {
+            leads.push((ANY_NEW_CONNECTION, "sets init_connect".to_owned()));
+        }
+        for (has, words) in [
+            (has(SetVariables) || has(Super), "sets the server's variables"),
+            (has(SetAudit), "AUDIT_ADMIN sets what is recorded"),
+            (has(MakePlainTables), "TABLE_ENCRYPTION_ADMIN makes tables without encryption"),
+        ] {
+            if has {
+                leads.push((UNPROTECTED, words.to_owned()));
+            }
+        }
         let makes_code = has(MakeCode) || self.may_make_code(holder);
         let anyone = if self.powers.guards_system_users && has(SystemUser) { ANY_SYSTEM_USER } else { ANYBODY };
         for (has, words) in [
@@ -220,7 +272,10 @@ fn wildcard_at(pattern: &str) -> usize {
 mod tests {
     use expect_test::expect;
 
-    use super::{super::rights::Powers, *};
+    use super::{
+        super::{accounts::named, rights::Powers},
+        *,
+    };
 
     fn holder(user: &str, host: &str, rights: &[Right]) -> Account {
         let rights = rights.iter().copied().collect();
@@ -283,6 +338,34 @@ mod tests {
             'sys'@'%' → any account, system users included (CREATE USER sets its password) → 'root'@'localhost' (one of them) → everything (rights on *.*)
             role dba → everything (rights on *.*)
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn what_new_connections_execute_acts_as_their_accounts() {
+        let way = |maker: &[Right], dba: &[Right], super_is_all: bool| {
+            let root = [Select, Insert, Update, Delete, CreateUser, SkipInitConnect];
+            let holders = vec![
+                holder("root", "localhost", &root),
+                holder("ops", "%", &[SetInitConnect]),
+                holder("maker", "%", maker),
+                holder("dba", "", dba),
+            ];
+            let members = vec![(named("maker", "%"), named("dba", ""), "role")];
+            let powers = Powers { super_is_all, ..Powers::default() };
+            let mut reach = Rights { holders, members, powers, ..Rights::default() }.reach();
+            let ways = reach.ways([EVERYTHING]);
+            ways.of("'ops'@'%'").map(|way| words(&way))
+        };
+        let told = "'ops'@'%' → any account that runs init_connect (sets init_connect) → 'maker'@'%' (one of them) → \
+                    any account (CREATE USER sets its password) → 'root'@'localhost' (one of them) → everything \
+                    (rights on *.*)";
+        assert_eq!(way(&[CreateUser], &[], false).as_deref(), Some(told));
+        // It is not executed for these, by their own rights or those of a role.
+        assert_eq!(way(&[CreateUser, SkipInitConnect], &[], false), None);
+        assert_eq!(way(&[CreateUser], &[SkipInitConnect], false), None);
+        assert_eq!(way(&[CreateUser, Super], &[], true), None);
+        assert_eq!(way(&[CreateUser, Super], &[], false).as_deref(), Some(told));
+        assert_eq!(way(&[], &[], false), None, "an account that leads nowhere");
     }
 
     #[test]

@@ -126,6 +126,10 @@ fn who_comes_in(
             if let (Ok(rules), Ok(ports), false) = (&mut rules, ports, only_port) {
                 rules.exceptions.push(format!("port {} asks for no certificate", ports.plain));
             }
+            let mut setting = |name: &str| connection.setting(name).ok().flatten().unwrap_or_default();
+            if let Ok(rules) = &mut rules {
+                beside_certificates(&setting("unixsocket"), &setting("unixsocketperm"), rules);
+            }
             Judgement::account(State::Enforced, seen).with_rules(rules, RIGHT)
         }
         _ => {
@@ -138,6 +142,23 @@ fn who_comes_in(
             }
             seen.with_rules(rules, RIGHT)
         }
+    }
+}
+
+/// Adds to `rules` that the Unix socket at `path`, if there is one, asks for no certificate. Its `permissions` are in
+/// octal digits; 0 leaves them to the server's umask.
+fn beside_certificates(path: &str, permissions: &str, rules: &mut Rules) {
+    const OTHERS_WRITE: u32 = 0o022;
+    if path.is_empty() {
+        return;
+    }
+    let socket = format!("the Unix socket {path}");
+    match u32::from_str_radix(permissions, 8) {
+        Ok(mode) if mode & OTHERS_WRITE != 0 => {
+            rules.exceptions.push(format!("{socket} asks for no certificate (unixsocketperm = {permissions})"));
+        }
+        Ok(1..) => {}
+        _ => rules.doubts.push(format!("who may write to {socket}, which asks for no certificate (unixsocketperm)")),
     }
 }
 

@@ -155,14 +155,8 @@ impl Volume for Luks2 {
 
     fn header(&self, spec: &VolumeSpec, layout: &Layout) -> Result<Observation, Fault> {
         let header = Header::read(&layout.image())?;
-        let wanted = (spec.text("cipher"), spec.text("key_bits"), spec.text("sector"));
-        let (bits, sector) = (header.key_bits.to_string(), header.sector_bytes.to_string());
-        if wanted != (header.cipher.as_str(), bits.as_str(), sector.as_str()) {
-            let (cipher, bits, sector) = wanted;
-            return Ok(Observation::Exposed(format!(
-                "asked for {cipher} with a key of {bits} bits and sectors of {sector} bytes; the disk has {}",
-                header.in_words()
-            )));
+        if let Some(deviation) = deviation(&header, spec.text("cipher"), spec.text("key_bits"), spec.text("sector")) {
+            return Ok(Observation::Exposed(deviation));
         }
         let name = layout.mapping();
         if !mounts::mappings().iter().any(|mapping| mapping.name == name) {
@@ -187,6 +181,18 @@ impl Volume for Luks2 {
     fn rotator(&self, layout: &Layout, sidecar: Sidecar) -> Result<Box<dyn Rotator>, Fault> {
         Ok(Box::new(Reencryption::new(layout.clone(), sidecar)))
     }
+}
+
+/// How `header` differs from what was asked for; `None` if it does not.
+fn deviation(header: &Header, cipher: &str, bits: &str, sector: &str) -> Option<String> {
+    let (key_bits, sector_bytes) = (header.key_bits.to_string(), header.sector_bytes.to_string());
+    let is_as_asked = (header.cipher.as_str(), key_bits.as_str(), sector_bytes.as_str()) == (cipher, bits, sector);
+    (!is_as_asked).then(|| {
+        format!(
+            "asked for {cipher} with a key of {bits} bits and sectors of {sector} bytes; the disk has {}",
+            header.in_words()
+        )
+    })
 }
 
 /// Exit status if no keyslot opens with the passphrase: cryptsetup(8), "RETURN CODES".
@@ -227,6 +233,25 @@ mod tests {
     fn ciphers_are_called_as_the_kernel_calls_them() {
         assert_eq!(kernel_name("aes-xts-plain64").as_deref(), Some("xts(aes)"));
         assert_eq!(kernel_name("aes"), None);
+    }
+
+    #[test]
+    fn a_disk_with_another_cipher_key_or_sector_is_not_as_asked() {
+        let header = |cipher: &str, key_bits: u64, sector_bytes: u64| Header {
+            cipher: cipher.to_owned(),
+            key_bits,
+            sector_bytes,
+            data_offset: 0,
+            digest: String::new(),
+        };
+        let deviates = |header: Header| deviation(&header, "aes-xts-plain64", "512", "4096").is_some();
+        assert!(!deviates(header("aes-xts-plain64", 512, 4096)));
+        for cipher in ["cipher_null-ecb", "aes-ecb", "aes-xts-plain", "des-cbc-essiv:sha256", ""] {
+            assert!(deviates(header(cipher, 512, 4096)), "{cipher}");
+        }
+        for (key_bits, sector_bytes) in [(256, 4096), (0, 4096), (512, 512)] {
+            assert!(deviates(header("aes-xts-plain64", key_bits, sector_bytes)), "{key_bits} {sector_bytes}");
+        }
     }
 
     #[test]

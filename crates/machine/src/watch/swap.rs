@@ -25,8 +25,10 @@ pub struct Swap {
 /// Encryption of a swap place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exposure {
-    /// dm-crypt lies below it.
+    /// dm-crypt lies below it, with a cipher that encrypts.
     Encrypted,
+    /// dm-crypt lies below it, and its cipher may be one that encrypts nothing.
+    Doubtful,
     /// Encrypted swap that Tithe set up for a run.
     Own,
     /// It is compressed memory and reaches no disk.
@@ -39,8 +41,26 @@ pub enum Exposure {
 
 /// The swap places of this machine.
 pub fn swaps() -> Vec<Swap> {
-    parse(&fs::read_to_string("/proc/swaps").unwrap_or_default(), &crypt_name, &written_back_to)
+    let text = fs::read_to_string("/proc/swaps").unwrap_or_default();
+    let may_be_null = fs::read_to_string("/proc/crypto").ok().is_none_or(|text| uses_null_cipher(&text));
+    parse(&text, may_be_null, &crypt_name, &written_back_to)
 }
+
+/// True if something on this machine uses a cipher that encrypts nothing, by the text of `/proc/crypto`. The cipher of
+/// a mapping is shown to root alone; an algorithm without users has one reference, the kernel's own.
+fn uses_null_cipher(text: &str) -> bool {
+    text.split("\n\n").any(|block| {
+        let entry = |key: &str| {
+            let mut entries = block.lines().filter_map(|line| line.split_once(':'));
+            entries.find(|(found, _)| found.trim() == key).map(|(_, value)| value.trim())
+        };
+        let references = || entry("refcnt").and_then(|count| count.parse::<u64>().ok());
+        entry("name").is_some_and(|name| name.contains("cipher_null")) && references().is_none_or(|count| count > 1)
+    })
+}
+
+/// Kinds of mappings that encrypt, by the text after `CRYPT-` in the UUIDs that libcryptsetup gives them.
+const ENCRYPTING: [&str; 7] = ["PLAIN-", "LUKS1-", "LUKS2-", "LOOPAES-", "TCRYPT-", "BITLK-", "FVAULT2-"];
 
 /// The name of a dm-crypt mapping that `device` is or lies on; `None` if any part of it reaches a disk without one.
 fn crypt_name(device: &Path) -> Option<String> {
@@ -52,7 +72,7 @@ fn crypt_name(device: &Path) -> Option<String> {
 fn crypt_name_at(folder: &Path) -> Option<String> {
     let line = |file: &str| fs::read_to_string(folder.join("dm").join(file)).ok();
     // libcryptsetup gives mappings that only protect integrity the same prefix.
-    let hides = |kind: &str| !kind.starts_with("INTEGRITY-") && !kind.starts_with("VERITY-");
+    let hides = |kind: &str| ENCRYPTING.iter().any(|known| kind.starts_with(known));
     if line("uuid").is_some_and(|uuid| uuid.strip_prefix("CRYPT-").is_some_and(hides)) {
         return Some(line("name").unwrap_or_default());
     }
@@ -70,11 +90,12 @@ fn written_back_to(zram: &Path) -> Option<PathBuf> {
     (!device.is_empty() && device != "none").then(|| PathBuf::from(device))
 }
 
-/// The places in the text of `/proc/swaps`: path and type are the first two fields, below a heading line. `crypt_name`
-/// returns the dm-crypt mapping of a device, if there is one, and `written_back_to` the device behind compressed
-/// memory.
+/// The places in the text of `/proc/swaps`: path and type are the first two fields, below a heading line.
+/// `may_be_null`: the cipher of a mapping may encrypt nothing. `crypt_name` returns the dm-crypt mapping of a device,
+/// if it has one, and `written_back_to` the device behind compressed memory.
 fn parse(
     text: &str,
+    may_be_null: bool,
     crypt_name: &dyn Fn(&Path) -> Option<String>,
     written_back_to: &dyn Fn(&Path) -> Option<PathBuf>,
 ) -> Vec<Swap> {
@@ -89,6 +110,7 @@ fn parse(
             ("file", _) => Exposure::File,
             (_, None) => Exposure::Memory,
             (_, Some(Some(name))) if name.starts_with(SANDBOX_PREFIX) => Exposure::Own,
+            (_, Some(Some(_))) if may_be_null => Exposure::Doubtful,
             (_, Some(Some(_))) => Exposure::Encrypted,
             (_, Some(None)) => Exposure::Open,
         };
@@ -102,6 +124,7 @@ pub fn in_words(swaps: &[Swap]) -> String {
     let one = |swap: &Swap| {
         let exposure = match swap.exposure {
             Exposure::Encrypted => "encrypted by dm-crypt",
+            Exposure::Doubtful => "dm-crypt, perhaps without encryption: cipher_null is in use on this machine",
             Exposure::Own => "encrypted by dm-crypt, set up by Tithe for a run",
             Exposure::Memory => "compressed memory, reaches no disk",
             Exposure::Open => "not encrypted: keys and data of a server can reach the disk in the clear",
@@ -114,7 +137,7 @@ pub fn in_words(swaps: &[Swap]) -> String {
 
 /// A warning for reports on data protected at rest; `None` if every place is encrypted or reaches no disk.
 pub fn warning(swaps: &[Swap]) -> Option<String> {
-    let open = |swap: &&Swap| matches!(swap.exposure, Exposure::Open | Exposure::File);
+    let open = |swap: &&Swap| matches!(swap.exposure, Exposure::Open | Exposure::File | Exposure::Doubtful);
     let open: Vec<Swap> = swaps.iter().filter(open).cloned().collect();
     (!open.is_empty()).then(|| {
         format!(
@@ -148,7 +171,7 @@ mod tests {
             Some("/dev/zram2") => Some(PathBuf::from("/dev/dm-1")),
             _ => None,
         };
-        let swaps = parse(text, &crypt_name, &written_back_to);
+        let swaps = parse(text, false, &crypt_name, &written_back_to);
         let shown: Vec<String> = swaps.iter().map(|swap| in_words(std::slice::from_ref(swap)) + "\n").collect();
         expect![[r#"
             /dev/dm-1 (encrypted by dm-crypt)
@@ -160,11 +183,30 @@ mod tests {
             /dev/zram2 (encrypted by dm-crypt)
         "#]]
         .assert_eq(&shown.concat());
-        assert_eq!(in_words(&parse("Filename Type Size\n", &|_| None, &|_| None)), "none");
+        assert_eq!(in_words(&parse("Filename Type Size\n", false, &|_| None, &|_| None)), "none");
         expect!["this machine swaps to /dev/sda2 (not encrypted: keys and data of a server can reach the disk in the clear), /swapfile (a file, as open as its file system), /dev/zram1 (not encrypted: keys and data of a server can reach the disk in the clear): data that are encrypted in files may reach the disk from memory: switch swap off, encrypt it, or give each server a limit of `memory`, so that it does not swap"].assert_eq(&warning(&swaps).expect("two places are open"));
         let protected =
             "Filename Type Size\n/dev/dm-1 partition 100\n/dev/dm-2 partition 100\n/dev/zram0 partition 100\n";
-        assert_eq!(warning(&parse(protected, &crypt_name, &written_back_to)), None);
+        assert_eq!(warning(&parse(protected, false, &crypt_name, &written_back_to)), None);
+        // What Tithe set up has the cipher that Tithe asked for.
+        let doubtful = parse(protected, true, &crypt_name, &written_back_to);
+        let exposures: Vec<Exposure> = doubtful.iter().map(|swap| swap.exposure).collect();
+        assert_eq!(exposures, [Exposure::Doubtful, Exposure::Own, Exposure::Memory]);
+        let warning = warning(&doubtful).expect("one place may be open");
+        assert!(warning.contains("/dev/dm-1 (dm-crypt, perhaps without encryption"), "{warning}");
+    }
+
+    #[test]
+    fn a_cipher_that_encrypts_nothing_is_known_by_its_users() {
+        let block = |name: &str, references: &str| {
+            format!("name         : {name}\ndriver       : d\n{references}selftest     : passed\n")
+        };
+        let [unused, used] = ["refcnt       : 1\n", "refcnt       : 2\n"];
+        let text = |null: &str| [block("xts(aes)", used), block("ecb(cipher_null)", null)].join("\n");
+        assert!(!uses_null_cipher(&text(unused)));
+        assert!(uses_null_cipher(&text(used)));
+        assert!(uses_null_cipher(&text("")), "without a count it may be used");
+        assert!(!uses_null_cipher(&block("xts(aes)", used)), "the kernel has none");
     }
 
     #[test]
@@ -188,12 +230,19 @@ mod tests {
         assert_eq!(at(), None, "integrity alone hides nothing");
         device("whole/slaves/dm-1", "CRYPT-LUKS2-2-below", "below");
         assert_eq!(at().as_deref(), Some("below"));
+        let hiding = ["PLAIN", "LUKS1", "LUKS2", "LOOPAES", "TCRYPT", "BITLK", "FVAULT2"];
+        for kind in hiding.into_iter().chain(["VERITY", "INTEGRITY", "SUBDEV"]) {
+            device(kind, &format!("CRYPT-{kind}-3-{kind}"), kind);
+            let hides = crypt_name_at(&devices.path().join(kind)).is_some();
+            assert_eq!(hides, hiding.contains(&kind), "{kind}");
+        }
     }
 
     proptest! {
         #[test]
         fn any_text_is_read(text in "([ -~]|\\n|\\t)*") {
-            prop_assert!(parse(&text, &|_| None, &|_| None).len() <= text.lines().count());
+            prop_assert!(parse(&text, false, &|_| None, &|_| None).len() <= text.lines().count());
+            prop_assert!(!uses_null_cipher(&text) || text.contains("cipher_null"));
         }
     }
 }

@@ -27,6 +27,8 @@ const WITH_RIGHTS: [&str; 5] = [
     "data/system_auth/role_members",
     "data/system_auth/role_permissions",
 ];
+/// The table of identities of certificates, which has their roles.
+const IDENTITIES: &str = "data/system_auth/identity_to_role";
 
 /// The right that an account needs to read the roles.
 pub const RIGHT: &str = "the account needs GRANT SELECT ON KEYSPACE system_auth";
@@ -50,6 +52,8 @@ pub struct Node {
     pub by_password: bool,
     /// Functions of clients may do what the server's process may.
     pub free_functions: bool,
+    /// A certificate logs in as the role that its identity was added to.
+    pub by_certificate: bool,
 }
 
 #[derive(Debug, Default)]
@@ -107,7 +111,7 @@ impl Roles {
     }
 
     /// Which role becomes which.
-    fn reach(&self, has_free_functions: bool) -> Reach {
+    fn reach(&self, node: Node) -> Reach {
         let mut reach = Reach::default();
         for (role, member) in &self.members {
             reach.edge(member, role, "granted to it");
@@ -115,13 +119,15 @@ impl Roles {
         let superusers = self.roles.iter().filter(|role| role.is_superuser);
         superusers.for_each(|role| reach.edge(ALL_ROLES, &role.name, "one of them"));
         let all_reach_rights = all_keyspaces_reach_rights(&self.version);
+        let adds_identities = node.by_certificate && adds_identities_to_all(&self.version);
         for (role, resource, permissions) in &self.permissions {
             let has = |wanted: &str| permissions.iter().any(|permission| permission == wanted);
             let is_all = resource == "data";
-            if has("MODIFY") && (WITH_RIGHTS.contains(&resource.as_str()) || is_all && all_reach_rights) {
+            let has_rights = WITH_RIGHTS.contains(&resource.as_str()) || node.by_certificate && resource == IDENTITIES;
+            if has("MODIFY") && (has_rights || is_all && all_reach_rights) {
                 reach.edge(role, RIGHTS, "MODIFY makes it a superuser");
             }
-            if has_free_functions && let Some(right) = makes_functions(resource, has) {
+            if node.free_functions && let Some(right) = makes_functions(resource, has) {
                 reach.edge(role, PROCESS, format!("{right}: its functions run as the server"));
             }
             let on = match resource.split_once('/') {
@@ -133,6 +139,8 @@ impl Roles {
                 reach.edge(role, on, "ALTER sets its password");
             } else if has("AUTHORIZE") {
                 reach.edge(role, on, "AUTHORIZE grants it");
+            } else if has("CREATE") && adds_identities {
+                reach.edge(role, on, "CREATE adds an identity to it");
             }
         }
         reach
@@ -140,7 +148,7 @@ impl Roles {
 
     /// Which roles can do everything, of those that can log in.
     pub fn judge(&self, node: Node) -> Judgement {
-        let mut reach = self.reach(node.free_functions);
+        let mut reach = self.reach(node);
         let superusers = self.roles.iter().filter(|role| role.is_superuser).map(|role| role.name.as_str());
         let ways = reach.ways(superusers.chain([RIGHTS, PROCESS]));
         let open: Vec<&Role> =
@@ -172,15 +180,28 @@ impl Roles {
 /// True of versions in which rights on all keyspaces contain those on the tables of rights (CVE-2025-23015, and
 /// CVE-2025-26467 of 4.0.16). A version that cannot be read is taken for one of them.
 fn all_keyspaces_reach_rights(version: &str) -> bool {
-    // `5.0-beta1` comes before 5.0.0.
-    let numbers: Vec<u32> = version.split(['.', '-']).map_while(|part| part.parse().ok()).collect();
-    match numbers[..] {
+    match numbers(version)[..] {
         [4, 0, patch, ..] => patch < 17,
         [4, 1, patch, ..] => patch < 8,
         [5, 0, patch, ..] => patch < 3,
         [4, 0 | 1] | [5, 0] | [] => true,
         [major, ..] => major < 4,
     }
+}
+
+/// True of versions in which an account that makes roles adds an identity to any role (CVE-2026-27314). A version that
+/// cannot be read is taken for one of them.
+fn adds_identities_to_all(version: &str) -> bool {
+    match numbers(version)[..] {
+        [5, 0, patch, ..] => patch < 7,
+        [5, 0] | [] => true,
+        _ => false,
+    }
+}
+
+/// The numbers of a version; `5.0-beta1`, which comes before 5.0.0, has two.
+fn numbers(version: &str) -> Vec<u32> {
+    version.split(['.', '-']).map_while(|part| part.parse().ok()).collect()
 }
 
 /// The permission on `resource` by which a role makes functions or changes them.
@@ -238,7 +259,7 @@ mod tests {
 
     use super::*;
 
-    const BY_PASSWORD: Node = Node { by_password: true, free_functions: false };
+    const BY_PASSWORD: Node = Node { by_password: true, free_functions: false, by_certificate: false };
     /// A version in which rights on all keyspaces do not contain those on the tables of rights.
     const NEW: &str = "5.0.4";
 
@@ -340,6 +361,21 @@ mod tests {
         for new in ["4.0.17", "4.1.8", "4.1.10", "5.0.3", "5.0.4", "5.1.0", "6.0-alpha1"] {
             assert!(!all_keyspaces_reach_rights(new), "{new}");
         }
+    }
+
+    #[test]
+    fn who_gives_roles_to_certificates_becomes_each_of_them() {
+        let by_certificate = Node { by_certificate: true, ..Node::default() };
+        let makes = ("roles", "CREATE");
+        for (versions, state) in [(["5.0-beta1", "5.0.6", ""], OPEN), (["5.0.7", "5.1.0", "4.1.8"], CLOSED)] {
+            for version in versions {
+                assert_eq!(with(version, by_certificate, makes), state, "{version}");
+                assert_eq!(with(version, BY_PASSWORD, makes), CLOSED, "{version}");
+            }
+        }
+        assert_eq!(with(NEW, by_certificate, (IDENTITIES, "MODIFY")), OPEN);
+        assert_eq!(with(NEW, by_certificate, (IDENTITIES, "SELECT")), CLOSED);
+        assert_eq!(with(NEW, BY_PASSWORD, (IDENTITIES, "MODIFY")), CLOSED);
     }
 
     #[test]

@@ -44,7 +44,7 @@ fn tight() -> Told {
             ("slow_query_log", "OFF"),
             ("server_audit_logging", "ON"),
             ("server_audit_events", ""),
-            ("server_audit_output_type", "syslog"),
+            ("server_audit_output_type", "file"),
         ],
         vec![
             ("mysql.global_priv", Ok(&[APP, ROOT])),
@@ -56,6 +56,7 @@ fn tight() -> Told {
             ("mysql.proxies_priv", Ok(&[])),
             ("mysql.procs_priv", Ok(&[])),
             ("information_schema.ROUTINES", Ok(&[])),
+            ("information_schema.VIEWS", Ok(&[])),
             ("information_schema.TABLES ", Ok(&[])),
             ("INNODB_SYS_TABLESPACES", Ok(&[])),
             ("SHOW BINARY LOGS", Ok(&[&["mariadb-bin.000001", "330"]])),
@@ -325,6 +326,7 @@ fn each_change_shows_in_its_rows() {
         ),
         ("an audit log of changes alone", tight().with("server_audit_events", "QUERY_DDL,QUERY_DCL")),
         ("an audit log with filters", tight().with("server_audit_reload_filters", "OFF")),
+        ("an audit log in syslog", tight().with("server_audit_output_type", "SYSLOG")),
         ("an audit log that failed", tight().with("Server_audit_active", "OFF")),
     ];
     expect![[r#"
@@ -395,6 +397,7 @@ fn each_change_shows_in_its_rows() {
         SUPER, which is all until 11.0
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (SUPER writes rows of any table by BINLOG); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         SUPER on 11.0
+          authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (sets the server's variables)
         a proxy of another service
           authentication: enforced, this account [MY-AUTHN-REPEATS-PASSWORDS]: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 2 accounts (1 by local socket, 1 by pam): no exception; not judged: 'app'@'%': pam asks another service; passwords that statements set are kept in the clear, by the binary log (encrypted; replicas and SHOW BINLOG EVENTS have it in the clear)
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → 'root'@'localhost' (GRANT PROXY) → everything (rights on *.*); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
@@ -436,10 +439,10 @@ fn each_change_shows_in_its_rows() {
         a table of another engine
           at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 1 tables of other engines, no dumps: 2 exceptions: MyISAM table shop.a; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         an account that is shown few tables
-          authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: routines that this account is not shown (GRANT SELECT ON *.*)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: routines that this account is not shown (GRANT SELECT ON *.*); views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
           at-rest: available but not enforced, this account [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off; not judged: tables that this account is not shown (it needs GRANT SELECT ON *.*)
           node-to-node: cannot tell, this account: no other server is connected; not judged: replicas (GRANT PROCESS ON *.*)
-          proxy-roles: off, this account: no account may act as another or as a role; not judged: routines that this account is not shown (GRANT SELECT ON *.*)
+          proxy-roles: off, this account: no account may act as another or as a role; not judged: routines that this account is not shown (GRANT SELECT ON *.*); views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
         no binary log
           authentication: enforced, whole server: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 2 accounts (1 by ed25519, 1 by local socket): no exception
           at-rest: available but not enforced, whole server [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = OFF (log_bin = OFF), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
@@ -530,6 +533,8 @@ fn each_change_shows_in_its_rows() {
           audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit_logging = ON, events = `QUERY_DDL,QUERY_DCL` (left out: reads by CREATE TABLE … SELECT and compound statements, and all that no event names; SELECT; values of prepared statements): not all reads and writes
         an audit log with filters
           audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit_logging = ON, events = `` (left out: what the filters in mysql.server_audit_filters leave out, which is not known; values of prepared statements)
+        an audit log in syslog
+          audit: enforced, this account: server_audit_logging = ON, events = `` (left out: values of prepared statements): reads and writes, by the settings; not judged: what syslog keeps of it (server_audit_output_type)
         an audit log that failed
           at-rest: enforced, whole server: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception
           audit: off, whole server [MY-AUDIT-OFF]: server_audit_logging = ON, events = ``, Server_audit_active = OFF: nothing is written, general_log = OFF, slow_query_log = OFF

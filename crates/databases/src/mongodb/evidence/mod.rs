@@ -8,7 +8,7 @@ use tithe_machine::fault::Fault;
 use tithe_plugin::evidence::CheckContext;
 
 use super::{
-    build::at,
+    build::{at, topology, unread},
     link::Link,
     probe::probe,
     store::administrator,
@@ -27,8 +27,18 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
     plaintext,
     tls_of_server,
     tls_source: "serverStatus (connections by TLS version), and the client's own view",
-    others: |_| Ok(Whole::of("the port asks for TLS before any login", Vec::new())),
+    others,
 };
+
+/// All clients of a port are treated alike. Servers that Tithe launched have the same options.
+fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
+    let whole = Whole::of("the port asks for TLS before any login", Vec::new());
+    if !context.server.address.is_attached() {
+        return Ok(whole);
+    }
+    let topology = topology(&administrator(context.server, context.setup)?)?;
+    Ok(Whole { doubts: unread(&topology).map(str::to_owned).into_iter().collect(), ..whole })
+}
 
 /// As [`knock`], [`Target::in_plaintext`].
 ///

@@ -39,6 +39,9 @@ pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runt
     let Some(destination) = options.option(&["auditLog", "destination"])? else {
         return Ok(Judgement::whole(State::Off, "getCmdLineOpts: no auditLog.destination"));
     };
+    if options.option(&["auditLog", "path"])?.as_deref() == Some("/dev/null") {
+        return Ok(Judgement::whole(State::Off, format!("auditLog to {destination} /dev/null, which keeps nothing")));
+    }
     let (filter, successes) = match options.is_on(&["auditLog", "runtimeConfiguration"])? {
         true => runtime()?,
         false => (options.option(&["auditLog", "filter"])?, options.parameter("auditAuthorizationSuccess")?),
@@ -59,9 +62,14 @@ pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runt
             "; reads and writes are recorded where they are refused, and no others: set auditAuthorizationSuccess to true",
         );
     }
-    Ok(match is_partial {
+    let judged = match is_partial {
         true => Judgement::whole(State::Available, seen).found(&MONGODB_AUDIT_PARTIAL),
         false => Judgement::whole(State::Enforced, seen),
+    };
+    Ok(match destination.as_str() {
+        "file" => judged,
+        "syslog" => judged.doubted("what syslog keeps of it"),
+        _ => judged.doubted("what keeps the server's output"),
     })
 }
 
@@ -69,9 +77,12 @@ pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runt
 ///
 /// # Errors
 /// As [`auditing`].
-pub fn at_rest(options: &Options, build: &Build) -> Result<Judgement, Fault> {
+pub fn at_rest(options: &Options, build: &Build, is_router: bool) -> Result<Judgement, Fault> {
     if build.is_community {
         return Ok(Judgement::whole(State::NotOffered, "no edition but Enterprise encrypts its files"));
+    }
+    if is_router {
+        return Ok(Judgement::unseen("a router (mongos) has no data files: ask each shard"));
     }
     Ok(match options.is_on(&["security", "enableEncryption"])? {
         true => {
@@ -88,20 +99,30 @@ pub fn at_rest(options: &Options, build: &Build) -> Result<Judgement, Fault> {
     })
 }
 
-/// Adds to `judged` which logs repeat values in plaintext.
+/// The row of encryption at rest with what [`repeated`] adds. A log in plaintext that repeats every command holds what
+/// the files hide; what profilers write is in these files.
+pub fn beside_files(judged: Judgement, options: &Options, profilers: &Profilers) -> Judgement {
+    let state = match judged.state {
+        State::Enforced if repeats(options, profilers).every_by_logs => State::Available,
+        state => state,
+    };
+    repeated(Judgement { state, ..judged }, options, profilers)
+}
+
+/// Adds to `judged` which logs and profilers repeat values.
 pub fn repeated(judged: Judgement, options: &Options, profilers: &Profilers) -> Judgement {
-    let (repeats, every) = repeats(options, profilers);
+    let Repeats { seen, every_by_logs, every_by_profilers } = repeats(options, profilers);
     let doubt = profilers.doubt.iter().map(|doubt| format!("not judged: {doubt}"));
-    let seen = [vec![judged.seen.clone()], repeats, doubt.collect()].concat().join("; ");
+    let seen = [vec![judged.seen.clone()], seen, doubt.collect()].concat().join("; ");
     let judged = Judgement { seen, ..judged };
-    if every { judged.found(&MONGODB_REST_REPEATS_VALUES) } else { judged }
+    if every_by_logs || every_by_profilers { judged.found(&MONGODB_REST_REPEATS_VALUES) } else { judged }
 }
 
 /// Recorders that repeat values in plaintext.
 pub fn of_values(options: &Options, profilers: &Profilers) -> Recording {
     let mut doubts: Vec<String> = profilers.doubt.iter().cloned().collect();
     let repeats = match &options.started {
-        Ok(_) => repeats(options, profilers).0,
+        Ok(_) => repeats(options, profilers).seen,
         Err(fault) => {
             doubts.push(format!("logs ({fault}: {RIGHT})"));
             profilers.repeats().0
@@ -110,13 +131,24 @@ pub fn of_values(options: &Options, profilers: &Profilers) -> Recording {
     Recording { repeats, doubts }
 }
 
-/// Which logs repeat values in plaintext, and whether one of them does so for every command.
-fn repeats(options: &Options, profilers: &Profilers) -> (Vec<String>, bool) {
+/// What repeats values.
+struct Repeats {
+    /// Each log and profiler, in words.
+    seen: Vec<String>,
+    /// A log repeats those of every command.
+    every_by_logs: bool,
+    /// A profiler does.
+    every_by_profilers: bool,
+}
+
+/// Which logs and profilers repeat values.
+fn repeats(options: &Options, profilers: &Profilers) -> Repeats {
     let of = |path: &[&str]| options.option(path).ok().flatten();
     let redacted = of(&["security", "redactClientLogData"]).as_deref() == Some("true");
     let slow_ms = of(&["operationProfiling", "slowOpThresholdMs"]).and_then(|ms| ms.parse::<i64>().ok());
     let verbose = of(&["systemLog", "verbosity"]).and_then(|level| level.parse::<i64>().ok());
-    let (profiled, mut every) = profilers.repeats();
+    let (profiled, mut every_by_profilers) = profilers.repeats();
+    let mut every = false;
     let mut seen = Vec::new();
     match (redacted, profilers.slow_ms.or(slow_ms).unwrap_or(100)) {
         (true, _) => {}
@@ -131,7 +163,7 @@ fn repeats(options: &Options, profilers: &Profilers) -> (Vec<String>, bool) {
         seen.push("the log repeats values of every command (systemLog.verbosity)".to_owned());
     }
     if of(&["operationProfiling", "mode"]).as_deref() == Some("all") {
-        every = true;
+        every_by_profilers = true;
         seen.push(
             "each database's system.profile repeats values of every command (operationProfiling.mode)".to_owned(),
         );
@@ -148,7 +180,7 @@ fn repeats(options: &Options, profilers: &Profilers) -> (Vec<String>, bool) {
         seen.push(format!("the audit log repeats values of {which}"));
     }
     seen.extend(profiled);
-    (seen, every)
+    Repeats { seen, every_by_logs: every, every_by_profilers }
 }
 
 #[cfg(test)]
@@ -198,7 +230,7 @@ mod tests {
     fn logs_that_repeat_values_are_named_where_files_are_judged() {
         let of = |parsed: Document, community: bool| {
             let options = options(parsed, doc! {});
-            words(at_rest(&options, &build(community)), &options)
+            words(at_rest(&options, &build(community), false), &options)
         };
         let text = [
             of(doc! {}, false),
@@ -220,5 +252,37 @@ mod tests {
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms []
         "#]].assert_eq(&text.concat());
+    }
+
+    #[test]
+    fn an_audit_log_that_is_no_file_is_not_seen() {
+        let judged = |log: Document| {
+            let options = options(doc! { "auditLog": log }, doc! { "auditAuthorizationSuccess": true });
+            let judged = auditing(&options, &build(false), || Ok((None, None))).expect("options");
+            (judged.state, judged.scope.words())
+        };
+        assert_eq!(judged(doc! { "destination": "file", "path": "/a" }), (State::Enforced, "whole server"));
+        assert_eq!(judged(doc! { "destination": "file", "path": "/dev/null" }), (State::Off, "whole server"));
+        for elsewhere in ["syslog", "console"] {
+            assert_eq!(judged(doc! { "destination": elsewhere }), (State::Enforced, "this account"), "{elsewhere}");
+        }
+    }
+
+    #[test]
+    fn a_log_in_the_clear_of_every_command_is_beside_encrypted_files() {
+        let state = |log: Document, encrypted: bool, is_router: bool| {
+            let mut parsed = doc! { "security": { "enableEncryption": encrypted } };
+            parsed.extend(log);
+            let options = options(parsed, doc! {});
+            let judged = at_rest(&options, &build(false), is_router).expect("options");
+            beside_files(judged, &options, &Profilers::default()).state
+        };
+        let every = || doc! { "systemLog": { "verbosity": 1 } };
+        assert_eq!(state(doc! {}, true, false), State::Enforced);
+        assert_eq!(state(every(), true, false), State::Available);
+        let profiled = doc! { "operationProfiling": { "mode": "all" } };
+        assert_eq!(state(profiled, true, false), State::Enforced, "profiles are in the encrypted files");
+        assert_eq!([state(doc! {}, false, false), state(every(), false, false)], [State::Off; 2]);
+        assert_eq!([state(doc! {}, false, true), state(every(), false, true)], [State::Unseen; 2], "it has no files");
     }
 }

@@ -28,6 +28,7 @@ const NONE: &str = "NNNNNNNNNNN";
 const SHA: &str = "caching_sha2_password";
 const ROOT: &[&str] = account!("root", "localhost", "auth_socket", "", "", ALL);
 const APP: &[&str] = account!("app", "%", SHA, "set", "ANY", NONE);
+const VIEWS: &str = "information_schema.VIEWS";
 const SOURCES: &str = "performance_schema.replication_connection_configuration";
 const CHECKED_SOURCE: Rows = &[&["10.0.0.9", "YES", "YES"]];
 
@@ -71,6 +72,7 @@ fn tight() -> Told {
             ("mysql.proxies_priv", Ok(&[])),
             ("mysql.procs_priv", Ok(&[])),
             ("information_schema.ROUTINES", Ok(&[])),
+            (VIEWS, Ok(&[])),
             ("information_schema.TABLES ", Ok(&[])),
             ("keyring_component_status", Ok(&[&["Component_status", "Active"], &["Data_file", "/keys/file"]])),
             ("INNODB_TABLES WHERE SPACE = 0", Ok(&[])),
@@ -200,6 +202,14 @@ fn each_change_shows_in_its_rows() {
         ("rows by BINLOG", further(&[&["app", "%", "BINLOG_ADMIN"]])),
         ("another source", further(&[&["app", "%", "REPLICATION_SLAVE_ADMIN"]])),
         ("a right of another account", further(&[&["app", "localhost", "BINLOG_ADMIN"]])),
+        ("variables", further(&[&["app", "%", "SYSTEM_VARIABLES_ADMIN"]])),
+        (
+            "variables of a replica",
+            further(&[&["app", "%", "SYSTEM_VARIABLES_ADMIN"]]).telling(SOURCES, CHECKED_SOURCE),
+        ),
+        ("what is recorded", further(&[&["app", "%", "AUDIT_ADMIN"]])),
+        ("tables without encryption", further(&[&["app", "%", "TABLE_ENCRYPTION_ADMIN"]])),
+        ("connections and keys", further(&[&["app", "%", "CONNECTION_ADMIN"], &["app", "%", "ENCRYPTION_KEY_ADMIN"]])),
         ("a role", tight().telling("mysql.role_edges", &[&["app", "%", "root", "localhost"]])),
         ("a mandatory role", tight().with("mandatory_roles", "`root`@`localhost`")),
         ("no right to the roles", tight().refusing("mysql.role_edges")),
@@ -239,6 +249,9 @@ fn each_change_shows_in_its_rows() {
                 .telling("information_schema.ROUTINES", &[&["shop", "pay", "root@localhost"]])
                 .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "N", "N", "N", "Y"]]),
         ),
+        ("a view of rights", tight().telling(VIEWS, &[&["shop", "logins", "root@localhost", "0"]])),
+        ("a view of rights of an ordinary account", tight().telling(VIEWS, &[&["shop", "logins", "app@%", "0"]])),
+        ("views that are not shown", tight().telling(VIEWS, &[&["shop", "logins", "app@%", "1"]])),
         ("no settings", tight().refusing("SHOW GLOBAL VARIABLES").telling("VARIABLES LIKE", &[&["x", "OFF"]])),
         ("nothing encrypted", {
             let off = [TABLES, REDO, UNDO, BINLOG].iter().fold(tight(), |told, name| told.with(name, "OFF"));
@@ -370,6 +383,16 @@ fn each_change_shows_in_its_rows() {
         another source
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (chooses the server from which changes are taken); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         a right of another account
+        variables
+          authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (sets the server's variables)
+        variables of a replica
+          authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (sets init_replica, which runs with all rights); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
+          node-to-node: enforced, this account: changes come from 10.0.0.9 by TLS, its certificate checked
+        what is recorded
+          authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (AUDIT_ADMIN sets what is recorded)
+        tables without encryption
+          authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (TABLE_ENCRYPTION_ADMIN makes tables without encryption)
+        connections and keys
         a role
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → 'root'@'localhost' (role) → everything (rights on *.*); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
           proxy-roles: available but not enforced, whole server: 1 way by which an account may act as another or as a role: 'app'@'%' → 'root'@'localhost' (role)
@@ -395,6 +418,12 @@ fn each_change_shows_in_its_rows() {
           proxy-roles: available but not enforced, whole server: 1 way by which an account may act as another or as a role: 'app'@'%' → 'root'@'localhost' (GRANT PROXY)
         a routine of an administrator
           authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: what shop.pay does, which 'app'@'%' may call and which runs as 'root'@'localhost'
+        a view of rights
+          authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: what shop.logins shows of `mysql` as 'root'@'localhost', and to whom
+        a view of rights of an ordinary account
+        views that are not shown
+          authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
+          proxy-roles: off, this account: no account may act as another or as a role; not judged: views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
         no settings
           at-rest: cannot tell, this account: refused: 1142 (42000): denied to this account
           audit: cannot tell, this account: refused: 1142 (42000): denied to this account

@@ -12,7 +12,9 @@ use tithe_plugin::{
 
 use super::{
     needing,
-    recorders::{NAMES, Recorder, Settings, goes_elsewhere, is_collected, recorders, unseen_name},
+    recorders::{
+        NAMES, OF_FAILED, Recorder, Settings, goes_elsewhere, is_collected, keeps_failed, recorders, unseen_name,
+    },
 };
 use crate::{
     findings::{PG_AUDIT_OFF, PG_AUDIT_PARTIAL, PG_AUDIT_REPEATS_VALUES, PG_AUTHN_REPEATS_PASSWORDS},
@@ -49,6 +51,8 @@ pub struct Log {
     is_collected: bool,
     /// True if `pg_stat_statements` keeps the texts of utility statements.
     keeps_texts: bool,
+    /// The setting by which the log has the text of statements that fail.
+    keeps_failed: Option<String>,
     doubts: Vec<String>,
 }
 
@@ -152,7 +156,9 @@ fn setters(session: &mut PostgresSession) -> Result<Vec<String>, Fault> {
     if session.value("SELECT to_regclass('pg_parameter_acl') IS NULL")? == "t" {
         return Ok(Vec::new());
     }
-    let names = NAMES.map(|(name, _)| format!("'{name}'")).join(", ");
+    // Statements that succeed are recorded whatever it is.
+    let names = NAMES.iter().filter(|(name, _)| *name != OF_FAILED).map(|(name, _)| format!("'{name}'"));
+    let names = names.collect::<Vec<_>>().join(", ");
     let sql = format!(
         "SELECT coalesce(r.rolname, 'everybody') || ' may set ' || CASE a.privilege_type WHEN 'SET' THEN '' ELSE 'for \
          everybody ' END || parname FROM pg_parameter_acl, aclexplode(paracl) a LEFT JOIN pg_roles r ON r.oid = a.grantee \
@@ -221,6 +227,7 @@ impl Log {
             elsewhere: goes_elsewhere(base).filter(|_| is_recorded),
             is_collected: is_collected(base),
             keeps_texts: base["pg_stat_statements.track"] != "none" && base["pg_stat_statements.track_utility"] == "on",
+            keeps_failed: keeps_failed(base),
             own_settings: relevant.len(),
             all,
             more,
@@ -309,7 +316,8 @@ impl Log {
     }
 
     /// The row of encryption at rest, which PostgreSQL does not offer, as far as `log` is known. The log repeats
-    /// values, including those that the server's own functions encrypt, and their keys.
+    /// values, including those that the server's own functions encrypt, and their keys. Statements that fail are in the
+    /// log of nearly every server, so that is no finding.
     pub fn at_rest(log: Result<&Self, &Fault>) -> Judgement {
         let seen = "PostgreSQL encrypts no file; a volume below it may";
         let log = match log {
@@ -319,6 +327,9 @@ impl Log {
                 return Judgement::whole(State::NotOffered, seen);
             }
         };
+        let failed = log.keeps_failed.as_ref();
+        let failed = failed.map(|setting| format!("; the log has the text of statements that fail ({setting})"));
+        let seen = format!("{seen}{}", failed.unwrap_or_default());
         let repeats = log.repeats(|_| true);
         if repeats.is_empty() {
             return Judgement::whole(State::NotOffered, seen);

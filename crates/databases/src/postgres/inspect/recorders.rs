@@ -9,8 +9,9 @@ use std::collections::{BTreeMap, BTreeSet};
 const NOT_SHOWN: &str = "not shown";
 
 /// Settings that control the log, with the value that is assumed if a server does not have them.
-pub const NAMES: [(&str, &str); 30] = [
+pub const NAMES: [(&str, &str); 31] = [
     ("log_statement", "none"),
+    (OF_FAILED, "error"),
     ("pgaudit.log", "not loaded"),
     ("pgaudit.role", ""),
     ("pgaudit.log_level", "log"),
@@ -41,6 +42,9 @@ pub const NAMES: [(&str, &str); 30] = [
     ("pg_stat_statements.track_utility", "off"),
     ("shared_preload_libraries", NOT_SHOWN),
 ];
+
+/// The setting about the text of statements that fail.
+pub const OF_FAILED: &str = "log_min_error_statement";
 
 /// Levels of messages in the order that `log_min_messages` has for the log (documentation, "log_min_messages").
 const LEVELS: [&str; 12] =
@@ -279,8 +283,19 @@ pub fn unseen_name(settings: &Settings) -> Option<String> {
 
 /// True if a message of `level` is written to the log.
 fn is_written(settings: &Settings, level: &str) -> bool {
-    let place = |level: &str| LEVELS.iter().position(|known| level.eq_ignore_ascii_case(known));
     !settings["log_destination"].is_empty() && place(level) >= place(&settings["log_min_messages"])
+}
+
+/// The setting by which the log has the text of statements that fail, as it has by default; `None` if it has not.
+pub fn keeps_failed(settings: &Settings) -> Option<String> {
+    let level = settings[OF_FAILED].as_str();
+    let is_kept = is_written(settings, "error") && place("error") >= place(level);
+    is_kept.then(|| format!("{OF_FAILED} = {level}"))
+}
+
+/// The place of `level` among [`LEVELS`].
+fn place(level: &str) -> Option<usize> {
+    LEVELS.iter().position(|known| level.eq_ignore_ascii_case(known))
 }
 
 /// The classes of pgaudit that a list names; `-class` removes one (pgaudit's README, "pgaudit.log").
@@ -336,6 +351,20 @@ mod tests {
         assert_eq!(told(&[empties, ("log_filename", "server.log")]), (true, false));
         assert_eq!(told(&[empties, ("log_filename", "server-%a.log")]), (false, false));
         assert_eq!(told(&[empties, ("log_rotation_age", "0")]), (false, false));
+    }
+
+    #[test]
+    fn failed_statements_are_kept_if_two_levels_and_the_destination_let_them() {
+        let kept = |pairs: &[(&str, &str)]| {
+            let mut settings: Settings = NAMES.map(|(name, unset)| (name.to_owned(), unset.to_owned())).into();
+            settings.extend(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+            keeps_failed(&settings)
+        };
+        assert_eq!(kept(&[]).as_deref(), Some("log_min_error_statement = error"));
+        assert_eq!(kept(&[(OF_FAILED, "warning")]).as_deref(), Some("log_min_error_statement = warning"));
+        for off in [(OF_FAILED, "panic"), (OF_FAILED, "log"), ("log_min_messages", "log"), ("log_destination", "")] {
+            assert_eq!(kept(&[off]), None, "{off:?}");
+        }
     }
 
     #[test]

@@ -74,7 +74,7 @@ fn a_server_that_leaves_nothing_open() {
         proxy-roles: off, whole server: 0 memberships by which an account may act as another (SET ROLE)
         audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
         node-to-node: cannot tell, this account: no other server is connected; 2 rules of pg_hba.conf: no exception
-        at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by log_statement, with those that are encrypted by pgcrypto, and their keys
+        at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by log_statement, with those that are encrypted by pgcrypto, and their keys
         jmx-authentication: not offered by this product, whole server: no Java virtual machine
         authentication-caching: not offered by this product, whole server: every login is checked again
     "#]].assert_eq(&tight().matrix().concat());
@@ -184,6 +184,7 @@ fn each_change_shows_in_its_rows() {
         ("no right to the roles", tight().refusing(ROLES)),
         ("no right to the members", tight().refusing(MEMBERS)),
         ("nothing logged", unlogged()),
+        ("not even failures logged", unlogged().with("log_min_error_statement", "panic")),
         ("changes logged", tight().with("log_statement", "mod")),
         ("every duration logged", unlogged().with("log_min_duration_statement", "0")),
         ("long statements logged", unlogged().with("log_min_duration_statement", "100")),
@@ -421,41 +422,45 @@ fn each_change_shows_in_its_rows() {
         nothing logged
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
+          at-rest: not offered by this product, whole server: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error)
+        not even failures logged
+          authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
+          audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
           at-rest: not offered by this product, whole server: PostgreSQL encrypts no file; a volume below it may
         changes logged
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = mod: what changes data or definitions, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
         every duration logged
           authentication: enforced, whole server [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; passwords that ALTER ROLE sets are kept in the clear, by the log of durations: set them by \password of psql
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: all statements that end, by log_min_duration_statement = 0, without statements that fail or hang, parameters (log_parameter_max_length = 0); values are in the log in the clear, by the log of durations; 0 settings of single roles and databases: no exception
-          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by the log of durations, with those that are encrypted by pgcrypto, and their keys
+          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by the log of durations, with those that are encrypted by pgcrypto, and their keys
         long statements logged
           authentication: enforced, whole server [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; passwords that ALTER ROLE sets are kept in the clear, by the log of durations: set them by \password of psql
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: statements that take 100 ms or longer (log_min_duration_statement), without statements that fail or hang, parameters (log_parameter_max_length = 0); values are in the log in the clear, by the log of durations; 0 settings of single roles and databases: no exception
-          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by the log of durations, with those that are encrypted by pgcrypto, and their keys
+          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by the log of durations, with those that are encrypted by pgcrypto, and their keys
         one of two statements logged
           authentication: enforced, whole server [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; passwords that ALTER ROLE sets are kept in the clear, by the log of durations: set them by \password of psql
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: a share of 0.5 of the statements that take 0 ms or longer (log_min_duration_sample), without statements that fail or hang, parameters (log_parameter_max_length = 0); values are in the log in the clear, by the log of durations; 0 settings of single roles and databases: no exception
-          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by the log of durations, with those that are encrypted by pgcrypto, and their keys
+          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by the log of durations, with those that are encrypted by pgcrypto, and their keys
         audited
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: pgaudit.log = all: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
-          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
+          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
         audited with values
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: pgaudit.log = all: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_parameter; 0 settings of single roles and databases: no exception
-          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by pgaudit.log_parameter, with those that are encrypted by pgcrypto, and their keys
+          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by pgaudit.log_parameter, with those that are encrypted by pgcrypto, and their keys
         reads audited
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: pgaudit.log = read: these classes alone, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
-          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
+          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
         audited, as is not seen
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: pgaudit.log = all: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception; not judged: whether pgaudit is loaded for everybody (it is not seen in shared_preload_libraries)
-          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
+          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
         audited by tables
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: object auditing as role auditor (pgaudit.role), without denied statements; of 9 tables of this database reads of 3 and writes of 2 are recorded for auditor; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
-          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
+          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
         values logged
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
         terse
@@ -466,7 +471,7 @@ fn each_change_shows_in_its_rows() {
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
         syslog
           audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: what syslog keeps of it, which cannot be read from here (syslog_facility = local0)
-          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log repeats values in the clear, by log_statement, with those that are encrypted by pgcrypto, and their keys; not judged: what syslog keeps of it, which cannot be read from here (syslog_facility = local0)
+          at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by log_statement, with those that are encrypted by pgcrypto, and their keys; not judged: what syslog keeps of it, which cannot be read from here (syslog_facility = local0)
         texts kept
           authentication: enforced, whole server [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; passwords that ALTER ROLE sets are kept in the clear, by log_statement, pg_stat_statements: set them by \password of psql
         an account without a log
@@ -488,7 +493,7 @@ fn each_change_shows_in_its_rows() {
         a session with its own setting, and none in the file
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
-          at-rest: not offered by this product, whole server: PostgreSQL encrypts no file; a volume below it may
+          at-rest: not offered by this product, whole server: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error)
         a session with its own setting, and no right to the file
           audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception; not judged: log_statement of others (this account has its own, and pg_file_settings: refused: 42501: denied to this account)
         no right to the settings

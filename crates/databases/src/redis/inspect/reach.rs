@@ -33,6 +33,8 @@ pub struct Ground {
     pub debugs: bool,
     /// Functions are loaded.
     pub has_functions: bool,
+    /// It is a node of a cluster, which follows no server by `REPLICAOF` and has one database.
+    pub is_node: bool,
     /// `CONFIG` was removed, so what the file of settings opened is not shown.
     pub hides_settings: bool,
     /// What could not be read, each with the reason.
@@ -47,6 +49,7 @@ impl Ground {
             Ok(count) => ground.has_functions = count.is_some_and(|count| count != "0"),
             Err(fault) => ground.doubts.push(format!("whether functions are loaded ({fault})")),
         }
+        ground.is_node = info(connection, "cluster", "cluster_enabled").is_ok_and(|on| on.is_some_and(|on| on == "1"));
         match commands(connection) {
             Ok((missing, renamed)) => (ground.missing, ground.renamed) = (missing, renamed),
             Err(fault) => ground.doubts.push(format!("which commands were taken away ({fault})")),
@@ -211,19 +214,25 @@ pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
     if let Some(command) = first(&["acl|list", "acl|getuser"]) {
         detours.push(format!("`{name}` reads the hashes of all passwords, which have no salt, by {command}"));
     }
-    if let Some(command) = first(&["flushall", "flushdb", "swapdb"]).filter(|_| !account.writes_all) {
+    if let Some(command) = first(&["acl|deluser"]) {
+        detours.push(format!("`{name}` removes other accounts by {command}"));
+    }
+    let removing = ["flushall", "flushdb", "swapdb"];
+    let removing = if ground.is_node { &removing[..2] } else { &removing[..] };
+    if let Some(command) = first(removing).filter(|_| !account.writes_all) {
         detours.push(format!("`{name}` removes keys of others by {command}"));
     }
-    if let Some(command) = first(&["replicaof", "slaveof"]) {
+    if let Some(command) = first(&["replicaof", "slaveof"]).filter(|_| !ground.is_node) {
         detours.push(format!("`{name}` replaces all data by another server's with {command}"));
     }
     if let Some(command) = first(&["config|set"]) {
         detours.push(format!("`{name}` changes the server's settings by {command}"));
     }
-    if let Some(command) = first(&["debug"]).filter(|_| ground.debugs) {
+    let stopping = ["debug", "shutdown"];
+    if let Some(command) = first(if ground.debugs { &stopping[..] } else { &stopping[1..] }) {
         detours.push(format!("`{name}` stops the server by {command}"));
     }
-    if let Some(command) = first(&["function|load"]).filter(|_| ground.has_functions) {
+    if let Some(command) = first(&["function|load", "function|restore"]).filter(|_| ground.has_functions) {
         detours.push(format!("`{name}` changes functions, which run with the rights of the caller, by {command}"));
     }
     detours

@@ -410,9 +410,38 @@ fn what_a_command_leads_to_depends_on_the_server() {
         ("%R~* +flushall", "removes keys of others by flushall"),
         ("~o:* +replicaof", "replaces all data by another server's with replicaof"),
         ("~o:* +acl|list", "reads the hashes of all passwords, which have no salt, by acl|list"),
+        ("~o:* +acl|deluser", "removes other accounts by acl|deluser"),
+        ("~o:* +shutdown", "stops the server by shutdown"),
+        ("~o:* +swapdb", "removes keys of others by swapdb"),
     ] {
         assert_eq!(detours(tight(), rules), expected, "{rules}");
     }
+    let restores = "changes functions, which run with the rights of the caller, by function|restore";
+    assert_eq!(detours(tight().telling("number_of_functions", "2"), "~o:* +function|restore"), restores);
+    // A node of a cluster refuses both.
+    for rules in ["~o:* +replicaof", "~o:* +swapdb"] {
+        assert_eq!(detours(tight().telling("cluster_enabled", "1"), rules), "", "{rules}");
+    }
+}
+
+#[test]
+fn a_socket_asks_for_no_certificate() {
+    let judged = |path: &str, permissions: &str| {
+        let mut rules = Rules::default();
+        beside_certificates(path, permissions, &mut rules);
+        (rules.exceptions, rules.doubts)
+    };
+    let none = || (Vec::<String>::new(), Vec::<String>::new());
+    assert_eq!(judged("", "777"), none(), "there is no socket");
+    for owner in ["700", "600", "755"] {
+        assert_eq!(judged("/run/redis.sock", owner), none(), "{owner}: only the owner may write to it");
+    }
+    for open in ["777", "770", "702"] {
+        let text = format!("the Unix socket /run/redis.sock asks for no certificate (unixsocketperm = {open})");
+        assert_eq!(judged("/run/redis.sock", open), (vec![text], Vec::new()));
+    }
+    let doubt = "who may write to the Unix socket /run/redis.sock, which asks for no certificate (unixsocketperm)";
+    assert_eq!(judged("/run/redis.sock", "0"), (Vec::new(), vec![doubt.to_owned()]));
 }
 
 #[test]

@@ -5,7 +5,7 @@ use tithe_plugin::{
     checks::{
         canary::TOKEN_BYTES,
         needles::Needles,
-        scan::{Places, files_of, scan},
+        scan::{Places, Report, files_of, scan},
     },
     evidence::{Check, CheckContext, CheckEntry},
     session::{Discard, KeyValueSession, Request},
@@ -39,6 +39,33 @@ impl Check for JournalCanary {
         session.call(&Request::Delete { key: &probe.key }, &mut Discard)?;
         let report = scan(&needles, files_of(context.server, Places::JOURNAL));
         session.end_bulk()?;
-        Ok(report.observation(format!("no canary in {}", report.extent())))
+        Ok(judged(&report))
+    }
+}
+
+/// What a search in the journal shows, if it holds at least as much as one canary.
+fn judged(report: &Report) -> Observation {
+    match report.observation(format!("no canary in {}", report.extent())) {
+        Observation::Protected(_) if report.bytes < TOKEN_BYTES as u64 => {
+            Observation::Unknown(format!("the journal has {}, less than was written", report.extent()))
+        }
+        observation => observation,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_journal_that_holds_less_than_was_written_shows_nothing() {
+        let seen = |bytes: u64| judged(&Report { files: 1, bytes, ..Report::default() });
+        let enough = TOKEN_BYTES as u64;
+        for bytes in [enough, 5000] {
+            assert!(matches!(seen(bytes), Observation::Protected(_)), "{bytes}");
+        }
+        for bytes in [0, enough - 1] {
+            assert!(matches!(seen(bytes), Observation::Unknown(_)), "{bytes}");
+        }
     }
 }
