@@ -566,6 +566,6 @@ pub enum Flag {
     SlowCipher,
     /// The A/A arm differs from the baseline by as much.
     WithinControl,
-    /// The arm saves time by waiting less, and no processor time, on one load of the data.
+    /// The arm saves time by waiting less than its processor time explains, on fewer than four loads of the data.
     WaitingAlone,
 }

@@ -29,7 +29,10 @@ use tithe_statistics::{
     verdict::outcome,
 };
 
-use crate::{CONFIDENCE, Interval, Outcome};
+use crate::{
+    CONFIDENCE, Interval, Outcome,
+    assess::{holds_waiting, is_of_waiting},
+};
 
 /// How the end of a cell is chosen. Choosing it by results requires a smaller error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -354,23 +357,38 @@ impl Live {
         }
     }
 
-    /// Are all answers certain by the report's rules: over all cells of the run, and a saving against the A/A arm?
-    /// `alpha` is the error of each arm of this cell alone. If enough starts are planned to estimate their spread, this
-    /// is false before they are reached, because the known spread of other starts is valid for a single check only.
+    /// Are all answers certain by the report's rules: over all cells of the run, and a saving against the A/A arm and
+    /// against processor time? `alpha` is the error of each arm of this cell alone. If enough starts are planned to
+    /// estimate their spread, this is false before they are reached, because the known spread of other starts is valid
+    /// for a single check only.
     fn is_decided(&self, effects: &[Vec<StartEffect>], starts: usize, alpha: f64) -> bool {
         if self.cell.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
             return false;
         }
-        let alpha = sidak(alpha, self.cells);
-        let interval = |effects: &Vec<StartEffect>| self.infer(effects, alpha, true).inference.interval;
+        let over_run = sidak(alpha, self.cells);
+        let interval = |effects: &Vec<StartEffect>| self.infer(effects, over_run, true).inference.interval;
         let arms: Vec<Interval> = effects.iter().map(interval).collect();
         let control = self.aa.and_then(|aa| arms.get(aa));
         let decided = |(arm, interval): (usize, &Interval)| match outcome(*interval, self.margin) {
             Outcome::TooNoisy => false,
-            Outcome::Gains if self.aa != Some(arm) => control.is_none_or(|control| interval.high < control.low),
+            Outcome::Gains if self.aa != Some(arm) => {
+                control.is_none_or(|control| interval.high < control.low) && !self.saves_by_waiting(arm, alpha)
+            }
             _ => true,
         };
         arms.iter().enumerate().all(decided)
+    }
+
+    /// True if the report withdraws the saving of protected arm `arm`: it is one of waiting, on fewer loads of the data
+    /// than show one. The sides of a switched server are on the same load.
+    fn saves_by_waiting(&self, arm: usize, alpha: f64) -> bool {
+        let has_loads = self.cell.epochs >= STARTS_MIN || self.cell.design.is_switched();
+        if has_loads || !holds_waiting(self.seen.deciding(self.asked)) {
+            return false;
+        }
+        let interval = |effects: &Vec<Vec<StartEffect>>| self.infer(&effects[arm], alpha, true).inference.interval;
+        let [saving, cpu] = &self.by_metric;
+        is_of_waiting(&interval(saving), &interval(cpu))
     }
 
     /// Number of starts to come, by the plan, or as `advised` for a cell of one epoch.

@@ -302,7 +302,7 @@ pub fn flag_advice(flag: Flag) -> &'static str {
              size; measure longer."
         }
         Flag::WaitingAlone => {
-            "The arm waits less but uses as much processor time. The place of its files on the disk can explain that: measure \
+            "The arm waits less than its processor time explains. The place of its files on the disk can explain that: measure \
              over several loads (`epochs = 4` or more)."
         }
     }

@@ -11,6 +11,7 @@ use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Claim, Custom, Metric, Published, PublishedFigure, PublishedValue, Says, Workload},
     fact::Fact,
+    histogram::Histogram,
     invalid::Invalid,
     plan::{Cell, Starts},
     record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict, YOUR_CLAIM},
@@ -709,7 +710,7 @@ fn the_time_that_is_still_needed_is_told_for_every_kind_of_figure() {
     // Ten samples of a frame are beyond it and a group needs fifty: eight groups of five frames are 24 frames more.
     let mut records = Invented { frames: 16, latencies: false, ..Invented::default() }.records();
     for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
-        let mut histogram = tithe_model::histogram::Histogram::default();
+        let mut histogram = Histogram::default();
         (0..10_000).for_each(|i| histogram.record(20_000 + i));
         arm.latency = [("READ".to_owned(), histogram)].into();
     }
@@ -788,7 +789,7 @@ fn operations_are_told_by_their_share() {
     for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
         let read = arm.latency["READ"].clone();
         let part = |share: u64| {
-            let mut histogram = tithe_model::histogram::Histogram::default();
+            let mut histogram = Histogram::default();
             (0..read.total() * share / 100).for_each(|i| histogram.record(20_000 + i));
             histogram
         };
@@ -815,7 +816,7 @@ fn new_orders_a_minute_are_their_share_of_all_operations() {
     for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
         let all = arm.latency["READ"].total();
         let of = |percent: u64| {
-            let mut histogram = tithe_model::histogram::Histogram::default();
+            let mut histogram = Histogram::default();
             (0..all * percent / 100).for_each(|_| histogram.record(20_000));
             histogram
         };
@@ -961,9 +962,8 @@ fn a_second_baseline_that_differs_is_told() {
 /// The kernel does a volume's work, so processor time per operation would report that it costs nothing.
 #[test]
 fn processor_time_never_replaces_the_time_of_a_volume() {
-    let deciding = |volume: &str| {
-        let invented = Invented { effects: vec![0.0, 0.03, 0.0], primary: Metric::Time, ..Invented::default() };
-        let mut records = invented.records();
+    let deciding = |primary: Metric, volume: &str| {
+        let mut records = Invented { effects: vec![0.0, 0.03, 0.0], primary, ..Invented::default() }.records();
         records.plan.experiment.arms[1].protections.clear();
         records.plan.experiment.arms[1].aa = true;
         for (facts, volume) in records.cells[0].arms.iter_mut().zip(["an image", "an image", volume]) {
@@ -973,30 +973,67 @@ fn processor_time_never_replaces_the_time_of_a_volume() {
         let deciding = analysis.cells[0].arms[2].estimates.iter().find(|estimate| estimate.primary).unwrap();
         (deciding.name.to_string(), analysis.warnings[0].split(": ").last().unwrap().to_owned())
     };
-    let ends = deciding("an image").1;
-    assert!(ends.ends_with("CPU per op decides instead."), "{ends}");
-    assert_eq!(deciding("an image").0, "cpu");
-    let words = "a difference as small as that is no cost.".to_owned();
-    assert_eq!(deciding("an encrypted image"), ("time".to_owned(), words));
+    for (primary, name) in [(Metric::Time, "time"), (Metric::Net, "net")] {
+        let (figure, ends) = deciding(primary, "an image");
+        assert!(figure == "cpu" && ends.ends_with("CPU per op decides instead."), "{figure}, {ends}");
+        let words = "a difference as small as that is no cost.".to_owned();
+        assert_eq!(deciding(primary, "an encrypted image"), (name.to_owned(), words));
+    }
+}
+
+/// The A/A arm waits a tenth longer, and uses as much processor time.
+#[test]
+fn figures_that_include_waiting_are_taken_back_where_that_differs_between_identical_arms() {
+    let flagged = |primary: Metric, is_aa: bool| {
+        let mut records = Invented { effects: vec![0.0, 0.05, 0.0], primary, ..Invented::default() }.records();
+        records.plan.experiment.arms[2].protections.clear();
+        records.plan.experiment.arms[2].aa = is_aa;
+        for slot in records.slots.iter_mut().filter(|slot| slot.arm == 2) {
+            (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * 11 / 10, slot.latency_sum_ns * 11 / 10);
+        }
+        let analysis = assess(&records);
+        let waits = analysis.warnings.iter().any(|it| it.contains("protects nothing and waits"));
+        let is_flagged = |name: &str| !estimate(&records, 1, name).is_symmetric();
+        let deciding = analysis.cells[0].arms[1].primary().expect("a figure").name.to_string();
+        (deciding, waits, ["net", "time", "throughput", "latency_p50_READ", "cpu"].map(is_flagged))
+    };
+    for primary in [Metric::Net, Metric::Cpu] {
+        let expected = ("cpu".to_owned(), true, [true, true, true, true, false]);
+        assert_eq!(flagged(primary, true), expected, "{primary:?}");
+    }
+    // An arm of the experiment that does the same shows nothing about the others.
+    assert_eq!(flagged(Metric::Net, false).2, [false; 5]);
 }
 
 #[test]
 fn less_waiting_alone_is_a_saving_over_four_loads_of_the_data_and_not_over_fewer() {
-    let found = |epochs: u32| {
+    let found = |epochs: u32, counted: u32| {
         let mut records = Invented { effects: vec![0.0, 0.02], latencies: false, ..Invented::default() }.records();
         for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
             (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * 9 / 10, slot.latency_sum_ns * 9 / 10);
         }
-        records.frames.iter_mut().for_each(|frame| frame.epoch = frame.frame * epochs / 60);
-        ["net", "time", "throughput"].map(|name| {
+        for frame in &mut records.frames {
+            frame.epoch = frame.frame * epochs / 60;
+            let late = || Invalid::Other("late".to_owned());
+            frame.invalid = (frame.epoch >= counted).then(late);
+            // Latencies are a tenth shorter, too, by a little more or less from frame to frame.
+            for (arm, ns) in frame.arms.iter_mut().zip([20_000, 18_000 + u64::from(frame.frame % 3) * 500]) {
+                let mut latency = Histogram::default();
+                (0..1000).for_each(|_| latency.record(ns));
+                arm.latency = [("READ".to_owned(), latency)].into();
+            }
+        }
+        ["net", "time", "throughput", "latency_p50_READ"].map(|name| {
             let found = estimate(&records, 1, name);
             (found.verdict, found.flags.contains(&Flag::WaitingAlone))
         })
     };
     for epochs in [1, 3] {
-        assert_eq!(found(epochs), [(Outcome::TooNoisy, true); 3], "{epochs}");
+        assert_eq!(found(epochs, epochs), [(Outcome::TooNoisy, true); 4], "{epochs}");
     }
-    assert_eq!(found(4), [(Outcome::Gains, false); 3]);
+    assert_eq!(found(4, 4), [(Outcome::Gains, false); 4]);
+    // Four loads, and no frame of one of them counts.
+    assert_eq!(found(4, 3), [(Outcome::TooNoisy, true); 4]);
 }
 
 #[test]
