@@ -406,6 +406,29 @@ fn frames_of_starts_that_were_not_steady_are_left_out_if_enough_others_remain() 
 }
 
 #[test]
+fn where_starts_count_that_were_not_steady_an_answer_stands_only_beyond_their_change() {
+    let found = |effect: f64, starts: u32, alike: bool| {
+        let invented = Invented { effects: vec![0.0, effect], frames: 40, latencies: false, ..Invented::default() };
+        let mut records = invented.records();
+        records.frames.iter_mut().for_each(|frame| frame.start = frame.frame * starts / 40);
+        let ended = |start: u32| if start == 0 { Steadiness::Changing } else { Steadiness::Steady };
+        records.cells[0].warm_ups = (0..starts).map(|start| warmed_up(start, ended(start))).collect();
+        records.cells[0].warm_ups[1].as_before = alike;
+        let net = estimate(&records, 1, "net");
+        let reason = net.text == "within the 16.2 % by which servers may still have changed";
+        (net.verdict, net.flags.contains(&Flag::NotSteady), reason)
+    };
+    // The first of two starts still changed by 0.3 from the third quarter of its warm-up to the last.
+    for effect in [-0.05, 0.0, 0.05] {
+        assert_eq!(found(effect, 2, false), (Outcome::TooNoisy, true, true), "{effect}");
+    }
+    assert_eq!(found(0.4, 2, false), (Outcome::Costs, true, false));
+    assert_eq!(found(-0.4, 2, false), (Outcome::Gains, true, false));
+    assert_eq!(found(0.05, 2, true), (Outcome::Costs, false, false), "a course of all arms moves no ratio");
+    assert_eq!(found(0.05, 8, false), (Outcome::Costs, false, false), "seven others are left");
+}
+
+#[test]
 fn neighbours_are_flagged_in_the_tail_only() {
     let records = Invented { wait: 0.3, ..Invented::default() }.records();
     assert!(estimate(&records, 1, "latency_p99_READ").flags.contains(&Flag::NeighboursInTail));
