@@ -303,12 +303,12 @@ pub fn flag_advice(flag: Flag) -> &'static str {
              size; measure longer."
         }
         Flag::NotSteady => {
-            "Servers still changed when measuring began, and too few other starts are left. The interval does not include \
-             this change: set a longer `warmup` in `[measure]`."
+            "Servers still changed when measuring began, and too few other starts are left. The interval does not \
+             include this change: set a longer `warmup` in `[measure]`."
         }
         Flag::WaitingAlone => {
-            "The arm waits less than its processor time explains. The place of its files on the disk can explain that: measure \
-             over several loads (`epochs = 4` or more)."
+            "The arm waits less than its processor time explains. The place of its files on the disk can explain \
+             that: measure over several loads (`epochs = 4` or more)."
         }
     }
 }
