@@ -54,6 +54,9 @@ pub struct Analysis {
     pub confidence: f64,
     /// The largest cost that counts as none, natural-log ratio.
     pub margin: f64,
+    /// The half-width that the experiment asks for, natural-log ratio; `None` in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
     /// The machine.
     pub machine: Machine,
     /// The cells, in the plan's order.

@@ -99,6 +99,7 @@ impl Assessor {
             began_unix_s: self.began_unix_ns.map(|began| began / 1_000_000_000),
             confidence: CONFIDENCE,
             margin: experiment.measure.margin,
+            precision: Some(experiment.measure.precision),
             machine: records.machine.clone(),
             sweeps: sweep::sweeps(records, &self.cells, &self.throughputs),
             cells: self.cells,
