@@ -291,7 +291,7 @@ pub struct ConnectPartUse {
     pub part: String,
     /// Duration, µs.
     pub us: Interval,
-    /// The difference from the baseline, frame by frame; `None` for the baseline.
+    /// The difference from the baseline over frames and starts, simultaneous over the arms; `None` for the baseline.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_us: Option<Interval>,
     /// Processor time of the client for it, µs.
@@ -308,7 +308,8 @@ pub struct IdleUse {
     pub seconds: f64,
     /// Processor time, µs.
     pub cpu_us: Interval,
-    /// Its difference from the baseline, window by window; `None` for the baseline and if unknown.
+    /// Its difference from the baseline, window by window, widened by the known spread of starts; `None` for the
+    /// baseline and if unknown.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_cpu_us: Option<Interval>,
     /// Bytes written to storage; `None` if unknown.

@@ -216,7 +216,8 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
     let facts = |arm: usize| records.cells[cell].arms.get(arm).cloned().unwrap_or_default();
     let levels: Vec<Vec<Level>> = (0..arms.len()).map(|arm| levels::levels(measured, arm)).collect();
     let plain = facts(0);
-    let mut idle = idle::idle(&records.cells[cell].idle, arms.len()).into_iter();
+    let known = measured.asked(Metric::Cpu).known;
+    let mut idle = idle::idle(&records.cells[cell].idle, arms.len(), known).into_iter();
     let assess_arm = |(index, arm): (usize, &Arm)| {
         let protected = facts(index);
         let findings: Vec<Finding> = records

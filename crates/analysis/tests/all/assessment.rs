@@ -888,6 +888,16 @@ fn connecting_is_told_by_part_and_against_the_plain_arm() {
     let words = "10: TCP 70.0, client 17.5, 0.0 more; TLS 900.0, client 225.0, 900.0 more; \
                  login 210.0, client 52.5, 0.0 more";
     assert_eq!(told(&records, 1).as_deref(), Some(words));
+    // Frames of one start do not show how much starts differ.
+    let half_width = |records: &Records| {
+        let found = assess(records).cells[0].arms[1].connecting.clone().expect("five frames");
+        found.parts[1].more_us.expect("compared").half_width()
+    };
+    let mut on_one_start = records.clone();
+    on_one_start.frames.iter_mut().for_each(|frame| frame.start = 0);
+    assert_eq!(half_width(&on_one_start), 0.0);
+    on_one_start.plan.start_spread = start_spread::built_in("postgres");
+    assert!(half_width(&on_one_start) > 0.0);
     // Frames of which the plain arm says nothing have no partner.
     records.frames[0].arms[0].connecting = Connecting::default();
     assert!(told(&records, 1).is_some_and(|told| !told.contains("more")));
