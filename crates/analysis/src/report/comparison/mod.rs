@@ -123,7 +123,9 @@ fn not_ranked(side: &Side) -> &'static str {
         Proof::Proven | Proof::ByClaim | Proof::Setting | Proof::Baseline if !side.estimate.is_symmetric() => {
             "its set-up was not symmetric"
         }
-        Proof::Proven | Proof::ByClaim | Proof::Setting | Proof::Baseline => "not enough data",
+        Proof::Proven | Proof::ByClaim | Proof::Setting | Proof::Baseline => {
+            side.not_held().unwrap_or("not enough data")
+        }
         Proof::Unproven(_) => "its protection was not proven to be on",
         Proof::ToldByProvider(_) => "only its provider reports that its protection was on",
         Proof::Disproven(_) => "its protection was disproven",
