@@ -707,14 +707,18 @@ fn frames_of_which_nobody_saw_the_neighbours_have_no_part_in_net_time() {
 
 #[test]
 fn too_much_noise_says_how_long_it_would_take() {
-    let records = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    let mut records = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     let text: String =
         ["net", "throughput", "latency_p50_READ"].map(|name| line(&estimate(&records, 1, name))).concat();
     expect![[r#"
-        * net: TooNoisy, too noisy to tell: between −3.5 % and 10.1 %; about 6 more minutes would resolve 1 % (n=16/1 15.49 -> 15.20 µs/op) []
-        - throughput: TooNoisy, too noisy to tell: between −3.7 % and 9.1 % fewer operations; about 6 more minutes would resolve 1 % (n=16/1 122670.83 -> 125340.77 op/s) []
-        - latency_p50_READ: TooNoisy, too noisy to tell: between −3.7 % and 11.7 %; about 7 more minutes would resolve 1 % (n=16/1 13.51 -> 13.25 µs) []
+        * net: TooNoisy, too noisy to tell: between −3.5 % and 10.1 %; about 6 more minutes would resolve 1.01 % (n=16/1 15.49 -> 15.20 µs/op) []
+        - throughput: TooNoisy, too noisy to tell: between −3.7 % and 9.1 % fewer operations; about 6 more minutes would resolve 1.01 % (n=16/1 122670.83 -> 125340.77 op/s) []
+        - latency_p50_READ: TooNoisy, too noisy to tell: between −3.7 % and 11.7 %; about 7 more minutes would resolve 1.01 % (n=16/1 13.51 -> 13.25 µs) []
     "#]].assert_eq(&text);
+    // As it was asked for.
+    records.plan.experiment.measure.precision = 0.03_f64.ln_1p();
+    let text = estimate(&records, 1, "net").text;
+    assert!(text.ends_with(" would resolve 3 %"), "{text}");
 }
 
 #[test]
