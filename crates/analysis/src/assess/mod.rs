@@ -51,6 +51,7 @@ pub(crate) use levels::{busy_ns, throughput};
 use measured::Measured;
 pub(crate) use measured::counts_in;
 pub(crate) use persistence::{holds_waiting, is_of_waiting};
+pub(crate) use warm_up::left_out;
 
 /// The analysis of records. The same records always give the same analysis.
 pub fn assess(records: &Records) -> Analysis {

@@ -106,7 +106,7 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
 
 /// The starts whose frames do not count, because their servers were certainly still changing when the first frame
 /// began. Only if enough others are left to estimate start-to-start variation, and arms did not change alike.
-pub(super) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
+pub(crate) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
     let (changing, steady): (Vec<_>, Vec<_>) = warm_ups.iter().partition(|it| it.is_unsteady());
     match steady.len() >= STARTS_MIN as usize && !arms_changed_alike(warm_ups) {
         true => changing.into_iter().map(|it| it.start).collect(),

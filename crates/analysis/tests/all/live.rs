@@ -2,9 +2,12 @@
 
 use expect_test::expect;
 use tithe_analysis::{assess::assess, stopping::Live};
-use tithe_model::{ending::CellEnding, experiment::Metric, plan::Starts, record::Slot, records::Records, start_spread};
+use tithe_model::{
+    ending::CellEnding, experiment::Metric, plan::Starts, record::Slot, records::Records, start_spread,
+    steady::Steadiness,
+};
 
-use crate::synthetic::Invented;
+use crate::synthetic::{Invented, warmed_up};
 
 fn live(records: &Records) -> Live {
     let plan = &records.plan;
@@ -87,6 +90,31 @@ fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
     let mut live = live(&records);
     frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
     assert_eq!(live.ended(&CellEnding::Budget), None, "14 frames make no interval, live as in the table");
+}
+
+#[test]
+fn starts_that_were_not_steady_count_neither_live_nor_in_the_table() {
+    let mut records = Invented { frames: 40, ..Invented::default() }.records();
+    records.plan.experiment.measure.precision = 1.0;
+    records.plan.cells[0].starts = Starts::Several(8);
+    records.frames.iter_mut().for_each(|frame| frame.start = frame.frame / 5);
+    let ended = |start: u32| if start == 2 { Steadiness::Changing } else { Steadiness::Steady };
+    records.cells[0].warm_ups = (0..8).map(|start| warmed_up(start, ended(start))).collect();
+    let [mut steady, mut all] = [live(&records), live(&records)];
+    for slots in frames(&records) {
+        let start = slots[0].frame / 5;
+        if slots[0].frame.is_multiple_of(5) {
+            steady.warmed_up(records.cells[0].warm_ups[start as usize].clone());
+        }
+        steady.push(start, slots);
+        all.push(start, slots);
+    }
+    let told = steady.ended(&CellEnding::Budget).expect("enough frames");
+    let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
+    assert_eq!(told, tabled);
+    assert_eq!((steady.frames(), all.frames()), (35, 40));
+    // Seven steady starts are fewer than planned.
+    assert_eq!((steady.decide().enough, all.decide().enough), (false, true));
 }
 
 #[test]
