@@ -511,6 +511,13 @@ impl Estimate {
         !self.flags.contains(&Flag::Asymmetric)
     }
 
+    /// Why the interval does not hold the cost, although it is narrow, so that it cannot be compared; `None` if it does.
+    pub fn not_held(&self) -> Option<&'static str> {
+        let flagged = |flag: Flag| self.flags.contains(&flag);
+        let steady = flagged(Flag::NotSteady).then_some("its servers still changed when measuring began");
+        steady.or(flagged(Flag::WaitingAlone).then_some("only waiting fell, on few loads of the data"))
+    }
+
     /// Number of values behind the interval: frames, or groups of consecutive frames that were averaged.
     pub fn values(&self) -> usize {
         self.count / self.batch.max(1)

@@ -19,7 +19,7 @@ pub(crate) use alike::{asked_notes, between_runs, caches, judged_over_all, judge
 pub use false_alarms::Budget;
 pub use versions::between_versions;
 
-use crate::{Analysis, CONFIDENCE, Estimate, Flag, Interval, Proof};
+use crate::{Analysis, CONFIDENCE, Estimate, Interval, Proof};
 
 /// The one-sided error of an interval without a budget of false alarms.
 const USUAL: f64 = (1.0 - CONFIDENCE) / 2.0;
@@ -124,14 +124,7 @@ impl Side {
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
         let known = low.is_finite() && high.is_finite();
-        known && self.estimate.is_symmetric() && self.proof.stands() && self.not_held().is_none()
-    }
-
-    /// Why the interval does not hold what it is about, although it is narrow; `None` if it does.
-    pub fn not_held(&self) -> Option<&'static str> {
-        let flagged = |flag: Flag| self.estimate.flags.contains(&flag);
-        let steady = flagged(Flag::NotSteady).then_some("its servers still changed when measuring began");
-        steady.or(flagged(Flag::WaitingAlone).then_some("only waiting fell, on few loads of the data"))
+        known && self.estimate.is_symmetric() && self.proof.stands() && self.estimate.not_held().is_none()
     }
 
     /// The run has too few starts of the servers to show how much these differ.
@@ -303,7 +296,7 @@ mod tests {
 
     use super::*;
     use crate::{
-        CellAnalysis, Outcome, OverRun,
+        CellAnalysis, Flag, Outcome, OverRun,
         report::{comparison, html, sample},
     };
 

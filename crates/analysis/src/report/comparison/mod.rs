@@ -124,7 +124,7 @@ fn not_ranked(side: &Side) -> &'static str {
             "its set-up was not symmetric"
         }
         Proof::Proven | Proof::ByClaim | Proof::Setting | Proof::Baseline => {
-            side.not_held().unwrap_or("not enough data")
+            side.estimate.not_held().unwrap_or("not enough data")
         }
         Proof::Unproven(_) => "its protection was not proven to be on",
         Proof::ToldByProvider(_) => "only its provider reports that its protection was on",
