@@ -1,9 +1,17 @@
 //! The decision to stop, frame by frame.
 
+use std::collections::BTreeMap;
+
 use expect_test::expect;
-use tithe_analysis::{assess::assess, stopping::Live};
+use tithe_analysis::{assess::assess, report::live::Pace, stopping::Live};
 use tithe_model::{
-    ending::CellEnding, experiment::Metric, plan::Starts, record::Slot, records::Records, start_spread,
+    ending::CellEnding,
+    experiment::{Arrivals, Metric},
+    histogram::Histogram,
+    plan::Starts,
+    record::Slot,
+    records::Records,
+    start_spread,
     steady::Steadiness,
 };
 
@@ -231,6 +239,29 @@ fn no_width_ends_a_cell_before_its_epochs_have_begun() {
     };
     assert!(enough_from(1).is_some_and(|frames| frames < 30), "{:?}", enough_from(1));
     assert_eq!(enough_from(4), Some(46));
+}
+
+#[test]
+fn the_pace_of_an_open_loop_has_the_latency_of_its_report() {
+    let invented = Invented { frames: 1, arrivals: Arrivals::Even(5000.0), latencies: false, ..Invented::default() };
+    let mut records = invented.records();
+    let of = |ns: u64| -> BTreeMap<String, Histogram> {
+        let mut latency = Histogram::default();
+        (0..100).for_each(|_| latency.record(ns));
+        [("READ".to_owned(), latency)].into()
+    };
+    let arm = &mut records.frames[0].arms[0];
+    (arm.latency, arm.intended) = (of(20_000), of(900_000));
+    let p99_us = |records: &Records| {
+        let pace = Pace::of(&records.plan.cells[0], &records.frames[0], &records.slots, 0);
+        pace.and_then(|pace| pace.latency_p99_us).expect("operations").round()
+    };
+    let open = p99_us(&records);
+    assert!((850.0..950.0).contains(&open), "{open}");
+    // A closed loop intends nothing.
+    records.frames[0].arms[0].intended.clear();
+    let closed = p99_us(&records);
+    assert!((19.0..21.0).contains(&closed), "{closed}");
 }
 
 /// They are known to differ less from start to start than servers of their own.
