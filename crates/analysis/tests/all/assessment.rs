@@ -14,6 +14,7 @@ use tithe_model::{
     histogram::Histogram,
     invalid::Invalid,
     plan::{Cell, Starts},
+    profile::{ProfiledArm, ProfiledFrame},
     record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict, YOUR_CLAIM},
     records::Records,
     start_spread::{self, CostSpread},
@@ -403,6 +404,32 @@ fn frames_of_starts_that_were_not_steady_are_left_out_if_enough_others_remain() 
     // Fewer than four others do not show how much starts differ, so all count.
     assert_eq!([left_out(4, &[2]), left_out(8, &[0, 1, 2, 3, 4])], [(false, true); 2]);
     assert_eq!(left_out(8, &[]), (true, true));
+}
+
+#[test]
+fn a_profile_is_of_the_starts_that_its_costs_are_of() {
+    let mut records = Invented { frames: 40, latencies: false, ..Invented::default() }.records();
+    records.frames.iter_mut().for_each(|frame| frame.start = frame.frame / 5);
+    let arm = ProfiledArm { operations: 1000, client_cpu_ns: 1_000_000, server_cpu_ns: 1_000_000 };
+    let frame = |number: u32| ProfiledFrame {
+        cell: 0,
+        frame: number,
+        start: number / 2,
+        sampled: number.is_multiple_of(2),
+        invalid: None,
+        period_ns: 250_000,
+        lost: 0,
+        elsewhere: 0,
+        arms: vec![arm; 3],
+        functions: Vec::new(),
+        stacks: Vec::new(),
+    };
+    records.profile = (0..16).map(frame).collect();
+    let frames = |records: &Records| assess(records).cells[0].profile.as_ref().map(|profile| profile.frames);
+    assert_eq!(frames(&records), Some(8));
+    let ended = |start: u32| if start == 2 { Steadiness::Changing } else { Steadiness::Steady };
+    records.cells[0].warm_ups = (0..8).map(|start| warmed_up(start, ended(start))).collect();
+    assert_eq!(frames(&records), Some(7));
 }
 
 #[test]
