@@ -55,7 +55,7 @@ const SLOT_LONG_NS: u64 = 250 * MS;
 /// this mean falls below 20 once in 5,000 slots.
 const OPERATIONS_PER_SLOT: f64 = 40.0;
 
-/// The same for requests that each stand for many operations: their time is long compared with the overhead of a slot.
+/// Of requests, each of which may stand for many operations: their time is long compared with the overhead of a slot.
 const REQUESTS_PER_SLOT: f64 = 4.0;
 
 /// A slice: long enough that the arm before has no effect, short compared with the drift of the machine.
@@ -450,7 +450,7 @@ fn slot_min_ns(arrivals: Arrivals, clients: u32, batch: u64) -> u64 {
         // The rate is not known yet; saturation is far above what a slot needs.
         Arrivals::OfSaturation(_) => SLOT_LONG_NS,
         Arrivals::Even(rate) | Arrivals::Poisson(rate) => {
-            let operations = if batch > 1 { REQUESTS_PER_SLOT * batch as f64 } else { OPERATIONS_PER_SLOT };
+            let operations = OPERATIONS_PER_SLOT.max(REQUESTS_PER_SLOT * batch as f64);
             let filled_ns = operations * f64::from(lanes(clients)) / rate * 1e9;
             SLOT_LONG_NS.max((filled_ns / MS as f64).ceil() as u64 * MS)
         }

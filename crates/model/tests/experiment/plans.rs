@@ -250,18 +250,20 @@ const SHAPE: WorkloadShape =
 
 #[test]
 fn a_slot_of_an_open_loop_has_room_for_some_requests_also_of_many_operations() {
-    fn slot_ms(shape: fn(&Properties) -> WorkloadShape) -> u64 {
+    fn slot_ms(rate: u32, shape: fn(&Properties) -> WorkloadShape) -> u64 {
         let mut catalogue = catalogue::catalogue();
         catalogue.workloads[0].shape = shape;
-        let text = SHORT.replace("ycsb = \"c\"", "ycsb = \"c\"\n[load]\nrate = 10000");
+        let text = SHORT.replace("ycsb = \"c\"", &format!("ycsb = \"c\"\n[load]\nrate = {rate}"));
         let experiment = tithe_model::parse::parse(&text, &catalogue, &catalogue::read).expect("an experiment");
         plan(experiment, &catalogue).expect("a plan").cells[0].slot_ns / 1_000_000
     }
-    assert_eq!(slot_ms(|_| SHAPE), 250);
+    assert_eq!(slot_ms(10_000, |_| SHAPE), 250);
     // Ten requests of 1,000 rows are due in a second, and four in a slot.
-    assert_eq!(slot_ms(|_| WorkloadShape { batch: Some(1000), ..SHAPE }), 400);
+    assert_eq!(slot_ms(10_000, |_| WorkloadShape { batch: Some(1000), ..SHAPE }), 400);
     // All of 1,000 records.
-    assert_eq!(slot_ms(|_| WorkloadShape { batch: None, ..SHAPE }), 400);
+    assert_eq!(slot_ms(10_000, |_| WorkloadShape { batch: None, ..SHAPE }), 400);
+    // Eight requests of five rows hold forty operations; the plan would refuse fewer.
+    assert_eq!(slot_ms(50, |_| WorkloadShape { batch: Some(5), ..SHAPE }), 800);
 }
 
 #[test]
