@@ -3,7 +3,7 @@
 //! A series is one arm of one cell in all runs that did the same work on the same machine. Runs that differ get a
 //! series of their own, which names the difference. The version of the server may differ within a series, because a
 //! history is kept to show the effect of new versions. A cost keeps its place but does not count if its protection was
-//! not proven, its set-up was not symmetric, or it has no interval.
+//! not proven, its set-up was not symmetric, it has no interval, or its interval does not hold it.
 //!
 //! [`change_points`] finds the changes: of all series without a change, at most one in twenty shows one, for any number
 //! of series.
@@ -71,7 +71,7 @@ impl Point {
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
         let known = low.is_finite() && high.is_finite();
-        known && self.estimate.is_symmetric() && self.proof.stands()
+        known && self.estimate.is_symmetric() && self.proof.stands() && self.estimate.not_held().is_none()
     }
 }
 
@@ -165,6 +165,7 @@ pub fn history(runs: &[(String, Analysis)]) -> History {
     }
     notes.extend(controls(&order));
     notes.extend(not_symmetric(&order));
+    notes.extend(not_held(&order));
     let mut series: Vec<(Conditions, Series)> = Vec::new();
     for (run, analysis) in order {
         for (cell, arm, estimate) in deciding(analysis) {
@@ -227,6 +228,22 @@ fn not_symmetric(runs: &[&(String, Analysis)]) -> Vec<String> {
              counted.",
             runs.join(", ")
         )
+    });
+    told.collect()
+}
+
+/// The runs whose cost of an arm does not count because its interval does not hold it.
+fn not_held(runs: &[&(String, Analysis)]) -> Vec<String> {
+    let mut arms: BTreeMap<(&str, &str, &str), Vec<&str>> = BTreeMap::new();
+    for (run, analysis) in runs {
+        for (cell, arm, estimate) in deciding(analysis) {
+            if let Some(why) = estimate.not_held() {
+                arms.entry((cell.id.as_str(), arm.name.as_str(), why)).or_default().push(run.as_str());
+            }
+        }
+    }
+    let told = arms.into_iter().map(|((cell, arm, why), runs)| {
+        format!("Arm {arm} of cell {cell} of {}: {why}, so its cost is not counted.", runs.join(", "))
     });
     told.collect()
 }
@@ -400,6 +417,17 @@ pub(crate) mod tests {
         let series = &history.series[0];
         assert_eq!((series.points.len(), series.counted().len()), (3, 1));
         expect!["Cell c/in-memory of commit-1, commit-2: its plain arm differs from itself (A/A), so its set-up is not symmetric and its costs are not counted."].assert_eq(&history.notes.join("\n"));
+    }
+
+    #[test]
+    fn a_cost_whose_interval_does_not_hold_it_is_shown_and_not_counted() {
+        let unsteady = |analysis: &mut Analysis| {
+            analysis.cells[0].arms[1].estimates[0].flags.push(Flag::NotSteady);
+        };
+        let history = history(&[run(0, 10.0, |_| ()), run(1, 10.0, unsteady)]);
+        let series = &history.series[0];
+        assert_eq!((series.points.len(), series.counted().len()), (2, 1));
+        expect!["Arm tls of cell c/in-memory of commit-1: its servers still changed when measuring began, so its cost is not counted."].assert_eq(&history.notes.join("\n"));
     }
 
     #[test]

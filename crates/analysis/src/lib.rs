@@ -54,6 +54,9 @@ pub struct Analysis {
     pub confidence: f64,
     /// The largest cost that counts as none, natural-log ratio.
     pub margin: f64,
+    /// The half-width that the experiment asks for, natural-log ratio; `None` in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub precision: Option<f64>,
     /// The machine.
     pub machine: Machine,
     /// The cells, in the plan's order.
@@ -288,7 +291,7 @@ pub struct ConnectPartUse {
     pub part: String,
     /// Duration, µs.
     pub us: Interval,
-    /// The difference from the baseline, frame by frame; `None` for the baseline.
+    /// The difference from the baseline over frames and starts, simultaneous over the arms; `None` for the baseline.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_us: Option<Interval>,
     /// Processor time of the client for it, µs.
@@ -305,7 +308,8 @@ pub struct IdleUse {
     pub seconds: f64,
     /// Processor time, µs.
     pub cpu_us: Interval,
-    /// Its difference from the baseline, window by window; `None` for the baseline and if unknown.
+    /// Its difference from the baseline, window by window, widened by the known spread of starts; `None` for the
+    /// baseline and if unknown.
     #[serde(deserialize_with = "Option::deserialize")]
     pub more_cpu_us: Option<Interval>,
     /// Bytes written to storage; `None` if unknown.
@@ -507,6 +511,13 @@ impl Estimate {
         !self.flags.contains(&Flag::Asymmetric)
     }
 
+    /// Why the interval does not hold the cost, although it is narrow, so that it cannot be compared; `None` if it does.
+    pub fn not_held(&self) -> Option<&'static str> {
+        let flagged = |flag: Flag| self.flags.contains(&flag);
+        let steady = flagged(Flag::NotSteady).then_some("its servers still changed when measuring began");
+        steady.or(flagged(Flag::WaitingAlone).then_some("only waiting fell, on few loads of the data"))
+    }
+
     /// Number of values behind the interval: frames, or groups of consecutive frames that were averaged.
     pub fn values(&self) -> usize {
         self.count / self.batch.max(1)
@@ -566,6 +577,8 @@ pub enum Flag {
     SlowCipher,
     /// The A/A arm differs from the baseline by as much.
     WithinControl,
-    /// The arm saves time by waiting less, and no processor time, on one load of the data.
+    /// Starts count whose servers were certainly still changing when the first frame began.
+    NotSteady,
+    /// The arm saves time by waiting less than its processor time explains, on fewer than four loads of the data.
     WaitingAlone,
 }

@@ -16,7 +16,7 @@ use tithe_model::{
     ending::CellEnding,
     experiment::{Design, Metric},
     plan::{Cell, Plan, STARTS_MIN, STARTS_USUAL, Starts},
-    record::Slot,
+    record::{Slot, WarmedUp},
     start_spread::{CostSpread, StartSpread},
 };
 use tithe_statistics::{
@@ -29,7 +29,10 @@ use tithe_statistics::{
     verdict::outcome,
 };
 
-use crate::{CONFIDENCE, Interval, Outcome};
+use crate::{
+    CONFIDENCE, Interval, Outcome,
+    assess::{holds_waiting, is_of_waiting, left_out},
+};
 
 /// How the end of a cell is chosen. Choosing it by results requires a smaller error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -200,7 +203,10 @@ pub struct Live {
     /// The experiment asks for a number of starts.
     starts_asked: bool,
     seen: SlotTotals,
-    frames: usize,
+    /// The start of each frame so far.
+    frame_starts: Vec<u32>,
+    /// How each start was warmed up: the report leaves out those that were not steady.
+    warm_ups: Vec<WarmedUp>,
     /// The known spread between starts.
     start_spread: Vec<StartSpread>,
     /// The known start-to-start variation of the costs of protections.
@@ -234,7 +240,8 @@ impl Live {
             started: 0,
             starts_asked: measure.starts.is_some(),
             seen: SlotTotals::default(),
-            frames: 0,
+            frame_starts: Vec::new(),
+            warm_ups: Vec::new(),
             start_spread: plan.spread_between_starts(false).to_vec(),
             cost_spread: plan.cost_spread.clone(),
             by_metric: std::array::from_fn(|_| vec![Vec::new(); arms.saturating_sub(1)]),
@@ -253,7 +260,7 @@ impl Live {
     pub fn push(&mut self, start: u32, slots: &[Slot]) {
         let pairs = fewest_pairs(slots, lanes(slots));
         self.seen.push(slots);
-        self.frames += 1;
+        self.frame_starts.push(start);
         if self.cell.design.is_switched() {
             return self.push_side(start, slots);
         }
@@ -278,11 +285,23 @@ impl Live {
     /// there, or if `is_over`.
     fn effects(&self, is_over: bool) -> Cow<'_, [Vec<StartEffect>]> {
         let metric = usize::from(self.seen.deciding(self.asked) != self.asked);
-        let Design::Switched { frames_a_side } = self.cell.design else { return (&self.by_metric[metric]).into() };
+        let Design::Switched { frames_a_side } = self.cell.design else { return self.of_steady_starts(metric) };
         let frames = || self.sides[metric].iter().copied();
         let of_last = frames().filter(|frame| frame.pair == self.pair).count();
         let is_whole = is_over || of_last >= 2 * frames_a_side as usize;
         vec![pair_effects(frames().filter(|frame| is_whole || frame.pair < self.pair))].into()
+    }
+
+    /// The effects of each protected arm in the metric with this index, of starts that the report does not leave out.
+    fn of_steady_starts(&self, metric: usize) -> Cow<'_, [Vec<StartEffect>]> {
+        let (all, left_out) = (&self.by_metric[metric], left_out(&self.warm_ups));
+        if left_out.is_empty() {
+            return all.into();
+        }
+        let of_steady = |effects: &Vec<StartEffect>| {
+            effects.iter().copied().filter(|it| !left_out.contains(&it.start)).collect::<Vec<_>>()
+        };
+        all.iter().map(of_steady).collect::<Vec<_>>().into()
     }
 
     /// The result of `effects` of one arm with an error of `alpha`.
@@ -303,6 +322,12 @@ impl Live {
         self.start_s = Some(took_s);
     }
 
+    /// Adds how a start was warmed up.
+    pub fn warmed_up(&mut self, warm_up: WarmedUp) {
+        self.warm_ups.push(warm_up);
+        self.decided = None;
+    }
+
     /// Sets how long the servers have been warmed up since their start, s.
     pub fn warming_up(&mut self, done_s: f64) {
         if self.started == 0 {
@@ -310,14 +335,15 @@ impl Live {
         }
     }
 
-    /// Number of frames so far.
+    /// Number of frames so far that count.
     pub fn frames(&self) -> usize {
-        self.frames
+        let left_out = left_out(&self.warm_ups);
+        self.frame_starts.iter().filter(|start| !left_out.contains(start)).count()
     }
 
     /// The metric that decides; `None` before the first frame.
     pub fn metric(&self) -> Option<Metric> {
-        (self.frames > 0).then(|| self.seen.deciding(self.asked))
+        (!self.frame_starts.is_empty()).then(|| self.seen.deciding(self.asked))
     }
 
     /// The deciding metric of each protected arm, after the cell has ended for `reason`: the figures of the report.
@@ -334,7 +360,7 @@ impl Live {
                 false => interval,
             }
         };
-        (self.frames >= precision::MIN_FRAMES).then(|| effects.iter().map(of).collect())
+        (self.frames() >= precision::MIN_FRAMES).then(|| effects.iter().map(of).collect())
     }
 
     /// Options for the interval of the deciding metric.
@@ -349,28 +375,42 @@ impl Live {
     /// counts if each frame has its own start or all share one, else after any start from the usual number on.
     fn is_look(&self, starts: usize) -> bool {
         match self.cell.planned_starts() {
-            None | Some(0..=1) => precision::may_stop_at(self.frames),
+            None | Some(0..=1) => precision::may_stop_at(self.frame_starts.len()),
             Some(planned) => starts >= planned.min(STARTS_USUAL) as usize,
         }
     }
 
-    /// Are all answers certain by the report's rules: over all cells of the run, and a saving against the A/A arm?
-    /// `alpha` is the error of each arm of this cell alone. If enough starts are planned to estimate their spread, this
-    /// is false before they are reached, because the known spread of other starts is valid for a single check only.
+    /// Are all answers certain by the report's rules: over all cells of the run, and a saving against the A/A arm and
+    /// against processor time? `alpha` is the error of each arm of this cell alone. If enough starts are planned to
+    /// estimate their spread, this is false before they are reached, because the known spread of other starts is valid
+    /// for a single check only.
     fn is_decided(&self, effects: &[Vec<StartEffect>], starts: usize, alpha: f64) -> bool {
         if self.cell.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
             return false;
         }
-        let alpha = sidak(alpha, self.cells);
-        let interval = |effects: &Vec<StartEffect>| self.infer(effects, alpha, true).inference.interval;
+        let over_run = sidak(alpha, self.cells);
+        let interval = |effects: &Vec<StartEffect>| self.infer(effects, over_run, true).inference.interval;
         let arms: Vec<Interval> = effects.iter().map(interval).collect();
         let control = self.aa.and_then(|aa| arms.get(aa));
         let decided = |(arm, interval): (usize, &Interval)| match outcome(*interval, self.margin) {
             Outcome::TooNoisy => false,
-            Outcome::Gains if self.aa != Some(arm) => control.is_none_or(|control| interval.high < control.low),
+            Outcome::Gains if self.aa != Some(arm) => {
+                control.is_none_or(|control| interval.high < control.low) && !self.saves_by_waiting(arm, alpha)
+            }
             _ => true,
         };
         arms.iter().enumerate().all(decided)
+    }
+
+    /// True if the report withdraws the saving of protected arm `arm`: it is one of waiting, on fewer loads of the data
+    /// than show one. The sides of a switched server are on the same load.
+    fn saves_by_waiting(&self, arm: usize, alpha: f64) -> bool {
+        let has_loads = self.cell.epochs >= STARTS_MIN || self.cell.design.is_switched();
+        if has_loads || !holds_waiting(self.seen.deciding(self.asked)) {
+            return false;
+        }
+        let interval = |metric: usize| self.infer(&self.of_steady_starts(metric)[arm], alpha, true).inference.interval;
+        is_of_waiting(&interval(0), &interval(1))
     }
 
     /// Number of starts to come, by the plan, or as `advised` for a cell of one epoch.
@@ -414,17 +454,18 @@ impl Live {
     /// with the square of their number. Whatever ends a cell is of all of them.
     pub fn decide(&mut self) -> Decision {
         // Only at checks does a cell end by its number of frames; one of several starts ends with any start.
-        let is_check = precision::may_stop_at(self.frames);
+        let all = self.frame_starts.len();
+        let is_check = precision::may_stop_at(all);
         let by_frames = !self.until_decided && self.cell.planned_starts().is_none_or(|planned| planned <= 1);
         if let Some((frames, decision)) = &self.decided
-            && self.frames < frames + self.frames / 100
+            && all < frames + all / 100
             && !is_check
             && (by_frames || !decision.enough)
         {
             return Decision { enough: false, ..decision.clone() };
         }
         let decision = self.result();
-        self.decided = Some((self.frames, decision.clone()));
+        self.decided = Some((all, decision.clone()));
         decision
     }
 
@@ -455,7 +496,8 @@ impl Live {
                 false => reached && self.is_look(starts_so_far),
             };
         let now = width(&arms[widest]);
-        let bought = now * (self.frames as f64 / f64::from(self.cell.frames_max).max(self.frames as f64)).sqrt();
+        let frames = self.frame_starts.len() as f64;
+        let bought = now * (frames / f64::from(self.cell.frames_max).max(frames)).sqrt();
         let starts = self.starts(&arms[widest]);
         Decision {
             enough,

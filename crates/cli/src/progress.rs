@@ -275,6 +275,9 @@ impl<'a> Progress<'a> {
     /// Adds the frames of the current cell that were measured before the run was resumed.
     fn take_up(&mut self) {
         let Some(before) = self.before else { return };
+        if let Some(live) = &mut self.live {
+            before.cells[self.cell].warm_ups.iter().cloned().for_each(|warmed_up| live.warmed_up(warmed_up));
+        }
         let mut frames = BTreeMap::new();
         for frame in before.frames_of(self.cell).iter().filter(|frame| !frame.free) {
             frames.insert(frame.frame, (frame, Vec::new()));
@@ -395,6 +398,11 @@ impl EventListener for Progress<'_> {
                 }
                 let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));
                 self.draw(&format!("warming up until the servers are steady: {done}, at most {at_most}"));
+            }
+            Event::WarmedUp(warmed_up) => {
+                if let Some(live) = &mut self.live {
+                    live.warmed_up(warmed_up.clone());
+                }
             }
             Event::Switching { arm, done_s, at_most_s, .. } => {
                 let (done, at_most) = (number::duration(*done_s), number::duration(*at_most_s));

@@ -623,6 +623,9 @@ impl<'a> Run<'a> {
             event_log.listener.event(&Event::WarmingUp { cell, done_s, at_most_s });
         };
         let warmed_up = runner.warm_up(start, (window_ns, at_most_ns), self.cancelled, &mut tell)?;
+        if let Some(warmed_up) = &warmed_up {
+            event_log.listener.event(&Event::WarmedUp(warmed_up.clone()));
+        }
         event_log.folder.cell(part.number, |facts| facts.warm_ups.extend(warmed_up))
     }
 

@@ -702,6 +702,8 @@ pub struct WorkloadShape {
     /// True if clients have something else to do between two operations than wait for an answer: they pause, or make
     /// the next batch of rows.
     pub gaps: bool,
+    /// Operations that a request stands for; `None` if it reads all records.
+    pub batch: Option<u64>,
     /// Slot length for requests that may each last for many milliseconds, ns; `None` if the plan chooses.
     pub slot_ns: Option<u64>,
 }

@@ -55,6 +55,9 @@ const SLOT_LONG_NS: u64 = 250 * MS;
 /// this mean falls below 20 once in 5,000 slots.
 const OPERATIONS_PER_SLOT: f64 = 40.0;
 
+/// Of requests, each of which may stand for many operations: their time is long compared with the overhead of a slot.
+const REQUESTS_PER_SLOT: f64 = 4.0;
+
 /// A slice: long enough that the arm before has no effect, short compared with the drift of the machine.
 const SLOT_SLICE_NS: u64 = 1000 * MS;
 
@@ -369,7 +372,8 @@ fn cell(
         Design::Interleaved | Design::Duet => SLOT_READS_NS,
     };
     let usual = usual.max(shape.and_then(|shape| shape.slot_ns).unwrap_or(0));
-    let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients))).max(1);
+    let batch = shape.map_or(1, |shape| shape.batch.unwrap_or(experiment.data.records)).max(1);
+    let slot_ns = chosen.unwrap_or_else(|| usual.max(slot_min_ns(arrivals, clients, batch))).max(1);
     let attached = experiment.is_attached();
     // After a restart, a server does not write as in the long run: every page is logged in full again.
     let entry = catalogue.entry(&experiment.database).filter(|_| !attached);
@@ -439,14 +443,15 @@ fn lanes(clients: u32) -> u32 {
     clients.clamp(1, 2)
 }
 
-/// Shortest slot of an open loop, ns; 0 for a closed loop.
-fn slot_min_ns(arrivals: Arrivals, clients: u32) -> u64 {
+/// Shortest slot of an open loop whose requests each stand for `batch` operations, ns; 0 for a closed loop.
+fn slot_min_ns(arrivals: Arrivals, clients: u32, batch: u64) -> u64 {
     match arrivals {
         Arrivals::Closed => 0,
         // The rate is not known yet; saturation is far above what a slot needs.
         Arrivals::OfSaturation(_) => SLOT_LONG_NS,
         Arrivals::Even(rate) | Arrivals::Poisson(rate) => {
-            let filled_ns = OPERATIONS_PER_SLOT * f64::from(lanes(clients)) / rate * 1e9;
+            let operations = OPERATIONS_PER_SLOT.max(REQUESTS_PER_SLOT * batch as f64);
+            let filled_ns = operations * f64::from(lanes(clients)) / rate * 1e9;
             SLOT_LONG_NS.max((filled_ns / MS as f64).ceil() as u64 * MS)
         }
     }
@@ -499,7 +504,7 @@ fn starts_objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanProbl
 }
 
 fn slot_objection(cells: &[Cell]) -> Option<PlanProblem> {
-    let minimum = |cell: &Cell| slot_min_ns(cell.arrivals, cell.clients);
+    let minimum = |cell: &Cell| slot_min_ns(cell.arrivals, cell.clients, 1);
     let short = cells.iter().filter(|cell| cell.slot_ns < minimum(cell)).max_by_key(|cell| minimum(cell))?;
     let minimum = minimum(short);
     Some(PlanProblem {

@@ -436,6 +436,8 @@ pub enum Event {
         /// How long it may take, s.
         at_most_s: f64,
     },
+    /// A start was warmed up; sent to the listener, and stored with the cell.
+    WarmedUp(WarmedUp),
     /// The servers are watched while they are idle; sent to the listener, and not stored.
     Idle {
         /// Index of the cell.

@@ -15,8 +15,10 @@ use tithe_model::{
     parse::{Key, MATRIX_TABLES, TABLES, TableFormat, parse},
     plan::plan,
     record::{
-        AgentFrame, ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Verdict,
+        AgentFrame, ArmFacts, ArmFrame, Event, Finding, Frame, Host, Machine, Phase, Role, Slot, Stalls, Steadied,
+        Verdict, WarmedUp,
     },
+    steady::Steadiness,
 };
 
 const FORMAT: &str = include_str!("../../../FORMAT.md");
@@ -183,6 +185,19 @@ fn buckets_are_as_described() {
     assert_eq!(serde_json::to_string(&histogram).expect("a histogram is JSON"), "[[5,1]]");
 }
 
+fn warmed_up() -> WarmedUp {
+    WarmedUp {
+        start: 0,
+        duration_ns: 0,
+        windows: 0,
+        ended: Steadiness::Steady,
+        quantity: Steadied::Log,
+        arm: 0,
+        change: 0.0,
+        as_before: false,
+    }
+}
+
 fn finding() -> Finding {
     Finding {
         cell: 0,
@@ -248,6 +263,7 @@ fn every_event() {
         ArmStarted { cell, epoch, arm, version: String::new() } => true,
         Loading { cell, arm, done: 0, of: 0 } => false,
         WarmingUp { cell, done_s: 0.0, at_most_s: 0.0 } => false,
+        WarmedUp (warmed_up()) => false,
         Idle { cell, length_s: 0.0 } => false,
         Looking { cell, arm, phase: Phase::Before, claim: String::new() } => false,
         StartedAnew { cell, start: 0, took_s: 0.0, stop_s: 0.0, put_back_s: 0.0, start_s: 0.0, warm_up_s: 0.0 } => true,

@@ -19,6 +19,16 @@ pub fn digits(percentage: f64) -> String {
     fixed(percentage, decimals)
 }
 
+/// A percentage of an answer that excludes zero, as [`digits`], but with up to two more decimals if it would be printed
+/// as zero.
+pub fn apart_from_zero(percentage: f64) -> String {
+    let shown = |decimals: &usize| percentage.abs() >= 0.5 / 10f64.powi(*decimals as i32);
+    match (2..=4).find(shown) {
+        Some(decimals @ 3..) => fixed(percentage, decimals),
+        _ => digits(percentage),
+    }
+}
+
 /// The one-word answer of an interval; a cost up to `margin` (natural-log ratio) counts as none.
 pub fn outcome(interval: Interval, margin: f64) -> Outcome {
     if !(interval.low.is_finite() && interval.high.is_finite()) {
@@ -38,11 +48,12 @@ pub fn outcome(interval: Interval, margin: f64) -> Outcome {
 pub fn verdict(interval: Interval, margin: f64, what: &str) -> (Outcome, String) {
     let Interval { estimate, low, high } = interval;
     let of = |effect: f64| digits(percent(effect));
-    let gain = |effect: f64| digits(-percent(effect));
+    let gain = |effect: f64| apart_from_zero(-percent(effect));
     let outcome = outcome(interval, margin);
     let text = match outcome {
         Outcome::Costs => {
             let small = if high <= margin { " (below your margin)" } else { "" };
+            let of = |effect: f64| apart_from_zero(percent(effect));
             format!("costs {} [{}, {}]{small}", percentage(&of(estimate)), of(low), of(high))
         }
         Outcome::Gains => format!("saves {} [{}, {}]", percentage(&gain(estimate)), gain(high), gain(low)),
@@ -53,4 +64,23 @@ pub fn verdict(interval: Interval, margin: f64, what: &str) -> (Outcome, String)
         Outcome::TooNoisy => "too noisy to tell (not enough frames)".to_owned(),
     };
     (outcome, text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_answer_that_excludes_zero_does_not_end_there() {
+        let said = |low: f64, high: f64| {
+            let ln = |percentage: f64| (percentage / 100.0).ln_1p();
+            let effect = Interval { estimate: ln((low + high) / 2.0), low: ln(low), high: ln(high) };
+            verdict(effect, 0.0, "cost").1
+        };
+        assert_eq!(said(0.002, 0.022), "costs 0.01 % [0.002, 0.02]");
+        assert_eq!(said(0.0002, 0.0004), "costs 0.0003 % [0.0002, 0.0004]");
+        assert_eq!(said(-0.022, -0.002), "saves 0.01 % [0.002, 0.02]");
+        assert_eq!(said(-0.002, 0.022), "too noisy to tell: between 0.00 % and 0.02 %");
+        assert_eq!(said(0.5, 1.5), "costs 1.0 % [0.50, 1.5]");
+    }
 }

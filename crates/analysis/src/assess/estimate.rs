@@ -1,6 +1,10 @@
 //! From an interval to an estimate with its text, flags and the time still needed.
 
-use tithe_statistics::{percentile, precision, starts::OverStarts, verdict::verdict};
+use tithe_statistics::{
+    percentile, precision,
+    starts::OverStarts,
+    verdict::{percent, verdict},
+};
 
 use super::measured::Measured;
 use crate::{Estimate, Figure, Flag, Interval, Outcome, stopping};
@@ -105,7 +109,7 @@ pub(super) fn with_resolution(measured: &Measured<'_>, mut estimate: Estimate) -
         let minutes = (more_s / 60.0).ceil().max(1.0);
         let plural = if minutes > 1.0 { "s" } else { "" };
         // The precision was given as a percentage; rounding to two decimals restores it as written.
-        let resolution = (measured.precision * 1e4).round() / 100.0;
+        let resolution = (percent(measured.precision) * 100.0).round() / 100.0;
         estimate.text += &format!("; about {minutes:.0} more minute{plural} would resolve {resolution} %");
     }
     estimate

@@ -1,7 +1,11 @@
 //! Usage of servers without clients, from the windows of an idle period.
 
 use tithe_model::{idle::IdleWindow, record::Counters};
-use tithe_statistics::inference::t_interval;
+use tithe_statistics::{
+    inference::t_interval,
+    mean,
+    starts::{IntervalOptions, KnownSpread},
+};
 
 use crate::{ArmAnalysis, CONFIDENCE, Estimate, Figure, IdleUse, Interval};
 
@@ -9,8 +13,8 @@ use crate::{ArmAnalysis, CONFIDENCE, Estimate, Figure, IdleUse, Interval};
 const WINDOWS_MIN: usize = 4;
 
 /// Usage of the server of each arm over `windows`; `None` if unknown. Differences from the baseline hold simultaneously
-/// for all arms.
-pub(super) fn idle(windows: &[IdleWindow], arms: usize) -> Vec<Option<IdleUse>> {
+/// for all arms; those of processor time are widened by the `known` spread of starts.
+pub(super) fn idle(windows: &[IdleWindow], arms: usize, known: Option<KnownSpread>) -> Vec<Option<IdleUse>> {
     let alpha = (1.0 - CONFIDENCE) / arms.saturating_sub(1).max(1) as f64;
     let of_arm = |arm: usize| {
         let cpu = per_minute(windows, arm, |counters| counters.server_cpu_ns)?;
@@ -20,12 +24,17 @@ pub(super) fn idle(windows: &[IdleWindow], arms: usize) -> Vec<Option<IdleUse>> 
             let pairs = own.iter().zip(&plain);
             Some(t_interval(&pairs.map(|(own, plain)| own - plain).collect::<Vec<_>>(), alpha))
         };
+        // All windows are of one start, so they do not show how much starts differ.
+        let over_starts = |more: Interval| {
+            let asked = IntervalOptions { alpha, by_decision: false, known }.at_level(mean(&cpu));
+            asked.known.map_or(more, |known| more.widened(known.at_cost(more.estimate).widening(1, alpha)))
+        };
         let to_us = |interval: Interval| interval.in_unit(1e3);
         Some(IdleUse {
             windows: cpu.len(),
             seconds: windows.iter().map(|window| window.duration_ns as f64 / 1e9).sum(),
             cpu_us: to_us(t_interval(&cpu, 1.0 - CONFIDENCE)),
-            more_cpu_us: more(&cpu, |counters| counters.server_cpu_ns).map(to_us),
+            more_cpu_us: more(&cpu, |counters| counters.server_cpu_ns).map(over_starts).map(to_us),
             written_bytes: written.as_ref().map(|written| t_interval(written, 1.0 - CONFIDENCE)),
             more_written_bytes: written.and_then(|own| more(&own, |counters| counters.written_bytes)),
             memory_bytes: windows.last()?.arms.get(arm)?.memory_bytes,
@@ -76,13 +85,24 @@ mod tests {
     #[test]
     fn windows_become_a_minute_and_are_compared_one_by_one() {
         // Both servers do more in the last window; the difference is the same.
-        let seen = idle(&windows(&[[1, 11], [1, 11], [1, 11], [1, 11], [6, 16]]), 2);
+        let seen = idle(&windows(&[[1, 11], [1, 11], [1, 11], [1, 11], [6, 16]]), 2, None);
         let (plain, protected) = (seen[0].as_ref().expect("seen"), seen[1].as_ref().expect("seen"));
         assert_eq!((plain.cpu_us.estimate, plain.more_cpu_us), (120_000.0, None));
         assert!(plain.cpu_us.low < 120_000.0 && plain.written_bytes.is_none());
         let more = protected.more_cpu_us.expect("compared");
         assert_eq!((more.estimate, more.low, more.high), (600_000.0, 600_000.0, 600_000.0));
-        assert_eq!(idle(&windows(&[[1, 2]; 3]), 2), [None, None]);
+        assert_eq!(idle(&windows(&[[1, 2]; 3]), 2, None), [None, None]);
+    }
+
+    #[test]
+    fn differences_hold_for_the_next_start_too() {
+        let known = |spread: f64| Some(KnownSpread { spread, degrees: 1e6, of_cost: None });
+        let of = |known| idle(&windows(&[[1, 11]; 4]), 2, known)[1].clone().expect("seen");
+        // Starts differ by 1 % of the 660 ms a minute that the protected server uses.
+        let more = of(known(0.01)).more_cpu_us.expect("compared");
+        assert!((more.half_width() - 1.96 * 6_600.0).abs() < 10.0, "{more:?}");
+        assert_eq!(of(None).more_cpu_us.expect("compared").half_width(), 0.0);
+        assert_eq!(of(known(0.01)).cpu_us, of(None).cpu_us);
     }
 
     #[test]
@@ -98,7 +118,7 @@ mod tests {
                 arms: (0..arms).map(|arm| counters(10 * arm + (1 + arm) * (number % 2))).collect(),
             };
             let windows: Vec<IdleWindow> = (0..WINDOWS_MIN as u64).map(window).collect();
-            let seen = idle(&windows, arms as usize)[1].clone().expect("four windows are enough");
+            let seen = idle(&windows, arms as usize, None)[1].clone().expect("four windows are enough");
             (seen.more_cpu_us.expect("compared"), seen.more_written_bytes.expect("compared"))
         };
         let ((two, written), (three, _)) = (of(2), of(3));

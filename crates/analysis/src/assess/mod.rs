@@ -50,6 +50,8 @@ use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, F
 pub(crate) use levels::{busy_ns, throughput};
 use measured::Measured;
 pub(crate) use measured::counts_in;
+pub(crate) use persistence::{holds_waiting, is_of_waiting};
+pub(crate) use warm_up::left_out;
 
 /// The analysis of records. The same records always give the same analysis.
 pub fn assess(records: &Records) -> Analysis {
@@ -98,6 +100,7 @@ impl Assessor {
             began_unix_s: self.began_unix_ns.map(|began| began / 1_000_000_000),
             confidence: CONFIDENCE,
             margin: experiment.measure.margin,
+            precision: Some(experiment.measure.precision),
             machine: records.machine.clone(),
             sweeps: sweep::sweeps(records, &self.cells, &self.throughputs),
             cells: self.cells,
@@ -115,22 +118,25 @@ fn assess_cell(
     let (cell, experiment) = (measured.cell, &records.plan.experiment);
     let asked = experiment.measure.primary;
     let mut notes: Vec<String> = Vec::new();
-    let (primary, because) = if measured.frames.is_empty() {
-        // Without data there is no reason against the requested metric.
-        (asked, None)
-    } else {
-        let cells = records.plan.cells.len();
-        let deciding = measured.seen.deciding(asked);
-        match persistence::cannot_decide(&measured, deciding, cells) {
-            // Processor time does not contain the work of a volume.
-            Some(because) if deciding == Metric::Time && has_volume(&records.cells[index].arms) => {
-                notes.push(format!("{because}: a difference as small as that is no cost"));
-                (deciding, None)
-            }
-            Some(because) => (Metric::Cpu, Some(because)),
-            None => (deciding, measured.cannot_decide(asked)),
+    let cells = records.plan.cells.len();
+    // Without data there is no reason against the requested metric.
+    let deciding = if measured.frames.is_empty() { asked } else { measured.seen.deciding(asked) };
+    let waiting = persistence::differs(&measured, deciding, cells);
+    let (primary, because) = match &waiting {
+        _ if measured.frames.is_empty() => (asked, None),
+        // Processor time does not contain the work of a volume.
+        Some((_, words)) if persistence::holds_waiting(deciding) && has_volume(&records.cells[index].arms) => {
+            notes.push(format!("{words}: a difference as small as that is no cost"));
+            (deciding, None)
         }
+        Some((_, words)) if persistence::holds_waiting(deciding) => (Metric::Cpu, Some(words.clone())),
+        _ => (deciding, measured.cannot_decide(asked)),
     };
+    // Figures that do not decide are shown as well. An unprotected arm of the experiment says nothing about them.
+    let taken_back = waiting.filter(|(arm, _)| experiment.arms[*arm].aa && !persistence::holds_waiting(primary));
+    if let Some((_, words)) = taken_back.as_ref().filter(|_| !persistence::holds_waiting(deciding)) {
+        notes.push(format!("{words}: figures that include waiting are no answers"));
+    }
     notes.extend(because.map(|because| format!("{because}; CPU per op decides instead")));
     notes.extend(measured.diagnostics());
     let log_over_start = over_start::log_over_start(&measured);
@@ -145,6 +151,9 @@ fn assess_cell(
         format!("the run was killed in epoch {}, so not every protection was checked again after its frames", epoch + 1)
     }));
     let mut arms = arms(records, index, &measured, primary);
+    if taken_back.is_some() {
+        persistence::take_back(&mut arms);
+    }
     if !measured.frames.is_empty() {
         let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
         estimates
@@ -152,18 +161,18 @@ fn assess_cell(
             .for_each(|estimate| estimate::without_interval(&measured, estimate));
     }
     adjust_p(&mut arms);
-    let cells = records.plan.cells.len();
     let asymmetry = control::asymmetry(&mut measured, &arms, primary, cells);
     if asymmetry.is_some() {
         let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
         // A deciding figure is flagged even without a p value.
-        let flagged = estimates.filter(|estimate| estimate.p.is_some() || estimate.primary);
+        let flagged = estimates.filter(|it| (it.p.is_some() || it.primary) && it.is_symmetric());
         flagged.for_each(|estimate| estimate.flags.push(Flag::Asymmetric));
     }
     over_run::judge(&mut measured, &mut arms, primary, cells);
     control::hold(&mut arms);
     persistence::hold(&measured, &mut arms);
     moved::hold(&mut arms, measured.margin);
+    warm_up::hold(&mut arms, warm_ups, measured.margin);
     arms.iter_mut().for_each(idle::weigh);
     let profile = profile::profile(records, index, &arms);
     notes.extend(asymmetry);
@@ -208,7 +217,8 @@ fn arms(records: &Records, cell: usize, measured: &Measured<'_>, primary: Metric
     let facts = |arm: usize| records.cells[cell].arms.get(arm).cloned().unwrap_or_default();
     let levels: Vec<Vec<Level>> = (0..arms.len()).map(|arm| levels::levels(measured, arm)).collect();
     let plain = facts(0);
-    let mut idle = idle::idle(&records.cells[cell].idle, arms.len()).into_iter();
+    let known = measured.asked(Metric::Cpu).known;
+    let mut idle = idle::idle(&records.cells[cell].idle, arms.len(), known).into_iter();
     let assess_arm = |(index, arm): (usize, &Arm)| {
         let protected = facts(index);
         let findings: Vec<Finding> = records

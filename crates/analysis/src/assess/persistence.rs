@@ -3,10 +3,10 @@
 //! How long an arm waits (wall time without processor time) also depends on the disk: on the place of its files, and on
 //! their surroundings. If possible, Tithe draws that again for each start. If it cannot, or if something else stays for
 //! a whole cell, an interval over starts does not include it. An arm that does the same as the plain arm shows the
-//! effect; then processor time decides, which the disk does not affect. A saving of waiting alone is accepted only over
-//! several loads.
+//! effect; then processor time decides, which the disk does not affect, and figures that include waiting are no
+//! answers. A saving of waiting alone is accepted only over several loads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{experiment::Metric, plan::STARTS_MIN, quantity::amount};
 use tithe_statistics::{
@@ -22,24 +22,36 @@ use crate::{ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome};
 /// Probability of wrongly reporting, for any cell of a run, that a difference in waiting persists.
 const PERSISTS: f64 = 0.01;
 
-/// Why `asked`, which includes waiting, cannot decide in one of `cells` cells, without the final full stop; `None` if
-/// arms without a protection show no reason.
-pub(super) fn cannot_decide(measured: &Measured<'_>, asked: Metric, cells: usize) -> Option<String> {
-    if !holds_waiting(asked) || measured.cell.design.has_one_arm_a_frame() {
+/// The arm without a protection that shows, in one of `cells` cells, that waiting differs in all starts alike, and how,
+/// without the final full stop; `None` if there is none. If `deciding` does not include waiting, other figures do.
+pub(super) fn differs(measured: &Measured<'_>, deciding: Metric, cells: usize) -> Option<(usize, String)> {
+    if measured.cell.design.has_one_arm_a_frame() {
         return None;
     }
+    let metric = match deciding {
+        deciding if holds_waiting(deciding) => deciding,
+        _ if measured.seen.net() => Metric::Net,
+        _ => Metric::Time,
+    };
     let arms = measured.arms();
     let controls: Vec<usize> = (1..arms.len()).filter(|arm| arms[*arm].is_second(&arms[0])).collect();
     let alpha = sidak(PERSISTS, cells.saturating_mul(controls.len()).max(1));
-    let found = controls.into_iter().filter_map(|arm| Some((arm, of_arm(measured, arm, asked)?)));
+    let found = controls.into_iter().filter_map(|arm| Some((arm, of_arm(measured, arm, metric)?)));
     let (arm, found) = found.filter(|(_, found)| found.p < alpha).min_by(|one, other| one.1.p.total_cmp(&other.1.p))?;
     let Persistence { mean, t, starts, .. } = found;
-    Some(format!(
+    let words = format!(
         "arm `{}` protects nothing and waits {} per op {} than the plain arm over {starts} starts (t = {t:.1})",
         arms[arm].name,
         amount(mean.abs(), "µs"),
         if mean > 0.0 { "longer" } else { "less" },
-    ))
+    );
+    Some((arm, words))
+}
+
+/// Takes back every figure of `arms` that includes waiting, because the A/A arm waits differently.
+pub(super) fn take_back(arms: &mut [ArmAnalysis]) {
+    let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
+    estimates.filter(|estimate| waits(estimate)).for_each(|estimate| estimate.flags.push(Flag::Asymmetric));
 }
 
 /// The difference in waiting between `arm` and the plain arm, start by start, µs per operation; `None` if starts are
@@ -57,36 +69,49 @@ fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persist
 }
 
 /// True if the metric includes the time that an operation waits.
-fn holds_waiting(metric: Metric) -> bool {
+pub(crate) fn holds_waiting(metric: Metric) -> bool {
     matches!(metric, Metric::Net | Metric::Time)
 }
 
-/// Withdraws each saving of `arms` that is one of waiting alone, unless the cell has several loads.
+/// True if the figure includes the time that an operation waits.
+fn waits(estimate: &Estimate) -> bool {
+    match &estimate.name {
+        Figure::Metric(metric) | Figure::Free(metric) => holds_waiting(*metric),
+        Figure::Throughput | Figure::Percentile(_) => true,
+        _ => false,
+    }
+}
+
+/// True if `saving` may be one of waiting alone, or is certainly larger than that of processor time: then waiting fell
+/// by more than the work explains. Both are natural-log ratios.
+pub(crate) fn is_of_waiting(saving: &Interval, cpu: &Interval) -> bool {
+    cpu.high >= 0.0 || saving.high < cpu.low
+}
+
+/// Withdraws each saving of `arms` that is one of waiting, unless the cell has several loads of which frames count.
 pub(super) fn hold(measured: &Measured<'_>, arms: &mut [ArmAnalysis]) {
-    if measured.epochs.len() >= STARTS_MIN as usize {
+    let loads: BTreeSet<u32> = measured.frames.iter().map(|frame| frame.record.epoch).collect();
+    if loads.len() >= STARTS_MIN as usize {
         return;
     }
     for estimates in arms.iter_mut().map(|arm| &mut arm.estimates) {
         let cpu = estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu));
         let Some(cpu) = cpu.map(|cpu| cpu.effect) else { continue };
-        let waits = |estimate: &&mut Estimate| match estimate.name {
-            Figure::Metric(metric) => holds_waiting(metric),
-            Figure::Throughput => true,
-            _ => false,
-        };
-        estimates.iter_mut().filter(waits).for_each(|estimate| hold_against(estimate, cpu));
+        estimates.iter_mut().filter(|estimate| waits(estimate)).for_each(|estimate| hold_against(estimate, cpu));
     }
 }
 
 fn hold_against(estimate: &mut Estimate, cpu: Interval) {
     let is_saving = |outcome| outcome == Outcome::Gains;
     let over_run = estimate.over_run.map(|over_run| over_run.verdict);
-    if cpu.high < 0.0 || !(is_saving(estimate.verdict) || over_run.is_some_and(is_saving)) {
+    let saves = is_saving(estimate.verdict) || over_run.is_some_and(is_saving);
+    if !saves || !is_of_waiting(&estimate.effect, &cpu) {
         return;
     }
     if is_saving(estimate.verdict) {
+        let what = if cpu.high >= 0.0 { "only waiting fell" } else { "waiting fell by more than processor time" };
         estimate.verdict = Outcome::TooNoisy;
-        estimate.text = "only waiting fell, and one load of the data cannot show a saving".to_owned();
+        estimate.text = format!("{what}, and fewer than {STARTS_MIN} loads of the data cannot show a saving");
     }
     if let Some(over_run) = estimate.over_run.as_mut().filter(|over_run| is_saving(over_run.verdict)) {
         over_run.verdict = Outcome::TooNoisy;
@@ -119,6 +144,8 @@ mod tests {
         assert_eq!(held(of(-0.05, -0.02), cpu(-0.01, 0.01)), (noisy, noisy, true));
         assert_eq!(held(of(-0.05, -0.02), cpu(0.02, 0.03)), (noisy, noisy, true));
         assert_eq!(held(of(-0.05, -0.02), cpu(-0.03, -0.01)), (gains, gains, false));
+        // Some processor time was saved, but far less than the time.
+        assert_eq!(held(of(-0.05, -0.02), cpu(-0.003, -0.001)), (noisy, noisy, true));
         assert_eq!(held(of(0.02, 0.05), cpu(-0.01, 0.01)), (costs, costs, false));
     }
 }

@@ -26,6 +26,7 @@ use tithe_statistics::{
     order::signed_rank_p,
 };
 
+use super::warm_up::left_out;
 use crate::{
     ArmAnalysis, CONFIDENCE, Figure, Interval,
     profiled::{ArmProfile, CellProfile, Part, STARTS_MIN, StackPart},
@@ -40,9 +41,12 @@ const STACK_MIN: f64 = 0.0005;
 /// Expected share of named parts without a real difference.
 const FALSE_DISCOVERIES: f64 = 0.05;
 
-/// The result of the profiled frames of cell `index`, whose `arms` are assessed; `None` if none was profiled.
+/// The result of the profiled frames of cell `index`, whose `arms` are assessed, without starts that its figures leave
+/// out; `None` if none was profiled.
 pub(super) fn profile(records: &Records, index: usize, arms: &[ArmAnalysis]) -> Option<CellProfile> {
-    let all: Vec<&ProfiledFrame> = records.profile.iter().filter(|frame| frame.cell as usize == index).collect();
+    let unsteady = left_out(&records.cells[index].warm_ups);
+    let counts = |frame: &&ProfiledFrame| frame.cell as usize == index && !unsteady.contains(&frame.start);
+    let all: Vec<&ProfiledFrame> = records.profile.iter().filter(counts).collect();
     let period_ns = all.iter().find(|frame| frame.sampled)?.period_ns;
     let pairs = pairs(&all);
     let invalid = all.iter().filter_map(|frame| Some((frame.frame, frame.invalid.clone()?))).collect();

@@ -105,10 +105,10 @@ impl Resolution {
         self.frames_per_minute.hypot(self.widening)
     }
 
-    /// Seconds of load after which the interval of two arms is about as narrow as the margin; `None` if no load on
-    /// these starts is enough.
+    /// Seconds of load after which an interval of two identical arms that contains zero allows no difference beyond the
+    /// margin: its half-width is half of that then. `None` if no load on these starts is enough.
     pub fn needed_s(&self) -> Option<f64> {
-        let left = self.margin.powi(2) - self.widening.powi(2);
+        let left = (self.margin / 2.0).powi(2) - self.widening.powi(2);
         (left > 0.0).then(|| 60.0 * self.frames_per_minute.powi(2) / left)
     }
 
@@ -234,7 +234,8 @@ mod tests {
         assert_eq!([1, 3, 4, 7, 8].map(told), [true, true, false, false, true]);
     }
 
-    /// Load does not narrow the known spread of other starts: half a percent after a minute and after an hour.
+    /// Load does not narrow the known spread of other starts: half a percent after a minute and after an hour. An
+    /// interval that reaches from zero to one percent is half a percent wide on either side.
     #[test]
     fn load_narrows_what_frames_scatter_and_nothing_else() {
         let of = |frames_per_minute, widening| Resolution {
@@ -243,7 +244,7 @@ mod tests {
             frames_per_minute,
             widening,
             false_alarms: None,
-            margin: 0.005,
+            margin: 0.01,
         };
         let needed_s = |frames, widening| of(frames, widening).needed_s().map(f64::round);
         assert_eq!((of(0.003, 0.004).per_minute(), needed_s(0.003, 0.004)), (0.005, Some(60.0)));

@@ -11,6 +11,8 @@ use tithe_model::{
 };
 use tithe_statistics::verdict::{digits, percent};
 
+use crate::{ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome};
+
 /// How the starts of `cell` were warmed up; empty without a warm-up.
 pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
     let at_most_ns = match cell.after_start {
@@ -86,10 +88,13 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
         1 => "the servers were not steady".to_owned(),
         all => format!("the servers were not steady in {} of {all} starts", changing().count()),
     };
-    let counted = match (left_out(warm_ups).is_empty(), arms_changed_alike(warm_ups)) {
-        (false, _) => "they are left out",
-        (true, true) => "they count, because all arms changed alike",
-        (true, false) => "they count all the same, because too few others are left",
+    let counted = match still_changing(warm_ups) {
+        Some(left) => format!(
+            "they count, because too few others are left, and only answers beyond {} % stand",
+            digits(percent(left))
+        ),
+        None if arms_changed_alike(warm_ups) => "they count, because all arms changed alike".to_owned(),
+        None => "they are left out".to_owned(),
     };
     Some(format!(
         "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {} %; {counted}; set a longer \
@@ -101,11 +106,49 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
 
 /// The starts whose frames do not count, because their servers were certainly still changing when the first frame
 /// began. Only if enough others are left to estimate start-to-start variation, and arms did not change alike.
-pub(super) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
+pub(crate) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
     let (changing, steady): (Vec<_>, Vec<_>) = warm_ups.iter().partition(|it| it.is_unsteady());
     match steady.len() >= STARTS_MIN as usize && !arms_changed_alike(warm_ups) {
         true => changing.into_iter().map(|it| it.start).collect(),
         false => BTreeSet::new(),
+    }
+}
+
+/// How far figures may be off because starts count whose servers were certainly still changing, natural-log ratio: the
+/// largest change over a quarter of a warm-up, times the share of such starts. `None` if no such start counts, or if
+/// arms changed alike.
+fn still_changing(warm_ups: &[WarmedUp]) -> Option<f64> {
+    let changes = || warm_ups.iter().filter(|it| it.is_unsteady()).map(|it| it.change.abs());
+    let largest = changes().reduce(f64::max)?;
+    let count = left_out(warm_ups).is_empty() && !arms_changed_alike(warm_ups);
+    count.then(|| largest * changes().count() as f64 / warm_ups.len() as f64)
+}
+
+/// Flags the figures of `arms` if starts count whose servers were certainly still changing, and withdraws each answer
+/// that this may have made.
+pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], margin: f64) {
+    let Some(left) = still_changing(warm_ups) else { return };
+    let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
+    let vary = estimates.filter(|estimate| !matches!(estimate.name, Figure::Size(_)));
+    vary.for_each(|estimate| hold_against(estimate, left, margin));
+}
+
+fn hold_against(estimate: &mut Estimate, left: f64, margin: f64) {
+    let is_within = |effect: &Interval, verdict: Outcome| match verdict {
+        Outcome::Costs => effect.low <= left,
+        Outcome::Gains => effect.high >= -left,
+        Outcome::NoneFound => effect.high + left > margin,
+        Outcome::TooNoisy => false,
+    };
+    estimate.flags.push(Flag::NotSteady);
+    if is_within(&estimate.effect, estimate.verdict) {
+        estimate.verdict = Outcome::TooNoisy;
+        estimate.text = format!("within the {} % by which servers may still have changed", digits(percent(left)));
+    }
+    if let Some(over_run) = &mut estimate.over_run
+        && is_within(&over_run.effect, over_run.verdict)
+    {
+        over_run.verdict = Outcome::TooNoisy;
     }
 }
 
@@ -218,8 +261,8 @@ mod tests {
         let (told, warning) = check(until_steady, &[(121.0, Changing, 0.2), (120.0, Changing, -0.15)]);
         assert_eq!(told, "not steady within 2 min in 2 of 2 starts");
         let expected = "after a warm-up of 2 min the servers were not steady in 2 of 2 starts: operations per processor \
-                        second of arm `tls` still rose by 22 %; they count all the same, because too few others are left; \
-                        set a longer `warmup` in `[measure]`";
+                        second of arm `tls` still rose by 22 %; they count, because too few others are left, and only \
+                        answers beyond 22 % stand; set a longer `warmup` in `[measure]`";
         assert_eq!(warning, expected);
         let mut starts = vec![(240.0, Changing, 0.2)];
         starts.extend([(31.0, Steady, 0.0); 4]);

@@ -124,7 +124,7 @@ impl Side {
     pub fn counts(&self) -> bool {
         let Interval { low, high, .. } = self.estimate.effect;
         let known = low.is_finite() && high.is_finite();
-        known && self.estimate.is_symmetric() && self.proof.stands()
+        known && self.estimate.is_symmetric() && self.proof.stands() && self.estimate.not_held().is_none()
     }
 
     /// The run has too few starts of the servers to show how much these differ.
@@ -328,6 +328,24 @@ mod tests {
         assert_eq!(compared.matches[0].least(), Some(1));
         // An unproven arm is shown and not ranked.
         assert!(compared.matches[1].differences().is_empty());
+    }
+
+    #[test]
+    fn a_cost_whose_interval_does_not_hold_it_is_not_ranked_and_not_judged() {
+        for (flag, why) in [
+            (Flag::NotSteady, "its servers still changed when measuring began"),
+            (Flag::WaitingAlone, "only waiting fell, on few loads of the data"),
+        ] {
+            let flagged = |analysis: &mut Analysis| {
+                other(analysis);
+                analysis.cells[0].arms[1].estimates[0].flags.push(flag);
+            };
+            let compared = compare(&[subject("one", |_| ()), subject("two", flagged)], &[]).unwrap();
+            let tls = &compared.matches[0];
+            assert!(tls.least().is_none() && tls.changes().is_empty(), "{flag:?}");
+            let told = comparison::sentences(&compared, tls).join(" ");
+            assert!(told.ends_with(&format!(" is not ranked: {why}.")), "{told}");
+        }
     }
 
     #[test]

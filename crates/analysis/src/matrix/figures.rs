@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use tithe_model::{
     experiment::Metric,
+    plan::STARTS_MIN,
     record::{Host, Machine},
 };
 use tithe_statistics::{
@@ -265,6 +266,7 @@ fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a
     let found = cell.arms.iter().find(|it| it.arm == arm);
     match found.and_then(|arm| Some((arm, arm.unit()?))) {
         Some((arm, _)) if arm.flags.contains(&Flag::Asymmetric) => Err("set-up not symmetric".to_owned()),
+        Some((arm, _)) if arm.flags.contains(&Flag::NotSteady) => Err("servers were not steady yet".to_owned()),
         Some((arm, unit)) => Ok(TaskEffect { outcome, cell, arm, unit }),
         None => Err(cell.failed.clone().unwrap_or_else(|| "too few frames for an interval".to_owned())),
     }
@@ -296,6 +298,12 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure 
             let [its, most] = [other.arm.figure, metric].map(metric_title);
             left_out.push((other.outcome.task, format!("decided by {its}, not {most}")));
         }
+    }
+    // Each task has a load of the data of its own.
+    if all.len() < STARTS_MIN as usize {
+        let reason = format!("only waiting fell, on fewer than {STARTS_MIN} loads of the data");
+        let waiting = all.extract_if(.., |said| said.arm.flags.contains(&Flag::WaitingAlone));
+        left_out.extend(waiting.map(|said| (said.outcome.task, reason.clone())));
     }
     left_out.sort_by_key(|(task, _)| *task);
     let hosts = hosts(&all, error);
@@ -450,5 +458,23 @@ mod tests {
         let figure = changed(|arm| arm.flags.push(Flag::Asymmetric));
         assert_eq!(figure.left_out, [(2, "set-up not symmetric".to_owned())]);
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
+        let figure = changed(|arm| arm.flags.push(Flag::NotSteady));
+        assert_eq!(figure.left_out, [(2, "servers were not steady yet".to_owned())]);
+    }
+
+    #[test]
+    fn less_waiting_alone_is_a_saving_over_four_tasks_and_not_over_fewer() {
+        let of = |tasks: usize| {
+            let mut gathered = sample::full();
+            gathered.tasks.retain(|row| matches!(row.state, State::Whole(_)));
+            gathered.tasks.truncate(tasks);
+            for row in &mut gathered.tasks {
+                let State::Whole(outcome) = &mut row.state else { panic!("the task is whole") };
+                outcome.cells[0].arms[0].flags.push(Flag::WaitingAlone);
+            }
+            let figure = figures(&gathered).remove(0);
+            (figure.left_out.len(), matches!(figure.answer, Answer::Nothing))
+        };
+        assert_eq!((of(3), of(4)), ((3, true), (0, false)));
     }
 }

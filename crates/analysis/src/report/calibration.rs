@@ -179,7 +179,7 @@ mod tests {
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  identical arms           half-width, 1 min false alarms
               net time per op    −3.4 % [−13.4, 7.7]      ±0.80 %          4.8 %
-              Too noisy to say: a difference beyond your margin of 3.0 % could go unnoticed. With the current noise about 4 s of load would show it.
+              Too noisy to say: a difference beyond your margin of 3.0 % could go unnoticed. With the current noise about 17 s of load would show it.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  identical arms           half-width, 1 min false alarms

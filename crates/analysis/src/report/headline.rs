@@ -3,8 +3,10 @@
 //! A headline is judged over all cells of the run ([`Estimate::headline`]); tables and charts are not. The report
 //! states both.
 
+use tithe_model::experiment::Metric;
+
 use super::{cell_name, idle, number, words};
-use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Flag, Interval, Outcome, OverRun, Proof};
+use crate::{Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Outcome, OverRun, Proof};
 
 /// How a medium formats the parts of a sentence.
 pub(super) struct Markup {
@@ -18,6 +20,9 @@ pub(super) struct Markup {
 
 /// Sentences without any markup.
 pub(super) const PLAIN: Markup = Markup { text: str::to_owned, name: str::to_owned, doubt: std::convert::identity };
+
+/// How texts of estimates without a clear interval begin; an answer that was withdrawn has its reason as text.
+const TOO_NOISY: &str = "too noisy to tell";
 
 /// An arm of a cell with its deciding estimate.
 struct Decided<'a> {
@@ -55,13 +60,14 @@ impl Decided<'_> {
         }
         let (range, beside) = number::both(&effect, difference.as_ref(), &self.estimate.unit, verdict);
         let beside = beside.map_or(String::new(), |figure| format!(", {}", figure.rest));
-        let control = match (flagged(Flag::WithinControl), self.estimate.verdict) {
-            (false, _) => String::new(),
-            (true, Outcome::TooNoisy) => format!(", {}", (markup.text)(&self.estimate.text)),
+        let withdrawn = self.estimate.verdict == Outcome::TooNoisy && !self.estimate.text.starts_with(TOO_NOISY);
+        let why = match (withdrawn, flagged(Flag::WithinControl)) {
+            (true, _) => format!(", {}", (markup.text)(&self.estimate.text)),
             // The text of the estimate is about its cell alone, where the answer is clear.
-            (true, _) => ", and the plain arm differs from itself by as much".to_owned(),
+            (false, true) => ", and the plain arm differs from itself by as much".to_owned(),
+            (false, false) => String::new(),
         };
-        format!("too noisy to tell{} ({}{beside}){control}", self.estimate.on_starts(), range.rest)
+        format!("{TOO_NOISY}{} ({}{beside}){why}", self.estimate.on_starts(), range.rest)
     }
 
     /// `4.9 % [−6.8, −3.0], −1.9 µs [−2.6, −1.2]`, and ` on this start`
@@ -202,13 +208,15 @@ fn added(arm: &[&Decided<'_>]) -> (String, String) {
     }
 }
 
-/// A sentence for each figure in which some arm has no cost in any cell. It names the figure if there are several.
+/// A sentence for each figure in which some arm has no cost in any cell. It names the figure if there are several, and
+/// if operations may take longer all the same: processor time does not include waiting.
 fn none_found(told: &[&Decided<'_>], markup: &Markup) -> Vec<String> {
     let none = |it: &&Decided<'_>| it.judged.verdict == Outcome::NoneFound;
     let arms: Vec<OfArm> = by_arm(told).into_iter().filter(|arm| arm.iter().all(none)).collect();
     let several = told.iter().any(|it| it.estimate.title != told[0].estimate.title);
     let found_in = |arms: &Vec<OfArm<'_>>| {
-        let figure = if several { format!(" in {}", (markup.text)(title(&arms[0]))) } else { String::new() };
+        let waits = matches!(arms[0][0].estimate.name, Figure::Metric(Metric::Net | Metric::Time));
+        let figure = if several || !waits { format!(" in {}", (markup.text)(title(&arms[0]))) } else { String::new() };
         none_found_in(arms, &figure, markup)
     };
     by_figure(arms).iter().map(found_in).collect()
@@ -374,6 +382,38 @@ mod tests {
         let told = answer(&analysis, &PLAIN);
         assert!(told.contains("is too noisy to tell (−1.7 % to −0.1 %, "), "{told}");
         assert!(told.contains("), and the plain arm differs from itself by as much."), "{told}");
+    }
+
+    #[test]
+    fn an_answer_that_was_withdrawn_has_its_reason() {
+        let reason = "only waiting fell, and fewer than 4 loads of the data cannot show a saving";
+        let said = |text: &str| {
+            let mut analysis = sample::many(1);
+            analysis.cells[0].arms.truncate(2);
+            let tls = analysis.cells[0].arms[1].estimates.iter_mut().find(|it| it.primary).expect("a figure");
+            tls.effect = Interval { estimate: -0.05, low: -0.06, high: -0.04 };
+            (tls.over_run, tls.difference, tls.verdict, tls.text) = (None, None, Outcome::TooNoisy, text.to_owned());
+            answer(&analysis, &PLAIN)
+        };
+        let range = "tls is too noisy to tell (−5.8 % to −3.9 %)";
+        assert_eq!(said(reason), format!("{range}, {reason}."));
+        assert_eq!(said("too noisy to tell: between −5.8 % and −3.9 %"), format!("{range}."));
+    }
+
+    #[test]
+    fn an_arm_that_costs_no_processor_time_may_wait() {
+        let said = |title: &str| {
+            let mut analysis = sample::many(1);
+            analysis.cells[0].arms.truncate(2);
+            for estimate in &mut analysis.cells[0].arms[1].estimates {
+                estimate.primary = estimate.title == title;
+                estimate.effect = Interval { estimate: 0.001, low: -0.001, high: 0.003 };
+                (estimate.over_run, estimate.verdict) = (None, Outcome::NoneFound);
+            }
+            answer(&analysis, &PLAIN)
+        };
+        assert!(said("CPU per op").starts_with("No cost found in CPU per op"), "{}", said("CPU per op"));
+        assert!(!said("net time per op").contains("No cost found in"), "{}", said("net time per op"));
     }
 
     /// What is said of the plain arm that differs from itself so many percent, in each of two cells.

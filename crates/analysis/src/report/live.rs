@@ -89,7 +89,10 @@ impl Pace {
     /// The pace of `arm` in `frame` of `cell`; `None` if it had no slot.
     pub fn of(cell: &Cell, frame: &Frame, slots: &[Slot], arm: usize) -> Option<Self> {
         let mut latencies = Histogram::default();
-        frame.arms.get(arm)?.latency.values().for_each(|histogram| latencies.merge(histogram));
+        let of_arm = frame.arms.get(arm)?;
+        // In an open loop from the intended start, as in the report.
+        let counted = if of_arm.intended.is_empty() { &of_arm.latency } else { &of_arm.intended };
+        counted.values().for_each(|histogram| latencies.merge(histogram));
         let per_second = throughput(cell, frame, slots, arm)?;
         Some(Self { per_second, latency_p99_us: latencies.quantile(0.99).map(|ns| ns / 1e3) })
     }

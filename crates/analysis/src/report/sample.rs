@@ -454,6 +454,7 @@ fn analysis(title: &str, cells: Vec<CellAnalysis>) -> Analysis {
         began_unix_s: None,
         confidence: 0.95,
         margin: percent(3.0),
+        precision: None,
         machine: machine(),
         cells,
         sweeps: Vec::new(),

@@ -119,7 +119,7 @@ fn answer(analysis: &Analysis) -> Vec<Block> {
     for (cell, name) in analysis.cells.iter().zip(cell_name::names(analysis)) {
         let place = if analysis.cells.len() > 1 { format!("{name}: ") } else { String::new() };
         let with_place = |note: Note| Note { text: format!("{place}{}", note.text), ..note };
-        notes.extend(costs::more(cell).into_iter().chain(unfinished(cell)).map(with_place));
+        notes.extend(costs::more(analysis, cell).into_iter().chain(unfinished(cell)).map(with_place));
     }
     notes.extend(evidence_note(analysis));
     blocks.extend((!notes.is_empty()).then_some(Block::Notes(notes)));

@@ -223,6 +223,7 @@ pub fn flag_code(flag: Flag) -> &'static str {
         Flag::Stolen => "STOLEN",
         Flag::SlowCipher => "SLOW_CIPHER",
         Flag::WithinControl => "WITHIN_CONTROL",
+        Flag::NotSteady => "NOT_STEADY",
         Flag::WaitingAlone => "WAITING_ALONE",
     }
 }
@@ -301,9 +302,13 @@ pub fn flag_advice(flag: Flag) -> &'static str {
             "The plain arm differs from itself by as much (A/A): do not believe a saving, and do not rely on a cost of this \
              size; measure longer."
         }
+        Flag::NotSteady => {
+            "Servers still changed when measuring began, and too few other starts are left. The interval does not \
+             include this change: set a longer `warmup` in `[measure]`."
+        }
         Flag::WaitingAlone => {
-            "The arm waits less but uses as much processor time. The place of its files on the disk can explain that: measure \
-             over several loads (`epochs = 4` or more)."
+            "The arm waits less than its processor time explains. The place of its files on the disk can explain \
+             that: measure over several loads (`epochs = 4` or more)."
         }
     }
 }

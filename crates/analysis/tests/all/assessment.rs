@@ -11,8 +11,10 @@ use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Claim, Custom, Metric, Published, PublishedFigure, PublishedValue, Says, Workload},
     fact::Fact,
+    histogram::Histogram,
     invalid::Invalid,
     plan::{Cell, Starts},
+    profile::{ProfiledArm, ProfiledFrame},
     record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict, YOUR_CLAIM},
     records::Records,
     start_spread::{self, CostSpread},
@@ -405,6 +407,55 @@ fn frames_of_starts_that_were_not_steady_are_left_out_if_enough_others_remain() 
 }
 
 #[test]
+fn a_profile_is_of_the_starts_that_its_costs_are_of() {
+    let mut records = Invented { frames: 40, latencies: false, ..Invented::default() }.records();
+    records.frames.iter_mut().for_each(|frame| frame.start = frame.frame / 5);
+    let arm = ProfiledArm { operations: 1000, client_cpu_ns: 1_000_000, server_cpu_ns: 1_000_000 };
+    let frame = |number: u32| ProfiledFrame {
+        cell: 0,
+        frame: number,
+        start: number / 2,
+        sampled: number.is_multiple_of(2),
+        invalid: None,
+        period_ns: 250_000,
+        lost: 0,
+        elsewhere: 0,
+        arms: vec![arm; 3],
+        functions: Vec::new(),
+        stacks: Vec::new(),
+    };
+    records.profile = (0..16).map(frame).collect();
+    let frames = |records: &Records| assess(records).cells[0].profile.as_ref().map(|profile| profile.frames);
+    assert_eq!(frames(&records), Some(8));
+    let ended = |start: u32| if start == 2 { Steadiness::Changing } else { Steadiness::Steady };
+    records.cells[0].warm_ups = (0..8).map(|start| warmed_up(start, ended(start))).collect();
+    assert_eq!(frames(&records), Some(7));
+}
+
+#[test]
+fn where_starts_count_that_were_not_steady_an_answer_stands_only_beyond_their_change() {
+    let found = |effect: f64, starts: u32, alike: bool| {
+        let invented = Invented { effects: vec![0.0, effect], frames: 40, latencies: false, ..Invented::default() };
+        let mut records = invented.records();
+        records.frames.iter_mut().for_each(|frame| frame.start = frame.frame * starts / 40);
+        let ended = |start: u32| if start == 0 { Steadiness::Changing } else { Steadiness::Steady };
+        records.cells[0].warm_ups = (0..starts).map(|start| warmed_up(start, ended(start))).collect();
+        records.cells[0].warm_ups[1].as_before = alike;
+        let net = estimate(&records, 1, "net");
+        let reason = net.text == "within the 16.2 % by which servers may still have changed";
+        (net.verdict, net.flags.contains(&Flag::NotSteady), reason)
+    };
+    // The first of two starts still changed by 0.3 from the third quarter of its warm-up to the last.
+    for effect in [-0.05, 0.0, 0.05] {
+        assert_eq!(found(effect, 2, false), (Outcome::TooNoisy, true, true), "{effect}");
+    }
+    assert_eq!(found(0.4, 2, false), (Outcome::Costs, true, false));
+    assert_eq!(found(-0.4, 2, false), (Outcome::Gains, true, false));
+    assert_eq!(found(0.05, 2, true), (Outcome::Costs, false, false), "a course of all arms moves no ratio");
+    assert_eq!(found(0.05, 8, false), (Outcome::Costs, false, false), "seven others are left");
+}
+
+#[test]
 fn neighbours_are_flagged_in_the_tail_only() {
     let records = Invented { wait: 0.3, ..Invented::default() }.records();
     assert!(estimate(&records, 1, "latency_p99_READ").flags.contains(&Flag::NeighboursInTail));
@@ -683,14 +734,18 @@ fn frames_of_which_nobody_saw_the_neighbours_have_no_part_in_net_time() {
 
 #[test]
 fn too_much_noise_says_how_long_it_would_take() {
-    let records = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
+    let mut records = Invented { frames: 16, spread: 0.3, effects: vec![0.0, 0.0], ..Invented::default() }.records();
     let text: String =
         ["net", "throughput", "latency_p50_READ"].map(|name| line(&estimate(&records, 1, name))).concat();
     expect![[r#"
-        * net: TooNoisy, too noisy to tell: between −3.5 % and 10.1 %; about 6 more minutes would resolve 1 % (n=16/1 15.49 -> 15.20 µs/op) []
-        - throughput: TooNoisy, too noisy to tell: between −3.7 % and 9.1 % fewer operations; about 6 more minutes would resolve 1 % (n=16/1 122670.83 -> 125340.77 op/s) []
-        - latency_p50_READ: TooNoisy, too noisy to tell: between −3.7 % and 11.7 %; about 7 more minutes would resolve 1 % (n=16/1 13.51 -> 13.25 µs) []
+        * net: TooNoisy, too noisy to tell: between −3.5 % and 10.1 %; about 6 more minutes would resolve 1.01 % (n=16/1 15.49 -> 15.20 µs/op) []
+        - throughput: TooNoisy, too noisy to tell: between −3.7 % and 9.1 % fewer operations; about 6 more minutes would resolve 1.01 % (n=16/1 122670.83 -> 125340.77 op/s) []
+        - latency_p50_READ: TooNoisy, too noisy to tell: between −3.7 % and 11.7 %; about 7 more minutes would resolve 1.01 % (n=16/1 13.51 -> 13.25 µs) []
     "#]].assert_eq(&text);
+    // As it was asked for.
+    records.plan.experiment.measure.precision = 0.03_f64.ln_1p();
+    let text = estimate(&records, 1, "net").text;
+    assert!(text.ends_with(" would resolve 3 %"), "{text}");
 }
 
 #[test]
@@ -709,7 +764,7 @@ fn the_time_that_is_still_needed_is_told_for_every_kind_of_figure() {
     // Ten samples of a frame are beyond it and a group needs fifty: eight groups of five frames are 24 frames more.
     let mut records = Invented { frames: 16, latencies: false, ..Invented::default() }.records();
     for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
-        let mut histogram = tithe_model::histogram::Histogram::default();
+        let mut histogram = Histogram::default();
         (0..10_000).for_each(|i| histogram.record(20_000 + i));
         arm.latency = [("READ".to_owned(), histogram)].into();
     }
@@ -788,7 +843,7 @@ fn operations_are_told_by_their_share() {
     for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
         let read = arm.latency["READ"].clone();
         let part = |share: u64| {
-            let mut histogram = tithe_model::histogram::Histogram::default();
+            let mut histogram = Histogram::default();
             (0..read.total() * share / 100).for_each(|i| histogram.record(20_000 + i));
             histogram
         };
@@ -815,7 +870,7 @@ fn new_orders_a_minute_are_their_share_of_all_operations() {
     for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
         let all = arm.latency["READ"].total();
         let of = |percent: u64| {
-            let mut histogram = tithe_model::histogram::Histogram::default();
+            let mut histogram = Histogram::default();
             (0..all * percent / 100).for_each(|_| histogram.record(20_000));
             histogram
         };
@@ -864,6 +919,16 @@ fn connecting_is_told_by_part_and_against_the_plain_arm() {
     let words = "10: TCP 70.0, client 17.5, 0.0 more; TLS 900.0, client 225.0, 900.0 more; \
                  login 210.0, client 52.5, 0.0 more";
     assert_eq!(told(&records, 1).as_deref(), Some(words));
+    // Frames of one start do not show how much starts differ.
+    let half_width = |records: &Records| {
+        let found = assess(records).cells[0].arms[1].connecting.clone().expect("five frames");
+        found.parts[1].more_us.expect("compared").half_width()
+    };
+    let mut on_one_start = records.clone();
+    on_one_start.frames.iter_mut().for_each(|frame| frame.start = 0);
+    assert_eq!(half_width(&on_one_start), 0.0);
+    on_one_start.plan.start_spread = start_spread::built_in("postgres");
+    assert!(half_width(&on_one_start) > 0.0);
     // Frames of which the plain arm says nothing have no partner.
     records.frames[0].arms[0].connecting = Connecting::default();
     assert!(told(&records, 1).is_some_and(|told| !told.contains("more")));
@@ -961,9 +1026,8 @@ fn a_second_baseline_that_differs_is_told() {
 /// The kernel does a volume's work, so processor time per operation would report that it costs nothing.
 #[test]
 fn processor_time_never_replaces_the_time_of_a_volume() {
-    let deciding = |volume: &str| {
-        let invented = Invented { effects: vec![0.0, 0.03, 0.0], primary: Metric::Time, ..Invented::default() };
-        let mut records = invented.records();
+    let deciding = |primary: Metric, volume: &str| {
+        let mut records = Invented { effects: vec![0.0, 0.03, 0.0], primary, ..Invented::default() }.records();
         records.plan.experiment.arms[1].protections.clear();
         records.plan.experiment.arms[1].aa = true;
         for (facts, volume) in records.cells[0].arms.iter_mut().zip(["an image", "an image", volume]) {
@@ -973,30 +1037,67 @@ fn processor_time_never_replaces_the_time_of_a_volume() {
         let deciding = analysis.cells[0].arms[2].estimates.iter().find(|estimate| estimate.primary).unwrap();
         (deciding.name.to_string(), analysis.warnings[0].split(": ").last().unwrap().to_owned())
     };
-    let ends = deciding("an image").1;
-    assert!(ends.ends_with("CPU per op decides instead."), "{ends}");
-    assert_eq!(deciding("an image").0, "cpu");
-    let words = "a difference as small as that is no cost.".to_owned();
-    assert_eq!(deciding("an encrypted image"), ("time".to_owned(), words));
+    for (primary, name) in [(Metric::Time, "time"), (Metric::Net, "net")] {
+        let (figure, ends) = deciding(primary, "an image");
+        assert!(figure == "cpu" && ends.ends_with("CPU per op decides instead."), "{figure}, {ends}");
+        let words = "a difference as small as that is no cost.".to_owned();
+        assert_eq!(deciding(primary, "an encrypted image"), (name.to_owned(), words));
+    }
+}
+
+/// The A/A arm waits a tenth longer, and uses as much processor time.
+#[test]
+fn figures_that_include_waiting_are_taken_back_where_that_differs_between_identical_arms() {
+    let flagged = |primary: Metric, is_aa: bool| {
+        let mut records = Invented { effects: vec![0.0, 0.05, 0.0], primary, ..Invented::default() }.records();
+        records.plan.experiment.arms[2].protections.clear();
+        records.plan.experiment.arms[2].aa = is_aa;
+        for slot in records.slots.iter_mut().filter(|slot| slot.arm == 2) {
+            (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * 11 / 10, slot.latency_sum_ns * 11 / 10);
+        }
+        let analysis = assess(&records);
+        let waits = analysis.warnings.iter().any(|it| it.contains("protects nothing and waits"));
+        let is_flagged = |name: &str| !estimate(&records, 1, name).is_symmetric();
+        let deciding = analysis.cells[0].arms[1].primary().expect("a figure").name.to_string();
+        (deciding, waits, ["net", "time", "throughput", "latency_p50_READ", "cpu"].map(is_flagged))
+    };
+    for primary in [Metric::Net, Metric::Cpu] {
+        let expected = ("cpu".to_owned(), true, [true, true, true, true, false]);
+        assert_eq!(flagged(primary, true), expected, "{primary:?}");
+    }
+    // An arm of the experiment that does the same shows nothing about the others.
+    assert_eq!(flagged(Metric::Net, false).2, [false; 5]);
 }
 
 #[test]
 fn less_waiting_alone_is_a_saving_over_four_loads_of_the_data_and_not_over_fewer() {
-    let found = |epochs: u32| {
+    let found = |epochs: u32, counted: u32| {
         let mut records = Invented { effects: vec![0.0, 0.02], latencies: false, ..Invented::default() }.records();
         for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
             (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * 9 / 10, slot.latency_sum_ns * 9 / 10);
         }
-        records.frames.iter_mut().for_each(|frame| frame.epoch = frame.frame * epochs / 60);
-        ["net", "time", "throughput"].map(|name| {
+        for frame in &mut records.frames {
+            frame.epoch = frame.frame * epochs / 60;
+            let late = || Invalid::Other("late".to_owned());
+            frame.invalid = (frame.epoch >= counted).then(late);
+            // Latencies are a tenth shorter, too, by a little more or less from frame to frame.
+            for (arm, ns) in frame.arms.iter_mut().zip([20_000, 18_000 + u64::from(frame.frame % 3) * 500]) {
+                let mut latency = Histogram::default();
+                (0..1000).for_each(|_| latency.record(ns));
+                arm.latency = [("READ".to_owned(), latency)].into();
+            }
+        }
+        ["net", "time", "throughput", "latency_p50_READ"].map(|name| {
             let found = estimate(&records, 1, name);
             (found.verdict, found.flags.contains(&Flag::WaitingAlone))
         })
     };
     for epochs in [1, 3] {
-        assert_eq!(found(epochs), [(Outcome::TooNoisy, true); 3], "{epochs}");
+        assert_eq!(found(epochs, epochs), [(Outcome::TooNoisy, true); 4], "{epochs}");
     }
-    assert_eq!(found(4), [(Outcome::Gains, false); 3]);
+    assert_eq!(found(4, 4), [(Outcome::Gains, false); 4]);
+    // Four loads, and no frame of one of them counts.
+    assert_eq!(found(4, 3), [(Outcome::TooNoisy, true); 4]);
 }
 
 #[test]

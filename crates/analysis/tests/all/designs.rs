@@ -254,6 +254,22 @@ fn a_saving_is_certain_where_the_aa_arm_shows_none() {
     assert_eq!((certain(0.0), certain(-0.06)), (true, false));
 }
 
+/// The report rejects a saving of waiting alone, except over several loads of the data.
+#[test]
+fn a_saving_of_waiting_alone_is_certain_over_four_loads_of_the_data_and_not_over_one() {
+    let invented = Invented { effects: vec![0.0, 0.02], latencies: false, ..Invented::default() };
+    let mut records = invented.records();
+    records.plan.experiment.measure.until_decided = true;
+    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
+        (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * 9 / 10, slot.latency_sum_ns * 9 / 10);
+    }
+    let mut certain = |epochs: u32| {
+        records.plan.cells[0].epochs = epochs;
+        frames_until_certain(&records, 1).is_some()
+    };
+    assert_eq!([certain(1), certain(3), certain(4)], [false, false, true]);
+}
+
 /// Half of the error was used for the checks that brought no answer.
 #[test]
 fn an_answer_that_was_waited_for_in_vain_has_what_is_left_of_the_error() {

@@ -1,10 +1,21 @@
 //! The decision to stop, frame by frame.
 
-use expect_test::expect;
-use tithe_analysis::{assess::assess, stopping::Live};
-use tithe_model::{ending::CellEnding, experiment::Metric, plan::Starts, record::Slot, records::Records, start_spread};
+use std::collections::BTreeMap;
 
-use crate::synthetic::Invented;
+use expect_test::expect;
+use tithe_analysis::{assess::assess, report::live::Pace, stopping::Live};
+use tithe_model::{
+    ending::CellEnding,
+    experiment::{Arrivals, Metric},
+    histogram::Histogram,
+    plan::Starts,
+    record::Slot,
+    records::Records,
+    start_spread,
+    steady::Steadiness,
+};
+
+use crate::synthetic::{Invented, warmed_up};
 
 fn live(records: &Records) -> Live {
     let plan = &records.plan;
@@ -87,6 +98,31 @@ fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
     let mut live = live(&records);
     frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
     assert_eq!(live.ended(&CellEnding::Budget), None, "14 frames make no interval, live as in the table");
+}
+
+#[test]
+fn starts_that_were_not_steady_count_neither_live_nor_in_the_table() {
+    let mut records = Invented { frames: 40, ..Invented::default() }.records();
+    records.plan.experiment.measure.precision = 1.0;
+    records.plan.cells[0].starts = Starts::Several(8);
+    records.frames.iter_mut().for_each(|frame| frame.start = frame.frame / 5);
+    let ended = |start: u32| if start == 2 { Steadiness::Changing } else { Steadiness::Steady };
+    records.cells[0].warm_ups = (0..8).map(|start| warmed_up(start, ended(start))).collect();
+    let [mut steady, mut all] = [live(&records), live(&records)];
+    for slots in frames(&records) {
+        let start = slots[0].frame / 5;
+        if slots[0].frame.is_multiple_of(5) {
+            steady.warmed_up(records.cells[0].warm_ups[start as usize].clone());
+        }
+        steady.push(start, slots);
+        all.push(start, slots);
+    }
+    let told = steady.ended(&CellEnding::Budget).expect("enough frames");
+    let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
+    assert_eq!(told, tabled);
+    assert_eq!((steady.frames(), all.frames()), (35, 40));
+    // Seven steady starts are fewer than planned.
+    assert_eq!((steady.decide().enough, all.decide().enough), (false, true));
 }
 
 #[test]
@@ -203,6 +239,29 @@ fn no_width_ends_a_cell_before_its_epochs_have_begun() {
     };
     assert!(enough_from(1).is_some_and(|frames| frames < 30), "{:?}", enough_from(1));
     assert_eq!(enough_from(4), Some(46));
+}
+
+#[test]
+fn the_pace_of_an_open_loop_has_the_latency_of_its_report() {
+    let invented = Invented { frames: 1, arrivals: Arrivals::Even(5000.0), latencies: false, ..Invented::default() };
+    let mut records = invented.records();
+    let of = |ns: u64| -> BTreeMap<String, Histogram> {
+        let mut latency = Histogram::default();
+        (0..100).for_each(|_| latency.record(ns));
+        [("READ".to_owned(), latency)].into()
+    };
+    let arm = &mut records.frames[0].arms[0];
+    (arm.latency, arm.intended) = (of(20_000), of(900_000));
+    let p99_us = |records: &Records| {
+        let pace = Pace::of(&records.plan.cells[0], &records.frames[0], &records.slots, 0);
+        pace.and_then(|pace| pace.latency_p99_us).expect("operations").round()
+    };
+    let open = p99_us(&records);
+    assert!((850.0..950.0).contains(&open), "{open}");
+    // A closed loop intends nothing.
+    records.frames[0].arms[0].intended.clear();
+    let closed = p99_us(&records);
+    assert!((19.0..21.0).contains(&closed), "{closed}");
 }
 
 /// They are known to differ less from start to start than servers of their own.

@@ -154,6 +154,7 @@ fn shape(properties: &Properties) -> WorkloadShape {
         record_bytes: 1000,
         program: false,
         gaps: false,
+        batch: Some(1),
         slot_ns: None,
     }
 }

@@ -69,7 +69,7 @@ static ROTATING: ProtectionEntry = ProtectionEntry {
 };
 
 const SHAPE: WorkloadShape =
-    WorkloadShape { writes: false, record_bytes: 1000, program: true, gaps: false, slot_ns: None };
+    WorkloadShape { writes: false, record_bytes: 1000, program: true, gaps: false, batch: Some(1), slot_ns: None };
 
 #[test]
 fn each_change_of_an_experiment_shows_in_its_plan() {

@@ -2,7 +2,7 @@
 
 use expect_test::{Expect, expect};
 use tithe_model::{
-    catalogue::{Catalogue, WorkloadShape},
+    catalogue::{Catalogue, Properties, WorkloadShape},
     experiment::ProviderSwitch,
     invalid::Invalid,
     parse::{aa_arm_of, parse_unmeasured},
@@ -244,6 +244,28 @@ fn slots() {
     .assert_eq(&rows.iter().map(line).collect::<String>());
 }
 
+/// A workload that reads.
+const SHAPE: WorkloadShape =
+    WorkloadShape { writes: false, record_bytes: 1000, program: false, gaps: false, batch: Some(1), slot_ns: None };
+
+#[test]
+fn a_slot_of_an_open_loop_has_room_for_some_requests_also_of_many_operations() {
+    fn slot_ms(rate: u32, shape: fn(&Properties) -> WorkloadShape) -> u64 {
+        let mut catalogue = catalogue::catalogue();
+        catalogue.workloads[0].shape = shape;
+        let text = SHORT.replace("ycsb = \"c\"", &format!("ycsb = \"c\"\n[load]\nrate = {rate}"));
+        let experiment = tithe_model::parse::parse(&text, &catalogue, &catalogue::read).expect("an experiment");
+        plan(experiment, &catalogue).expect("a plan").cells[0].slot_ns / 1_000_000
+    }
+    assert_eq!(slot_ms(10_000, |_| SHAPE), 250);
+    // Ten requests of 1,000 rows are due in a second, and four in a slot.
+    assert_eq!(slot_ms(10_000, |_| WorkloadShape { batch: Some(1000), ..SHAPE }), 400);
+    // All of 1,000 records.
+    assert_eq!(slot_ms(10_000, |_| WorkloadShape { batch: None, ..SHAPE }), 400);
+    // Eight requests of five rows hold forty operations; the plan would refuse fewer.
+    assert_eq!(slot_ms(50, |_| WorkloadShape { batch: Some(5), ..SHAPE }), 800);
+}
+
 #[test]
 fn names_that_look_alike_stay_apart() {
     let workload = |name: &str| format!("[[workload]]\nycsb = \"c\"\nname = \"{name}\"\n");
@@ -417,8 +439,7 @@ fn no_aa_arm_joins_by_itself_where_another_program_offers_the_load() {
     };
     let mut catalogue = catalogue::catalogue();
     assert_eq!(arms(&catalogue, &four), 1);
-    catalogue.workloads[0].shape =
-        |_| WorkloadShape { writes: false, record_bytes: 1000, program: true, gaps: false, slot_ns: None };
+    catalogue.workloads[0].shape = |_| WorkloadShape { program: true, ..SHAPE };
     assert_eq!(arms(&catalogue, &four), 0);
     assert_eq!(arms(&catalogue, &with_arms(4, "aa_arm = true")), 1, "as asked");
 }

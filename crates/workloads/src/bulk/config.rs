@@ -191,6 +191,7 @@ pub fn entry() -> WorkloadEntry {
             program: false,
             // A client makes the rows of a batch before it sends them.
             gaps: true,
+            batch: Some(Config::resolve(properties).map_or(1, |config| config.batch)),
             slot_ns: None,
         },
     }

@@ -63,7 +63,14 @@ pub fn entry() -> WorkloadEntry {
             };
             properties.keys().filter(|name| *name != COPY_LIMIT).map(unknown).collect()
         },
-        shape: |_| WorkloadShape { writes: true, record_bytes: 0, program: false, gaps: false, slot_ns: None },
+        shape: |_| WorkloadShape {
+            writes: true,
+            record_bytes: 0,
+            program: false,
+            gaps: false,
+            batch: Some(1),
+            slot_ns: None,
+        },
     }
 }
 

@@ -71,7 +71,7 @@ pub fn entry() -> WorkloadEntry {
         check: |properties| Command::resolve(properties).1,
         shape: |properties| {
             let (Command { writes, record_bytes, .. }, _) = Command::resolve(properties);
-            WorkloadShape { writes, record_bytes, program: true, gaps: false, slot_ns: None }
+            WorkloadShape { writes, record_bytes, program: true, gaps: false, batch: Some(1), slot_ns: None }
         },
     }
 }

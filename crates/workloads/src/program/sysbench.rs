@@ -120,6 +120,7 @@ pub fn entry() -> WorkloadEntry {
             record_bytes: ROW_BYTES,
             program: true,
             gaps: false,
+            batch: Some(1),
             slot_ns: None,
         },
     }

@@ -76,6 +76,7 @@ pub fn entry() -> WorkloadEntry {
             record_bytes: 0,
             program: false,
             gaps: Config::resolve(properties).0.pauses(),
+            batch: Some(1),
             slot_ns: None,
         },
     }

@@ -116,6 +116,7 @@ pub fn entry() -> WorkloadEntry {
             record_bytes: Config::resolve(properties).map_or(100, |config| config.row_bytes()),
             program: false,
             gaps: false,
+            batch: Config::resolve(properties).ok().filter(|it| it.query == Query::Range).map(|config| config.range),
             slot_ns: Some(SLOT_NS),
         },
     }

@@ -49,6 +49,7 @@ pub fn entry() -> WorkloadEntry {
             record_bytes: 0,
             program: false,
             gaps: false,
+            batch: Some(1),
             slot_ns: None,
         },
     }

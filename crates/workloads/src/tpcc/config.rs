@@ -147,6 +147,7 @@ pub fn entry() -> WorkloadEntry {
             record_bytes: ROW_BYTES,
             program: false,
             gaps: Config::resolve(properties).is_ok_and(|config| config.pauses),
+            batch: Some(1),
             slot_ns: None,
         },
     }

@@ -127,6 +127,7 @@ pub fn shape(properties: &BTreeMap<String, String>) -> WorkloadShape {
         record_bytes: config.keys.longest() as u64 + config.fields as u64 * length.unsigned_abs(),
         program: false,
         gaps: false,
+        batch: Some(1),
         slot_ns: None,
     }
 }

@@ -65,6 +65,7 @@ fn side(comparison: &Comparison, side: &Side) -> Value {
         "unit": estimate.unit,
         "starts": estimate.starts,
         "counted": counted,
+        "counts": side.counts(),
         "count": estimate.count,
         "widened": estimate.widened,
     })

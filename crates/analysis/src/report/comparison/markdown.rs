@@ -1,6 +1,6 @@
 //! A comparison of runs as GitHub-flavoured Markdown, for a pull request or a job's summary.
 
-use super::{against_threshold, answer, figure, not_judged, rests_on, sentences};
+use super::{against_threshold, answer, figure, not_judged, not_ranked, rests_on, sentences};
 use crate::{
     compare::{Comparison, Match, Side},
     report::{markdown::escape, number, words},
@@ -41,8 +41,12 @@ fn table(comparison: &Comparison) -> String {
 fn row(comparison: &Comparison, matched: &Match, side: &Side) -> String {
     let change = matched.changes().into_iter().find(|change| change.run == side.run && comparison.runs.len() > 1);
     let change = change.map_or(String::new(), |change| number::points(&change.points));
-    let proof = if side.counts() { "" } else { words::proof(&side.proof).0 };
-    let run = format!("{} {proof}", comparison.runs[side.run]);
+    let mark = match (side.counts(), side.proof.stands()) {
+        (true, _) => "",
+        (false, true) => not_ranked(side),
+        (false, false) => words::proof(&side.proof).0,
+    };
+    let run = format!("{} {mark}", comparison.runs[side.run]);
     let columns = [&matched.cell, &matched.arm, run.trim(), &figure(side), &rests_on(side), &change].map(escape);
     format!("| {} |", columns.join(" | "))
 }

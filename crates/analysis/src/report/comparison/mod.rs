@@ -123,7 +123,9 @@ fn not_ranked(side: &Side) -> &'static str {
         Proof::Proven | Proof::ByClaim | Proof::Setting | Proof::Baseline if !side.estimate.is_symmetric() => {
             "its set-up was not symmetric"
         }
-        Proof::Proven | Proof::ByClaim | Proof::Setting | Proof::Baseline => "not enough data",
+        Proof::Proven | Proof::ByClaim | Proof::Setting | Proof::Baseline => {
+            side.estimate.not_held().unwrap_or("not enough data")
+        }
         Proof::Unproven(_) => "its protection was not proven to be on",
         Proof::ToldByProvider(_) => "only its provider reports that its protection was on",
         Proof::Disproven(_) => "its protection was disproven",
@@ -308,6 +310,12 @@ mod tests {
             assert!(rendered(&compared, Some(0.05)).contains("the cost in B was not compared with the threshold"));
             assert!(!rendered(&compared, None).contains("not held"));
         }
+        // A cost that is proven and not ranked does not stand there as the others do.
+        let text = markdown::render(&compared, None);
+        assert!(text.contains("| B its set-up was not symmetric |"), "{text}");
+        let document: serde_json::Value = serde_json::from_str(&json::render(&compared, None)).expect("JSON");
+        let counts = |run: usize| document["tithe_comparison"]["matches"][0]["runs"][run]["counts"].as_bool();
+        assert_eq!([counts(0), counts(1)], [Some(true), Some(false)]);
         assert!(without.contains(&test("skipped")), "{without}");
         let open = |estimate: &mut crate::Estimate| estimate.effect.high = f64::INFINITY;
         assert!(told(&open).1.contains("<error message=\"not enough data in B\">"));

@@ -106,13 +106,18 @@ fn arms(analysis: &Analysis) -> Markup {
             different.entry(name).or_default().entry(value).or_default().push(place);
         }
     }
+    // An arm has facts in each of its cells.
+    let arms = match analysis.cells.len() {
+        0 | 1 => words::plural(all.len() as u64, "arm"),
+        cells => format!("{} in {cells} cells", words::plural(all.len() as u64, "arm")),
+    };
     let table = html! {
         table.data {
             (heads(["fact", "value", "on"]))
             tbody {
                 @for (name, values) in &different {
                     @for (value, places) in values {
-                        tr { th scope="row" { (name) } td { (value) } td { (in_short(places, all.len())) } }
+                        tr { th scope="row" { (name) } td { (value) } td { (in_short(places, &arms)) } }
                     }
                 }
             }
@@ -130,11 +135,11 @@ fn arms(analysis: &Analysis) -> Markup {
 }
 
 /// A few arms by name, many as a number.
-fn in_short(places: &[&str], all: usize) -> String {
+fn in_short(places: &[&str], all: &str) -> String {
     if places.len() <= 4 {
         places.join(", ")
     } else {
-        format!("{} of {all} arms, {} and others", places.len(), places[0])
+        format!("{} of {all}, {} and others", places.len(), places[0])
     }
 }
 

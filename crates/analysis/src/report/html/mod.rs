@@ -29,7 +29,7 @@ mod statements;
 mod sweep;
 mod timeline;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use tithe_model::ending::CellEnding;
@@ -148,14 +148,14 @@ fn header(analysis: &Analysis, names: &[String], contents: &Markup) -> Markup {
 
 /// How reliable the figures are, at a glance.
 fn state(analysis: &Analysis) -> Markup {
-    let protected = || {
-        analysis
-            .cells
-            .iter()
-            .flat_map(|cell| &cell.arms)
-            .filter(|arm| !matches!(arm.proof, Proof::Baseline | Proof::Setting))
-    };
-    let (all, proven) = (protected().count(), protected().filter(|arm| arm.proof.stands()).count());
+    // An arm has a proof in each of its cells, and counts once.
+    let mut protected: BTreeMap<&str, bool> = BTreeMap::new();
+    for arm in analysis.cells.iter().flat_map(|cell| &cell.arms) {
+        if !matches!(arm.proof, Proof::Baseline | Proof::Setting) {
+            *protected.entry(&arm.name).or_insert(true) &= arm.proof.stands();
+        }
+    }
+    let (all, proven) = (protected.len(), protected.values().filter(|proven| **proven).count());
     let cells = analysis.cells.len();
     let precise = analysis.cells.iter().filter(|cell| cell.ending == Some(CellEnding::Precision)).count();
     let frames: usize = analysis.cells.iter().map(|cell| cell.frames).sum();

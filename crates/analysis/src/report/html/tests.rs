@@ -51,6 +51,12 @@ fn a_thousand_cells_fit_on_a_page() {
 }
 
 #[test]
+fn facts_are_of_arms_in_cells() {
+    let page = page(&sample::many(6));
+    assert!(page.contains("<td>6 of 12 arms in 6 cells, c.clients-0 · tls and others</td>"), "{page}");
+}
+
+#[test]
 fn a_failed_cell() {
     check(&sample::failed(), expect_file!["../golden/failed.html"]);
 }

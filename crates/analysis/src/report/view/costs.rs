@@ -29,7 +29,7 @@ pub(super) fn of_cell(analysis: &Analysis, cell: &CellAnalysis, form: Form) -> V
         |arm: &ArmAnalysis| Note { mark: arm.name.clone(), text: words::CONTROL.to_owned(), tone: Tone::Normal };
     let mut notes: Vec<Note> = control_of(cell).map(control).into_iter().collect();
     notes.extend(footnotes.notes());
-    notes.extend(more(cell));
+    notes.extend(more(analysis, cell));
     notes.extend(words::neighbours(cell).map(|text| Note { mark: "%".to_owned(), text, tone: Tone::Caution }));
     if headline.iter().filter_map(|name| name.percentile()).any(is_intended) {
         let text = "intended: latency from the moment the operation should have started, so that queueing behind a \
@@ -263,21 +263,23 @@ pub(super) fn verdict(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> En
 }
 
 /// How much longer a measurement must take until every arm reaches the requested precision; `None` if the answers were
-/// certain before.
-pub(super) fn more(cell: &CellAnalysis) -> Option<Note> {
+/// certain before, and if that is unknown of every arm. An arm of which it is unknown misses the precision all the same.
+pub(super) fn more(analysis: &Analysis, cell: &CellAnalysis) -> Option<Note> {
     if cell.ending == Some(CellEnding::Decided) {
         return None;
     }
-    let primary = |arm: &ArmAnalysis| arm.primary()?.more_s;
-    let missing: Vec<f64> = cell.arms.iter().filter_map(primary).collect();
-    let most = missing.iter().copied().reduce(f64::max)?;
-    let protected = cell.arms.iter().filter(|arm| !arm.estimates.is_empty()).count();
-    let arms = match (missing.len(), protected) {
+    let protected = || cell.arms.iter().filter_map(ArmAnalysis::primary);
+    let most = protected().filter_map(|it| it.more_s).reduce(f64::max)?;
+    let too_wide = |it: &Estimate| analysis.precision.is_some_and(|precision| it.effect.half_width() > precision);
+    let missing = protected().filter(|it| it.more_s.is_some() || too_wide(it)).count();
+    let unknown = protected().any(|it| it.more_s.is_none() && too_wide(it));
+    let arms = match (missing, protected().count()) {
         (1, 1) => String::new(),
         (some, all) => format!(" in {some} of {all} arms"),
     };
     let text = format!(
-        "The asked precision was not reached{arms}: about {} more of measured load would reach it.",
+        "The asked precision was not reached{arms}: {} {} more of measured load would reach it.",
+        if unknown { "at least" } else { "about" },
         number::duration(most)
     );
     Some(Note { mark: "~".to_owned(), text, tone: Tone::Normal })
@@ -318,7 +320,32 @@ impl Footnotes {
 
 #[cfg(test)]
 mod tests {
-    use super::usual;
+    use super::{more, usual};
+    use crate::report::sample;
+
+    #[test]
+    fn an_arm_that_misses_the_precision_counts_also_if_its_time_is_unknown() {
+        let mut analysis = sample::many(1);
+        analysis.precision = Some(0.01);
+        let tls = analysis.cells[0].arms[1].clone();
+        analysis.cells[0].arms.extend([tls.clone(), tls]);
+        let mut said = |wide: [(f64, Option<f64>); 3]| {
+            for (arm, (half, more_s)) in analysis.cells[0].arms[1..].iter_mut().zip(wide) {
+                let net = arm.estimates.iter_mut().find(|it| it.primary).expect("a figure");
+                (net.effect.low, net.effect.high) = (net.effect.estimate - half, net.effect.estimate + half);
+                net.more_s = more_s;
+            }
+            more(&analysis, &analysis.cells[0]).map(|note| note.text)
+        };
+        let text = |words: &str| Some(format!("The asked precision was not reached in {words} would reach it."));
+        let reached = (0.009, None);
+        let six = (0.02, Some(370.0));
+        assert_eq!(said([reached, six, reached]), text("1 of 3 arms: about 6 min more of measured load"));
+        // Few frames, and a spread of starts that no load narrows.
+        let unknown = (f64::INFINITY, None);
+        assert_eq!(said([unknown, six, (0.03, None)]), text("3 of 3 arms: at least 6 min more of measured load"));
+        assert_eq!(said([unknown, reached, reached]), None);
+    }
 
     #[test]
     fn the_usual_count_is_the_most_frequent_then_the_largest() {
