@@ -367,7 +367,7 @@ impl Live {
         let control = self.aa.and_then(|aa| arms.get(aa));
         let decided = |(arm, interval): (usize, &Interval)| match outcome(*interval, self.margin) {
             Outcome::TooNoisy => false,
-            Outcome::Gains if self.aa != Some(arm) => control.is_none_or(|control| interval.high < control.low),
+            Outcome::Gains if self.aa != Some(arm) => control.is_none_or(|control| control.low > interval.high),
             _ => true,
         };
         arms.iter().enumerate().all(decided)
