@@ -507,6 +507,12 @@ impl Estimate {
         !self.flags.contains(&Flag::Asymmetric)
     }
 
+    /// True if it is known, and is the cost of a protection with this `proof`.
+    pub fn counts(&self, proof: &Proof) -> bool {
+        let Interval { low, high, .. } = self.effect;
+        low.is_finite() && high.is_finite() && self.is_symmetric() && proof.stands()
+    }
+
     /// Number of values behind the interval: frames, or groups of consecutive frames that were averaged.
     pub fn values(&self) -> usize {
         self.count / self.batch.max(1)
