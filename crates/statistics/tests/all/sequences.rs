@@ -160,6 +160,14 @@ fn p_of_a_step_is_the_share_of_orders_that_are_as_clear() {
     );
 }
 
+/// Every order of equal values is as clear as theirs. Of equally clear splits the first one counts.
+#[test]
+fn equal_values_have_a_p_of_one() {
+    let series = [Unit { effect: 0.0, variance: 1.0 }; 8];
+    assert_eq!(change_points(&series, 1.0), [ChangePoint { place: SIDE_MIN, p: 1.0 }]);
+    assert_eq!(change_points(&series, 0.99), []);
+}
+
 #[test]
 fn weights_are_of_the_inverse_variance() {
     // Nine values at 0 and nine at 1. If the late ones are very imprecise, no change is found.
