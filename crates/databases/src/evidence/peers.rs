@@ -37,7 +37,7 @@ pub fn answers(wire: &mut Wire, within: Duration) -> Result<bool, Fault> {
     speaks(wire, looks(within), || std::thread::sleep(PAUSE))
 }
 
-/// How often a connection is looked at within this time.
+/// How many looks at a connection this time allows.
 fn looks(within: Duration) -> u128 {
     within.as_millis() / PAUSE.as_millis()
 }
