@@ -69,9 +69,7 @@ pub struct Point {
 impl Point {
     /// True if the cost is known and is the cost of the protection.
     pub fn counts(&self) -> bool {
-        let Interval { low, high, .. } = self.estimate.effect;
-        let known = low.is_finite() && high.is_finite();
-        known && self.estimate.is_symmetric() && self.proof.stands() && self.estimate.not_held().is_none()
+        self.estimate.counts(&self.proof)
     }
 }
 

@@ -518,6 +518,13 @@ impl Estimate {
         steady.or(flagged(Flag::WaitingAlone).then_some("only waiting fell, on few loads of the data"))
     }
 
+    /// True if it is known, and is the cost of a protection with this `proof`.
+    pub fn counts(&self, proof: &Proof) -> bool {
+        let Interval { low, high, .. } = self.effect;
+        let known = low.is_finite() && high.is_finite();
+        known && self.is_symmetric() && proof.stands() && self.not_held().is_none()
+    }
+
     /// Number of values behind the interval: frames, or groups of consecutive frames that were averaged.
     pub fn values(&self) -> usize {
         self.count / self.batch.max(1)

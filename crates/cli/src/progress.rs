@@ -57,7 +57,7 @@ impl Screen {
         self.clear();
         let (columns, rows) = size();
         // One column and one row stay free, so that no line wraps and nothing scrolls.
-        let lines = match self.late() {
+        let lines = match self.late(self.heard.elapsed()) {
             Some(doing) => live::panel(&Status { doing, ..self.status.clone() }, columns - 1, rows.saturating_sub(2)),
             None => live::panel(&self.status, columns - 1, rows.saturating_sub(2)),
         };
@@ -74,24 +74,20 @@ impl Screen {
         }
     }
 
-    /// The text about a frame that should have ended; `None` if none is late.
-    fn late(&self) -> Option<String> {
-        let late = self.status.doing.is_empty() && !self.silence.is_zero() && self.heard.elapsed() > self.silence;
-        late.then(|| {
-            format!(
-                "waiting for a frame to end: the last was {} ago",
-                number::duration(self.heard.elapsed().as_secs_f64())
-            )
-        })
+    /// The text about a frame that should have ended, if there was no event for so long; `None` if none is late.
+    fn late(&self, silent: Duration) -> Option<String> {
+        let late = self.status.doing.is_empty() && !self.silence.is_zero() && silent > self.silence;
+        let ago = || number::duration(silent.as_secs_f64());
+        late.then(|| format!("waiting for a frame to end: the last was {} ago", ago()))
     }
 
-    /// True if there was no event for longer than expected, and a panel is shown.
-    fn is_due(&self) -> bool {
-        self.lines > 0 && self.heard.elapsed() > self.silence
+    /// True if there was no event for so long, which is longer than expected, and a panel is shown.
+    fn is_due(&self, silent: Duration) -> bool {
+        self.lines > 0 && silent > self.silence
     }
 
     fn tick(&mut self) {
-        if self.is_due() {
+        if self.is_due(self.heard.elapsed()) {
             self.draw();
         }
     }
@@ -522,15 +518,17 @@ mod tests {
             left_s: None,
         };
         let began = Instant::now();
-        let mut screen = Screen { began, status, lines: 3, heard: began, silence: Duration::from_secs(3600) };
-        assert!(!screen.is_due(), "a frame is measured");
-        screen.silence = Duration::ZERO;
-        while began.elapsed().is_zero() {}
-        assert!(screen.is_due());
-        assert_eq!(screen.late(), None, "no frame is measured");
-        screen.silence = Duration::from_nanos(1);
-        assert_eq!(screen.late().as_deref(), Some("waiting for a frame to end: the last was 0 s ago"));
+        let [none, two, three] = [0, 2, 3].map(Duration::from_secs);
+        let mut screen = Screen { began, status, lines: 3, heard: began, silence: two };
+        assert_eq!([none, two, three].map(|silent| screen.is_due(silent)), [false, false, true]);
+        assert_eq!(screen.late(two), None, "a frame is measured");
+        assert_eq!(screen.late(three).as_deref(), Some("waiting for a frame to end: the last was 3 s ago"));
+        screen.status.doing = "loading".to_owned();
+        assert_eq!(screen.late(three), None, "something else is done");
+        (screen.silence, screen.status.doing) = (none, String::new());
+        assert!(screen.is_due(two));
+        assert_eq!(screen.late(three), None, "no frame is measured");
         screen.lines = 0;
-        assert!(!screen.is_due(), "no panel stands there");
+        assert!(!screen.is_due(three), "no panel stands there");
     }
 }

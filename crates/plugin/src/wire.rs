@@ -75,8 +75,8 @@ pub struct Wire {
     blocking: bool,
     /// Time limit for an answer when blocking.
     timeout: Duration,
-    /// The first answer is not understood yet, and has a shorter time limit.
-    hasty: bool,
+    /// Time limit for the present answer: it may be shorter until the first one was understood.
+    patience: Duration,
     tls: Option<Box<Tls>>,
     input: Vec<u8>,
     read_from: usize,
@@ -195,14 +195,14 @@ impl Wire {
 
     fn over(socket: TcpStream) -> Result<Self, Fault> {
         let timeout = Duration::from_secs(timeout_s().into());
-        let first = first_answer().min(timeout);
-        socket.set_read_timeout(Some(first))?;
+        let patience = first_answer().min(timeout);
+        socket.set_read_timeout(Some(patience))?;
         socket.set_write_timeout(Some(WRITE_TIMEOUT))?;
         Ok(Self {
             socket,
             blocking: true,
             timeout,
-            hasty: first < timeout,
+            patience,
             tls: None,
             input: vec![0; READ_SIZE],
             read_from: 0,
@@ -292,10 +292,10 @@ impl Wire {
 
     /// Holds what was received of the answer to its limits. A server that sends a byte now and then is never silent.
     fn count_answer(&mut self, count: usize) -> Result<(), Fault> {
-        let patience = if self.hasty { first_answer().min(self.timeout) } else { self.timeout };
         let Some(question) = &mut self.question else { return Ok(()) };
-        if question.asked.elapsed() > patience {
-            return Err(Fault::Connection(format!("the server's answer did not end for {} s", patience.as_secs())));
+        if question.asked.elapsed() > self.patience {
+            let limit_s = self.patience.as_secs();
+            return Err(Fault::Connection(format!("the server's answer did not end for {limit_s} s")));
         }
         question.answer.add(0, count)
     }
@@ -307,19 +307,19 @@ impl Wire {
     pub fn flush(&mut self) -> Result<(), Fault> {
         let asks = self.question.is_some() && !self.output.is_empty();
         // A server that continues to send has understood the message.
-        if self.hasty && self.traffic.received > 0 {
-            self.hasty = false;
+        if self.patience != self.timeout && self.traffic.received > 0 {
+            self.patience = self.timeout;
             self.socket.set_read_timeout(Some(self.timeout))?;
         }
         match &mut self.tls {
             None => {
                 while self.sent_of_output < self.output.len() {
-                    match self.socket.write(&self.output[self.sent_of_output..]) {
+                    let rest = &self.output[self.sent_of_output..];
+                    match uninterrupted(|| self.socket.write(rest)) {
                         Ok(count) => {
                             self.sent_of_output += count;
                             self.traffic.sent += count as u64;
                         }
-                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
                         Err(error) => return self.unless_would_block(error),
                     }
                 }
@@ -333,10 +333,8 @@ impl Wire {
                 }
                 let mut counted = Counted { socket: &self.socket, sent: &mut self.traffic.sent };
                 while tls.connection.wants_write() {
-                    match tls.connection.write_tls(&mut counted) {
-                        Ok(_) => {}
-                        Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                        Err(error) => return self.unless_would_block(error),
+                    if let Err(error) = uninterrupted(|| tls.connection.write_tls(&mut counted)) {
+                        return self.unless_would_block(error);
                     }
                 }
             }
@@ -409,13 +407,10 @@ impl Wire {
             Some(tls) if tls.closed => return Err(closed()),
             Some(tls) => &mut tls.received[..],
         };
-        let count = loop {
-            match self.socket.read(target) {
-                Ok(0) => return Err(closed()),
-                Ok(count) => break count,
-                Err(error) if error.kind() == ErrorKind::Interrupted => {}
-                Err(error) => return self.unless_would_block(error).map(|()| false),
-            }
+        let count = match uninterrupted(|| self.socket.read(target)) {
+            Ok(0) => return Err(closed()),
+            Ok(count) => count,
+            Err(error) => return self.unless_would_block(error).map(|()| false),
         };
         self.traffic.received += count as u64;
         if self.tls.is_none() {
@@ -544,6 +539,16 @@ impl Write for Counted<'_> {
 
     fn flush(&mut self) -> std::io::Result<()> {
         Ok(())
+    }
+}
+
+/// The result of `call`, which is repeated while a signal interrupts it.
+fn uninterrupted<T>(mut call: impl FnMut() -> std::io::Result<T>) -> std::io::Result<T> {
+    loop {
+        match call() {
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            done => return done,
+        }
     }
 }
 

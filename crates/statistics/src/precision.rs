@@ -85,7 +85,7 @@ pub fn predict_more(effects: &[f64], target: f64, seconds_each: f64, alpha: f64)
     let scatter = variance(effects) * degrees / chi_squared_upper(ASSURANCE, degrees);
     let half_width = |n: usize| t_upper(alpha / 2.0, n as f64 - 1.0) * (scatter / n as f64).sqrt();
     let counts = std::iter::successors(Some(n), |n| Some((n + 1).max((*n as f64 * 1.02) as usize)));
-    let needed = counts.take_while(|count| *count < NEVER).find(|count| half_width(*count) <= target)?;
+    let needed = counts.take_while(|count| *count <= NEVER).find(|count| half_width(*count) <= target)?;
     Some((needed - n) as f64 * seconds_each)
 }
 

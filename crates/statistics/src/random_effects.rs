@@ -57,7 +57,7 @@ pub fn pooled(units: &[Unit], errors: Errors, alpha: f64) -> Pooled {
         return Pooled { effect: everywhere, spread: unknown };
     }
     let scale = scatter(units, between) / degrees;
-    let scale = if errors == Errors::Own { scale.max(1.0) } else { scale };
+    let scale = if errors == Errors::Own && !are_exact(units) { scale.max(1.0) } else { scale };
     let half = t_upper(alpha / 2.0, degrees) * (scale / weight).sqrt();
     let end = |tail: f64| solve(units, chi_squared_upper(tail, degrees)).sqrt();
     Pooled {
@@ -109,12 +109,22 @@ fn scatter(units: &[Unit], between: f64) -> f64 {
     weights(units, between).map(|(unit, weight)| weight * (unit.effect - mean).powi(2)).sum()
 }
 
-/// The variance between units at which Q has the value `expected`; 0 if Q is below that without any.
+/// The variance between units at which Q has the value `expected`; 0 if Q is below that without any. Of units without
+/// errors it is so only if all are equal.
 fn solve(units: &[Unit], expected: f64) -> f64 {
-    if units.len() < 2 || scatter(units, 0.0) <= expected {
+    let are_alike = match are_exact(units) {
+        true => units.windows(2).all(|pair| pair[0].effect == pair[1].effect),
+        false => scatter(units, 0.0) <= expected,
+    };
+    if units.len() < 2 || are_alike {
         return 0.0;
     }
     falling_root(expected, |between| scatter(units, between))
+}
+
+/// True if no unit has an error, so that all of their scatter is between them.
+fn are_exact(units: &[Unit]) -> bool {
+    units.iter().all(|unit| unit.variance == 0.0)
 }
 
 #[cfg(test)]

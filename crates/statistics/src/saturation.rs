@@ -31,6 +31,8 @@ mod tests {
         assert_eq!(saturation(&[step(1, 0.0), step(2, 0.6), step(4, 0.9)]), None);
         assert_eq!(saturation(&[step(1, 0.0), step(2, -0.2)]), Some(1));
         assert_eq!(saturation(&[(1, vec![0.0]), (2, vec![0.0])]), None, "one frame each has no scatter to judge by");
+        let exactly = |gain: f64| saturation(&[(1, vec![0.0; 2]), (2, vec![gain; 2])]);
+        assert_eq!([exactly(GAIN.ln_1p()), exactly(0.999 * GAIN.ln_1p())], [None, Some(1)], "five percent are a gain");
     }
 
     /// The variance of these four values is 2d²/3, that of their mean d²/6.

@@ -226,7 +226,7 @@ fn widened(starts: &[Vec<f64>], asked: IntervalOptions) -> OverStarts {
     let quantile = t_upper(asked.alpha / 2.0, known.degrees);
     inference.interval = inference.interval.widened(known.widening_over(&of_starts, asked.alpha));
     let Interval { estimate, low, high } = inference.interval;
-    let half = if estimate > 0.0 { estimate - low } else { high - estimate };
+    let half = if estimate < 0.0 { high - estimate } else { estimate - low };
     let p = if half.is_finite() { t_two_sided(estimate * quantile / half, known.degrees) } else { 1.0 };
     of_frames(inference, p.max(p_of_frames), Some(known.degrees))
 }

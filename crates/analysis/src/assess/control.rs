@@ -118,6 +118,8 @@ mod tests {
         assert_eq!(held(of(-2.2, -1.0), &of(-2.0, -0.4)), (noisy, noisy, true, words.to_owned()));
         let (single, over_run, flagged, _) = held(of(-3.2, -2.1), &of(-2.0, -0.4));
         assert_eq!((single, over_run, flagged), (gains, gains, false));
+        let (single, over_run, flagged, _) = held(of(-3.2, -2.0), &of(-2.0, -0.4));
+        assert_eq!((single, over_run, flagged), (noisy, noisy, true), "it ends where the control begins");
         // A control without an interval confirms no saving.
         let unknown = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
         let (single, _, _, text) = held(of(-3.2, -2.1), &Estimate { effect: unknown, ..of(0.0, 0.1) });

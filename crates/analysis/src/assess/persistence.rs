@@ -147,5 +147,14 @@ mod tests {
         // Some processor time was saved, but far less than the time.
         assert_eq!(held(of(-0.05, -0.02), cpu(-0.003, -0.001)), (noisy, noisy, true));
         assert_eq!(held(of(0.02, 0.05), cpu(-0.01, 0.01)), (costs, costs, false));
+        assert_eq!(held(of(-0.05, -0.02), cpu(-0.01, 0.0)), (noisy, noisy, true), "processor time may not have fallen");
+        // A saving in this cell alone, and one over all cells alone.
+        let over_run = |low: f64, high: f64| of(low, high).over_run;
+        let alone = Estimate { over_run: over_run(-0.06, 0.04), ..of(-0.05, -0.02) };
+        assert_eq!(held(alone, cpu(-0.01, 0.01)), (noisy, noisy, true));
+        let alone = Estimate { over_run: None, ..of(-0.05, -0.02) };
+        assert_eq!(held(alone, cpu(-0.01, 0.01)), (noisy, noisy, true));
+        let alone = Estimate { over_run: over_run(-0.05, -0.02), ..of(-0.06, 0.04) };
+        assert_eq!(held(alone, cpu(-0.01, 0.01)), (noisy, noisy, true));
     }
 }

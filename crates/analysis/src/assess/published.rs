@@ -53,5 +53,6 @@ mod tests {
         assert_eq!(printed(&levels), "32.4 → 40.9 µs");
         assert_eq!(printed(&PublishedValue::Change { from: -0.05, to: -0.2 }), "−5 % to −20 %");
         assert_eq!(printed(&PublishedValue::Change { from: 0.265, to: 0.265 }), "+26.5 %");
+        assert_eq!(printed(&PublishedValue::Change { from: 0.0, to: 0.0 }), "+0 %");
     }
 }

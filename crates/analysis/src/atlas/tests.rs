@@ -133,8 +133,52 @@ fn two_hosts_have_an_answer_if_theirs_are_the_same() {
     // The second host's cost is as high as the first one's, half as high again, or zero.
     let [same, higher, zero] = [1.0, 1.5, 0.0].map(of_both);
     assert_eq!([same.0, higher.0, zero.0], [Verdict::Costs, Verdict::Costs, Verdict::TooNoisy]);
+    let own = sample::full().cells[0].arms[1].estimates[0].effect.estimate;
+    assert!((same.1 - own).abs() < 1e-9, "{} {own}", same.1);
     let relative = [higher.1, zero.1].map(|middle| middle / same.1);
     assert!((relative[0] - 1.25).abs() < 1e-9 && (relative[1] - 0.5).abs() < 1e-9, "{relative:?}");
+}
+
+/// The A/A arm takes savings back and no costs.
+#[test]
+fn a_saving_that_the_aa_arm_has_as_well_is_none() {
+    let verdict = |sign: f64, flag: Option<Flag>| {
+        let mut kept = on_host("aa11aa11aa11", 1.0);
+        for arm in kept.run.outcome.cells.iter_mut().flat_map(|cell| &mut cell.arms) {
+            let ends = [sign * arm.effect.low, sign * arm.effect.high];
+            let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+            arm.effect = Interval { estimate: sign * arm.effect.estimate, low, high };
+            arm.flags.extend(flag);
+        }
+        let atlas = of(vec![kept], &offered());
+        let row = atlas.rows.iter().find(|row| row.arm == "tls").expect("a row");
+        let Place::Measured(all) = &row.places[0] else { panic!("{row:?}") };
+        all[0].verdict()
+    };
+    let told = |flag: Option<Flag>| [-1.0, 1.0].map(|sign| verdict(sign, flag));
+    assert_eq!(told(None), [Some(Verdict::Gains), Some(Verdict::Costs)]);
+    assert_eq!(told(Some(Flag::Drift)), [Some(Verdict::Gains), Some(Verdict::Costs)]);
+    assert_eq!(told(Some(Flag::WithinControl)), [Some(Verdict::TooNoisy), Some(Verdict::Costs)]);
+}
+
+#[test]
+fn products_are_in_the_order_in_which_they_are_offered_and_others_at_the_end() {
+    let on =
+        |database: &str, experiment: &str| kept(&Analysis { database: database.to_owned(), ..reads() }, experiment);
+    let atlas = of(vec![on("other", "a"), on("postgresql", "b"), on("redis", "c")], &offered());
+    let mut products: Vec<&str> = atlas.rows.iter().map(|row| row.product.as_str()).collect();
+    products.dedup();
+    assert_eq!(products, ["Redis <6>", "PostgreSQL", "other"]);
+}
+
+#[test]
+fn a_control_that_excludes_its_true_cost_is_a_false_alarm() {
+    let alarms = |low: f64, high: f64| {
+        let mut kept = on_host("aa11aa11aa11", 1.0);
+        kept.run.cells[0].control = Some(Interval { estimate: (low + high) / 2.0, low, high });
+        of(vec![kept], &offered()).false_alarms()
+    };
+    assert_eq!([alarms(0.01, 0.03), alarms(-0.03, -0.01), alarms(-0.01, 0.03)], [(1, 1), (1, 1), (0, 1)]);
 }
 
 #[test]

@@ -162,6 +162,39 @@ mod tests {
         assert!(compared(0.04, 1).keep(budget(1.0, 1e12)).is_err());
     }
 
+    /// Eight values all lie on one side once in 2⁸ times.
+    #[test]
+    fn so_many_values_can_have_exactly_so_small_an_error() {
+        assert!(compared(0.04, 8).keep(budget(1.0, 256.0)).is_ok());
+        assert!(compared(0.04, 8).keep(budget(1.0, 256.1)).is_err());
+    }
+
+    #[test]
+    fn a_cost_rests_on_frames_or_shared_starts_or_known_ones_or_hosts() {
+        let of = |counted: Counted, starts: usize, batch: usize, known: Option<Option<f64>>| {
+            let mut side = compared(0.0, starts).matches[0].sides[0].clone();
+            side.counted = counted;
+            (side.estimate.count, side.estimate.batch) = (30, batch);
+            (side.estimate.widened, side.estimate.known_degrees) = (known.is_some(), known.flatten());
+            let (values, noun) = side.values();
+            format!("{values} {noun}: {}", side.remedy())
+        };
+        let frames = |starts: usize| of(Counted::Frames, starts, 1, None);
+        // Starts are the values if there are four, and fewer than frames.
+        let alone = "30 frame: measure longer";
+        assert_eq!([3, 30, 31].map(frames), [alone; 3]);
+        assert_eq!([4, 29].map(frames), ["4 start: measure longer", "29 start: measure longer"]);
+        assert_eq!(of(Counted::Frames, 1, 3, None), "10 frame: measure longer", "frames that were averaged");
+        let widened = |known_degrees: Option<f64>| of(Counted::Frames, 3, 1, Some(known_degrees));
+        assert_eq!(widened(Some(28.0)), "29 known start: measure over more starts");
+        assert_eq!(widened(Some(29.0)), "30 frame: measure over more starts");
+        assert_eq!(widened(None), "4 known start: measure over more starts");
+        let gathered = [(Counted::Hosts, "30 host"), (Counted::Repeats, "30 repeat")];
+        for (counted, values) in gathered {
+            assert_eq!(of(counted, 8, 1, Some(Some(2.0))), format!("{values}: measure on more hosts"));
+        }
+    }
+
     #[test]
     fn an_interval_that_was_widened_from_elsewhere_stands_on_no_more_than_that() {
         let on_one_start = |known_degrees: Option<f64>| {

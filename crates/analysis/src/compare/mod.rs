@@ -122,9 +122,7 @@ pub enum Counted {
 impl Side {
     /// True if the cost is known and is the cost of the protection.
     pub fn counts(&self) -> bool {
-        let Interval { low, high, .. } = self.estimate.effect;
-        let known = low.is_finite() && high.is_finite();
-        known && self.estimate.is_symmetric() && self.proof.stands() && self.estimate.not_held().is_none()
+        self.estimate.counts(&self.proof)
     }
 
     /// The run has too few starts of the servers to show how much these differ.
@@ -628,6 +626,86 @@ mod tests {
             two has 3 starts of its servers: its intervals are widened by the known start-to-start variation."#]]
         .assert_eq(&told(3, true));
         expect![[r#""#]].assert_eq(&told(8, false));
+    }
+
+    #[test]
+    fn few_starts_are_those_of_their_run() {
+        let on = |starts: usize| {
+            move |analysis: &mut Analysis| {
+                let estimates = analysis.cells[0].arms.iter_mut().flat_map(|arm| &mut arm.estimates);
+                estimates.for_each(|it| it.starts = starts);
+            }
+        };
+        let told = |first: usize, second: usize| {
+            let compared = compare(&[subject("one", on(first)), subject("two", on(second))], &[]).expect("runs alike");
+            ["one has", "two has"].map(|words| compared.notes.iter().any(|note| note.starts_with(words)))
+        };
+        let of_both = [told(8, 1), told(3, 8), told(3, 3), told(4, 4)];
+        assert_eq!(of_both, [[false, true], [true, false], [true, true], [false, false]]);
+    }
+
+    #[test]
+    fn answers_over_all_cells_of_a_run_are_said_to_be_so() {
+        let judged = |analysis: &mut Analysis| {
+            let tls = &mut analysis.cells[0].arms[1].estimates[0];
+            tls.over_run = Some(tls.headline());
+        };
+        let told = |change: &dyn Fn(&mut Analysis)| {
+            let compared = compare(&[subject("one", |_| ()), subject("two", change)], &[]).expect("runs alike");
+            compared.notes.contains(&judged_over_all("run"))
+        };
+        assert_eq!([told(&|_| ()), told(&judged)], [false, true]);
+    }
+
+    /// The cost of TLS in a run.
+    fn side() -> Side {
+        compare(&[subject("one", |_| ())], &[]).expect("one run").matches[0].sides[0].clone()
+    }
+
+    #[test]
+    fn a_cost_counts_if_it_is_bounded_and_symmetric_and_nothing_is_left_to_prove() {
+        let counts = |change: &dyn Fn(&mut Side)| {
+            let mut side = side();
+            change(&mut side);
+            side.counts()
+        };
+        let standing = [Proof::Baseline, Proof::Proven, Proof::ByClaim, Proof::Setting];
+        assert!(standing.iter().all(|proof| counts(&|side| side.proof = proof.clone())));
+        let open = [Proof::Unproven, Proof::ToldByProvider, Proof::Disproven].map(|of| of(vec!["why".to_owned()]));
+        assert!(!open.iter().any(|proof| counts(&|side| side.proof = proof.clone())));
+        assert!(!counts(&|side| side.estimate.effect.low = f64::NEG_INFINITY));
+        assert!(!counts(&|side| side.estimate.effect.high = f64::INFINITY));
+        assert!(!counts(&|side| side.estimate.flags.push(Flag::Asymmetric)));
+        assert!(counts(&|side| side.estimate.flags.push(Flag::Drift)));
+    }
+
+    #[test]
+    fn an_interval_that_begins_at_the_bound_shows_nothing() {
+        let side = side();
+        let from = |low: f64| Interval { estimate: low + 0.1, low, high: low + 0.2 };
+        let reported = |low: f64| {
+            let (points, ratio) = (from(low), from(low));
+            Difference { less: &side, more: &side, points, ratio }.reported()
+        };
+        assert_eq!([-0.01, 0.0, 0.01].map(reported), [false, false, true]);
+        let beyond = |low: f64| Change { run: 1, points: from(low), ratio: from(low) }.beyond(0.05);
+        assert_eq!([0.04, 0.05, 0.06].map(beyond), [false, false, true]);
+    }
+
+    /// Distances by hand. The quantile of three comparisons is that of Python:
+    /// `statistics.NormalDist().inv_cdf(1 - 0.025 / 3)`.
+    #[test]
+    fn a_difference_ends_as_far_away_as_both_distances_together() {
+        let one = Interval { estimate: 0.1, low: 0.05, high: 0.2 };
+        let other = Interval { estimate: -0.1, low: -0.3, high: 0.0 };
+        let of_one = 1.959_963_984_540_054;
+        for (comparisons, quantile) in [(0, of_one), (1, of_one), (3, 2.393_979_799_818_51)] {
+            let widen = quantile / of_one;
+            let found = difference(&one, &other, comparisons);
+            let [low, high] = [0.0125_f64, 0.05].map(|squares| widen * squares.sqrt());
+            let wrong = [found.estimate - 0.2, found.low - (0.2 - low), found.high - (0.2 + high)];
+            assert!(wrong.iter().all(|it| it.abs() < 1e-9), "{comparisons}: {found:?}");
+        }
     }
 
     proptest! {

@@ -401,6 +401,39 @@ mod tests {
         assert!(compare(&[named("before", 14), renamed]).is_ok());
     }
 
+    /// Where a matrix has several kinds, a name is a kind; where each has one, they are the same, whatever they are
+    /// called.
+    #[test]
+    fn what_was_not_measured_on_one_kind_of_machine_says_nothing_of_another() {
+        let set = |kinds: &[&str]| kinds.iter().map(|kind| (*kind).to_owned()).collect::<BTreeSet<String>>();
+        let lacks = |own: &[&str], others: &[&str], unmeasured: &str| {
+            let (mut matrix, mut other) = (named("after", 6), named("before", 14));
+            (matrix.machines, other.machines) = (set(own), set(others));
+            matrix.unmeasured = BTreeSet::from([(unmeasured.to_owned(), "pages.toml".to_owned(), None)]);
+            let [tls, pages] = ["tls.toml", "pages.toml"].map(|experiment| {
+                let figure = other.figures.iter().find(|figure| figure.experiment == experiment).expect("measured");
+                matrix.was_to_tell(&other, figure)
+            });
+            assert!(!tls, "another experiment");
+            pages
+        };
+        let both = ["small", "large"];
+        // The figures of the other matrix are of the kind `small`.
+        assert_eq!(["small", "large"].map(|kind| lacks(&both, &both, kind)), [true, false]);
+        assert_eq!(["small", "large"].map(|kind| lacks(&["large"], &["small"], kind)), [true, true]);
+        assert_eq!(["small", "large"].map(|kind| lacks(&["large"], &both, kind)), [true, false]);
+        assert_eq!(["small", "large"].map(|kind| lacks(&both, &["small"], kind)), [true, false]);
+    }
+
+    #[test]
+    fn answers_over_several_cells_of_a_matrix_are_said_to_be_so() {
+        let told = |count: usize| {
+            let compared = compare(&[named("before", count), named("after", count)]).expect("the same");
+            compared.notes.contains(&judged_over_all("matrix"))
+        };
+        assert_eq!([told(6), told(14)], [false, true]);
+    }
+
     #[test]
     fn a_page_and_text_say_on_how_many_hosts_a_cost_rests() {
         let matrices = [named("before", 14), named("<after>", 6)];

@@ -453,6 +453,43 @@ mod tests {
         assert_eq!(found, [7.0, 3.0, 7.0, 3.0, 4.0, 1.0]);
     }
 
+    /// Quantiles of t with seven degrees of freedom at 1 − 0.95^(1/cells), two-sided (Abramowitz and Stegun, 26.7.3).
+    #[test]
+    fn a_run_is_widened_by_the_number_of_cells_that_share_the_error() {
+        let figure = changed(|_| ());
+        let repeat = &figure.hosts[0].repeats[0];
+        assert_eq!(repeat.degrees, 7.0);
+        let quantile = [2.364_624_251_592_78, 2.832_354_496_195_87, 3.115_403_812_270_26];
+        for (cells, quantile) in (1..).zip(quantile) {
+            let wider = Divided { of_cell: 0.05, cells }.widened(repeat);
+            let ratio = wider.half_width() / repeat.effect.half_width();
+            assert!((ratio * 2.364_624_251_592_78 - quantile).abs() < 1e-9, "{cells}: {wider:?}");
+            assert!((wider.estimate - repeat.effect.estimate).abs() < 1e-12, "{cells}: {wider:?}");
+        }
+    }
+
+    #[test]
+    fn of_two_proofs_the_worse_one_is_left_and_of_equal_ones_the_first() {
+        let why = |words: &str| vec![words.to_owned()];
+        let rising = [
+            Proof::Proven,
+            Proof::ByClaim,
+            Proof::Setting,
+            Proof::ToldByProvider(why("told")),
+            Proof::Unproven(why("unproven")),
+            Proof::Disproven(why("disproven")),
+        ];
+        for (rank, worst) in rising.iter().enumerate() {
+            for better in &rising[..rank] {
+                assert_eq!(worse(better.clone(), worst), *worst);
+                assert_eq!(worse(worst.clone(), better), *worst);
+            }
+        }
+        assert_eq!(worse(Proof::Baseline, &Proof::Proven), Proof::Baseline);
+        let [first, second] = ["first", "second"].map(|words| Proof::Unproven(why(words)));
+        assert_eq!(worse(first.clone(), &second), first);
+    }
+
     #[test]
     fn a_set_up_that_was_not_symmetric_is_left_out() {
         let figure = changed(|arm| arm.flags.push(Flag::Asymmetric));

@@ -214,6 +214,20 @@ mod tests {
     }
 
     #[test]
+    fn an_arm_is_a_unit_if_its_cost_and_its_error_are_known() {
+        let arm = of(|_| ()).arms.remove(0);
+        let unit = |starts: usize, estimate: f64, error: f64| {
+            let effect = Interval { estimate, ..arm.effect };
+            ArmOutcome { starts, effect, error, ..arm.clone() }.unit()
+        };
+        // Fewer than four starts show nothing of their own error.
+        for (starts, degrees) in [(1, f64::INFINITY), (3, f64::INFINITY), (4, 3.0), (8, 7.0)] {
+            assert_eq!(unit(starts, 0.3, 0.5), Some(UnitEffect { effect: 0.3, variance: 0.25, degrees }));
+        }
+        assert_eq!([unit(8, f64::NAN, 0.5), unit(8, f64::INFINITY, 0.5), unit(8, 0.3, f64::NAN)], [None; 3]);
+    }
+
+    #[test]
     fn a_cell_without_frames_says_why() {
         let failed = |frames: usize, ending: CellEnding| {
             of(|cell| (cell.frames, cell.ending) = (frames, Some(ending.clone()))).failed

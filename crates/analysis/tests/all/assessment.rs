@@ -463,6 +463,53 @@ fn neighbours_are_flagged_in_the_tail_only() {
 }
 
 #[test]
+fn a_flag_is_for_what_is_beyond_its_limit_and_not_at_it() {
+    let flagged = |name: &str, flag: Flag, change: &dyn Fn(&mut Records)| {
+        let mut records = Invented { arrivals: Arrivals::Even(2000.0), frames: 16, ..Invented::default() }.records();
+        change(&mut records);
+        estimate(&records, 1, name).flags.contains(&flag)
+    };
+    // Of a thousand operations so many were not finished in time.
+    let unfinished = |count: u64| {
+        move |records: &mut Records| {
+            let arms = records.frames.iter_mut().map(|frame| &mut frame.arms[1]);
+            arms.for_each(|arm| (arm.operations, arm.unfinished) = (1000 - count, count));
+        }
+    };
+    let at_rate = [10, 11].map(|count| flagged("time", Flag::NotAtRate, &unfinished(count)));
+    assert_eq!(at_rate, [false, true]);
+    // Shares of the wall time in thousandths.
+    let busy = |share: u64| {
+        move |records: &mut Records| {
+            let slots = records.slots.iter_mut();
+            slots.for_each(|slot| (slot.wall_ns, slot.client_cpu_ns) = (20_000_000, 20_000 * share));
+        }
+    };
+    let saturated = [900, 901].map(|share| flagged("time", Flag::ClientSaturated, &busy(share)));
+    assert_eq!(saturated, [false, true]);
+    let held_up = |share: u64| {
+        move |records: &mut Records| {
+            let slots = records.slots.iter_mut();
+            slots.for_each(|slot| (slot.wall_ns, slot.stalled_ns) = (20_000_000, Some(20_000 * share)));
+        }
+    };
+    let in_tail = [200, 201].map(|share| flagged("intended_p99_READ", Flag::NeighboursInTail, &held_up(share)));
+    assert_eq!(in_tail, [false, true]);
+    // Known of one frame alone: then the mean over the frames is that of the frame.
+    let host = |throttled: f64, steal: f64| {
+        move |records: &mut Records| {
+            records.frames.iter_mut().for_each(|frame| (frame.host.throttled, frame.host.steal) = (None, None));
+            let host = &mut records.frames[0].host;
+            (host.throttled, host.steal) = (Some(throttled), Some(steal));
+        }
+    };
+    let disturbed = |throttled: f64, steal: f64| {
+        [Flag::Throttled, Flag::Stolen].map(|flag| flagged("time", flag, &host(throttled, steal)))
+    };
+    assert_eq!([disturbed(0.01, 0.02), disturbed(0.011, 0.021)], [[false; 2], [true; 2]]);
+}
+
+#[test]
 fn servers_that_wait_for_each_other_are_no_background_load() {
     let mut records = Invented { clients: 8, frames: 20, ..Invented::default() }.records();
     // Three of the four servers of a lane wait while the fourth runs.
@@ -991,6 +1038,12 @@ fn warnings_say_how_much() {
     let words = "40 % of the slots of arm `protected 1` hold fewer than 20 operations and do not count: operations are \
                  long for slots of 20 ms: make the slots longer (`slot`)";
     assert!(warnings(&records).contains(words), "{}", warnings(&records));
+    // A fifth of them may.
+    let mut records = Invented { frames: 20, latencies: false, ..Invented::default() }.records();
+    records.slots.iter_mut().filter(|it| it.arm == 1 && it.block % 5 == 0).for_each(|slot| slot.operations = 0);
+    assert!(!warnings(&records).contains("make the slots longer"), "{}", warnings(&records));
+    records.slots.iter_mut().filter(|it| it.arm == 1 && it.block == 1).take(1).for_each(|slot| slot.operations = 0);
+    assert!(warnings(&records).contains("20 % of the slots of arm `protected 1` hold fewer"), "{}", warnings(&records));
     let mut records = Invented { frames: 16, latencies: false, ..Invented::default() }.records();
     records.plan.cells[0].starts = Starts::Once;
     records.plan.start_spread = start_spread::built_in("postgres");

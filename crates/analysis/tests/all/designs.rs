@@ -489,6 +489,18 @@ fn live_says_of_sides_what_the_report_says() {
     assert_eq!(live.ended(&CellEnding::Budget).expect("enough frames")[0], estimate(&records, 1, "time").effect);
 }
 
+#[test]
+fn live_and_the_report_leave_out_a_frame_in_which_nothing_was_spent() {
+    let mut records = switched(4, 0.05);
+    records.slots.iter_mut().filter(|slot| slot.frame == 3).for_each(|slot| slot.latency_sum_ns = 0);
+    let mut live = Live::new(&records.plan, 0);
+    let frames = records.slots.chunk_by(|a, b| a.frame == b.frame);
+    frames.for_each(|slots| live.push(slots[0].frame / (2 * SIDE), slots));
+    let told = live.ended(&CellEnding::Budget).expect("enough frames")[0];
+    assert_eq!(told, estimate(&records, 1, "time").effect);
+    assert!(told.half_width().is_finite(), "{told:?}");
+}
+
 /// One side alone is no value.
 #[test]
 fn live_tells_the_load_that_is_still_needed_in_whole_pairs_of_sides() {

@@ -94,10 +94,17 @@ fn the_last_line_of_a_cell_and_its_table_are_one_computation() {
     let tabled: Vec<_> = assess(&records).cells[0].arms[1..].iter().map(|arm| arm.estimates[0].effect).collect();
     assert_eq!(told, tabled);
     assert!(told[0].half_width().is_infinite() && told[1].half_width().is_finite());
-    let records = Invented { frames: 14, ..Invented::default() }.records();
-    let mut live = live(&records);
-    frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
-    assert_eq!(live.ended(&CellEnding::Budget), None, "14 frames make no interval, live as in the table");
+    let ended = |count: u32| {
+        let records = Invented { frames: count, ..Invented::default() }.records();
+        let mut live = live(&records);
+        frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
+        let tabled = assess(&records).cells.remove(0).arms.into_iter().skip(1).map(|arm| arm.estimates[0].effect);
+        (live.ended(&CellEnding::Budget), tabled.collect::<Vec<_>>())
+    };
+    assert_eq!(ended(14).0, None, "14 frames make no interval, live as in the table");
+    let (told, tabled) = ended(15);
+    assert_eq!(told.as_ref(), Some(&tabled));
+    assert!(tabled.iter().all(|effect| effect.half_width().is_finite()), "{tabled:?}");
 }
 
 #[test]
@@ -173,7 +180,7 @@ fn where_neighbours_are_not_seen_processor_time_decides() {
     // One frame gives an estimate and no interval.
     let decision = live.decide();
     assert!(decision.arms.iter().all(|arm| arm.estimate.is_finite() && arm.high.is_infinite()));
-    assert_eq!(decision.more_s, None);
+    assert_eq!((decision.more_s, decision.bought), (None, None));
 }
 
 #[test]
@@ -191,6 +198,7 @@ fn load_is_divided_among_starts_by_what_they_show_and_cost() {
     };
     // First without a known cost of a start; then with an expensive and a cheap one. These starts do not differ.
     assert_eq!(starts_of(&records, None), (None, 0.0));
+    assert_eq!(starts_of(&records, Some(0.0)), (None, 0.0));
     assert_eq!(starts_of(&records, Some(10.0)), (Some(8), 0.0));
     // The experiment's number of starts is kept.
     records.plan.experiment.measure.starts = Some(12);
@@ -212,6 +220,16 @@ fn load_is_divided_among_starts_by_what_they_show_and_cost() {
         live.decide().starts
     };
     assert_eq!((starts_after(3.2), starts_after(6.3)), (Some(10), Some(9)));
+    // If frames, warm-up and restarts all take as many times as long, there are as many starts.
+    let starts_slower = |times: f64| {
+        let mut live = live(&records);
+        live.expect(times, 48);
+        live.warming_up(6.3 * times);
+        live.started_anew(3.2 * times);
+        frames(&records).for_each(|slots| live.push(slots[0].frame / 4, slots));
+        live.decide().starts
+    };
+    assert_eq!([0.5, 1.0, 4.0].map(starts_slower), [Some(9); 3]);
     // Two of eight starts in two epochs, and eight of 48 frames.
     (records.plan.cells[0].starts, records.plan.cells[0].epochs) = (Starts::Several(8), 2);
     assert_eq!(starts_of(&records, Some(1.0)).1, 6.0);

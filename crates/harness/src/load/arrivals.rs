@@ -31,7 +31,7 @@ pub fn intended(
         // Replaced by a rate before a cell begins.
         Arrivals::Closed | Arrivals::OfSaturation(_) => {}
         Arrivals::Even(rate) => {
-            let gap_ns = lanes as f64 / rate * 1e9;
+            let gap_ns = mean_gap_ns(lanes, rate);
             // Lanes alternate, so that their starts are evenly spaced together too. The time of the first is random:
             // otherwise every slot would begin with an operation, and slots that are short for the rate have too many.
             let drawn = SplitMix64::new(seed ^ STREAM).next_f64();
@@ -42,18 +42,21 @@ pub fn intended(
             }
         }
         Arrivals::Poisson(rate) => {
-            let mean_ns = lanes as f64 / rate * 1e9;
+            let mean_ns = mean_gap_ns(lanes, rate);
             let mut random = SplitMix64::new(seed ^ STREAM);
-            let mut at = 0.0;
-            loop {
-                at += -(1.0 - random.next_f64()).ln() * mean_ns;
-                if at >= length_ns {
-                    return;
-                }
+            let mut gap_ns = || -(1.0 - random.next_f64()).ln() * mean_ns;
+            let mut at = gap_ns();
+            while at < length_ns {
                 times.push(start_ns + at as u64);
+                at += gap_ns();
             }
         }
     }
+}
+
+/// Mean time between two starts of a lane, ns; at least the resolution of the clock, so that a slot has an end.
+fn mean_gap_ns(lanes: usize, rate: f64) -> f64 {
+    (lanes as f64 / rate * 1e9).max(1.0)
 }
 
 #[cfg(test)]
@@ -92,6 +95,21 @@ mod tests {
         assert!((158_000..162_000).contains(&count), "{count}");
         assert_eq!(drawn(Arrivals::Poisson(50.0), 1, 0, 9), drawn(Arrivals::Poisson(50.0), 1, 0, 9));
         assert!(drawn(Arrivals::Poisson(50.0), 1, 0, 9).is_sorted());
+    }
+
+    #[test]
+    fn no_rate_makes_a_slot_endless() {
+        for rate in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, f64::MAX, f64::MIN_POSITIVE, 1e12, 0.0, -0.0, -1.0] {
+            for arrivals in [Arrivals::Even(rate), Arrivals::Poisson(rate)] {
+                let mut times = Vec::new();
+                intended(arrivals, 2, 1, 7, 1_000, 2_000, &mut times);
+                assert!(
+                    times.is_sorted() && times.iter().all(|at| (1_000..1_800).contains(at)),
+                    "{arrivals:?}: {times:?}"
+                );
+                assert!(times.len() < 1_000, "{arrivals:?}: {} starts", times.len());
+            }
+        }
     }
 
     #[test]

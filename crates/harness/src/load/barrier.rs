@@ -157,7 +157,9 @@ mod tests {
         let panics: Part = Box::new(|barrier| {
             let participant = barrier.participate();
             participant.wait().expect("all come once");
-            std::thread::sleep(Duration::from_millis(20));
+            while barrier.state().here < 2 {
+                std::thread::yield_now();
+            }
             panic!("as this test wants")
         });
         let outcomes = run(vec![waits(), panics, waits()]);

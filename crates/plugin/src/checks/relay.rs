@@ -197,10 +197,10 @@ impl Shared {
             if self.stopping.load(Ordering::SeqCst) {
                 return;
             }
+            // A client that has an answer must find its connection in the list.
+            let mut links = lock(&self.links);
             // A server that cannot be reached appears as a closed connection, as it would without the relay.
-            if let Ok(link) = Link::open(client, target) {
-                lock(&self.links).push(link);
-            }
+            links.extend(Link::open(client, target));
         }
     }
 }
@@ -286,17 +286,18 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// A server that answers every byte with its successor, for one connection.
-    fn successor_server() -> (u16, JoinHandle<()>) {
+    /// A server that answers every byte with its successor, for one connection, whose port it gives in the end.
+    fn successor_server() -> (u16, JoinHandle<u16>) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
         let server = std::thread::spawn(move || {
-            let (mut stream, _) = listener.accept().unwrap();
+            let (mut stream, client) = listener.accept().unwrap();
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = stream.read(&mut buffer) {
                 buffer[..read].iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
                 stream.write_all(&buffer[..read]).unwrap();
             }
+            client.port()
         });
         (port, server)
     }
@@ -315,30 +316,48 @@ mod tests {
         let mut answer = [0; 3];
         client.read_exact(&mut answer).unwrap();
         assert_eq!(&answer, b"IBM");
+        assert_eq!(relay.address(), Address::Tcp { host: "127.0.0.1".to_owned(), port: relay.port() });
+        let ports = relay.ports();
         let conversations = relay.finish();
         assert_eq!(
             conversations,
             [Conversation { sent: b"HAL".to_vec(), received: b"IBM".to_vec(), truncated: false }]
         );
         assert_eq!(client.read(&mut answer).unwrap_or(0), 0, "an ended relay closes its connections");
+        assert_eq!(ports, [server.join().unwrap()], "the server knows its client by it");
+    }
+
+    #[test]
+    fn a_relay_that_is_dropped_closes_its_connections() {
+        let (port, server) = successor_server();
+        let relay = Relay::start("127.0.0.1", port).unwrap();
+        let mut client = connect(&relay);
+        client.write_all(b"HAL").unwrap();
+        client.read_exact(&mut [0; 3]).unwrap();
+        drop(relay);
+        assert_eq!(client.read(&mut [0; 1]).unwrap_or(0), 0);
         server.join().unwrap();
     }
 
     #[test]
     fn passes_more_than_it_keeps() {
-        let (port, server) = successor_server();
-        let relay = Relay::start("127.0.0.1", port).unwrap();
-        let mut client = connect(&relay);
-        let mut piece = [7; 4096];
-        for _ in 0..CAPTURE_BYTES / piece.len() + 1 {
-            piece.fill(7);
-            client.write_all(&piece).unwrap();
-            client.read_exact(&mut piece).unwrap();
-            assert_eq!(piece, [8; 4096]);
+        const PIECE: usize = 4096;
+        const ALL: usize = CAPTURE_BYTES / PIECE;
+        for (pieces, expected) in [(ALL, (CAPTURE_BYTES, false)), (ALL + 2, (CAPTURE_BYTES, true))] {
+            let (port, server) = successor_server();
+            let relay = Relay::start("127.0.0.1", port).unwrap();
+            let mut client = connect(&relay);
+            let mut piece = [7; PIECE];
+            for _ in 0..pieces {
+                piece.fill(7);
+                client.write_all(&piece).unwrap();
+                client.read_exact(&mut piece).unwrap();
+                assert_eq!(piece, [8; PIECE]);
+            }
+            let conversation = relay.finish().remove(0);
+            assert_eq!((conversation.sent.len(), conversation.truncated), expected);
+            server.join().unwrap();
         }
-        let conversation = relay.finish().remove(0);
-        assert_eq!((conversation.sent.len(), conversation.truncated), (CAPTURE_BYTES, true));
-        server.join().unwrap();
     }
 
     #[test]

@@ -12,20 +12,23 @@ use crate::{
     checks::{
         canary::{Collected, Source},
         needles::{NEEDLE_BYTES, Needles, Tally},
-        relay::Relay,
+        relay::{Conversation, Relay},
         scan::{FileKind, Places, Report, search, shows, unseen},
-        wire_canary::{BELOW_TLS, spoken_in_tls},
+        wire_canary::below_tls,
     },
     columns::{Chosen, connect_sql, sql::Treatment},
     database::sql_of,
     evidence::{Check, CheckContext, CheckEntry},
     session::{Discard, Parameter, SqlSession, Table},
-    setup::{Columns, Setup, Transport},
+    setup::{Columns, Setup},
     sql::{Column, ColumnType, Described, SqlTable, describe, insert},
 };
 
 /// Length of a block that must not repeat, bytes.
 const BLOCK: usize = 16;
+
+/// The result of a search without canaries.
+const NOT_LONG_ENOUGH: &str = "no encrypted column holds a value long enough to search for";
 
 /// The columns to check: those that the protected arm encrypts.
 #[derive(Debug, Clone)]
@@ -452,9 +455,7 @@ fn conclude_on_disk(report: &Report, canaries: usize, written: Result<(), Fault>
         (Err(fault), _) => Observation::Unknown(format!("the server could not be made to write the tables: {fault}")),
         (Ok(()), Some(file)) => Observation::Unknown(format!("cannot read {file}")),
         (Ok(()), None) if report.bytes == 0 => Observation::Unknown("nothing is in these files yet".to_owned()),
-        (Ok(()), None) if canaries == 0 => {
-            Observation::Unknown("no encrypted column holds a value long enough to search for".to_owned())
-        }
+        (Ok(()), None) if canaries == 0 => Observation::Unknown(NOT_LONG_ENOUGH.to_owned()),
         (Ok(()), None) => Observation::Protected(format!("none of {canaries} canaries in {}", report.extent())),
     }
 }
@@ -506,26 +507,27 @@ impl Check for SqlWireCanary {
             return Ok(passed);
         }
         let conversations = relay.finish();
-        let tls = matches!(context.setup.transport, Transport::Tls { .. });
-        if !tls && server.address.is_attached() && spoken_in_tls(&conversations) {
-            return Ok(Observation::OutOfReach(BELOW_TLS.to_owned()));
-        }
-        let needles = Needles::new(wanted.iter().map(|token| ("canary", token.as_slice())));
-        let mut tally = Tally::default();
-        let mut bytes = 0;
-        for conversation in &conversations {
-            for half in [&conversation.sent, &conversation.received] {
-                tally.merge(&needles.count(half));
-                bytes += half.len();
-            }
-        }
-        Ok(if tally.hits() > 0 {
-            Observation::Exposed(tally.describe())
-        } else if bytes == 0 || conversations.iter().any(|conversation| conversation.truncated) {
-            Observation::Unknown("not everything that passed was kept".to_owned())
-        } else {
-            Observation::Protected(format!("none of {} canaries in {bytes} bytes", wanted.len()))
-        })
+        let unseen = below_tls(context.setup.transport, &server.address, &conversations);
+        Ok(unseen.unwrap_or_else(|| conclude_on_wire(&conversations, &wanted)))
+    }
+}
+
+/// The conclusion from `conversations`, of which none may hold one of the `canaries`.
+fn conclude_on_wire(conversations: &[Conversation], canaries: &[Vec<u8>]) -> Observation {
+    let needles = Needles::new(canaries.iter().map(|canary| ("canary", canary.as_slice())));
+    let (mut tally, mut bytes) = (Tally::default(), 0);
+    for half in conversations.iter().flat_map(|it| [&it.sent, &it.received]) {
+        tally.merge(&needles.count(half));
+        bytes += half.len();
+    }
+    if tally.hits() > 0 {
+        Observation::Exposed(tally.describe())
+    } else if bytes == 0 || conversations.iter().any(|it| it.truncated) {
+        Observation::Unknown("not everything that passed was kept".to_owned())
+    } else if canaries.is_empty() {
+        Observation::Unknown(NOT_LONG_ENOUGH.to_owned())
+    } else {
+        Observation::Protected(format!("none of {} canaries in {bytes} bytes", canaries.len()))
     }
 }
 

@@ -1,6 +1,10 @@
 //! Is data readable between client and server?
 
-use tithe_machine::{fault::Fault, launch::Server, observation::Observation};
+use tithe_machine::{
+    fault::Fault,
+    launch::{Address, Server},
+    observation::Observation,
+};
 use tithe_model::quantity::size;
 
 use crate::{
@@ -53,10 +57,10 @@ impl Check for WireCanary {
             say(context, &server, &canaries.tokens(&self.targets))?;
         }
         let conversations = relay.finish();
-        let tls = matches!(context.setup.transport, Transport::Tls { .. });
-        if !tls && server.address.is_attached() && spoken_in_tls(&conversations) {
-            return Ok(Observation::OutOfReach(BELOW_TLS.to_owned()));
+        if let Some(unseen) = below_tls(context.setup.transport, &server.address, &conversations) {
+            return Ok(unseen);
         }
+        let tls = matches!(context.setup.transport, Transport::Tls { .. });
         Ok(conclude(&conversations, &canaries.tokens(&self.targets), tls))
     }
 }
@@ -73,12 +77,15 @@ fn say(context: &CheckContext<'_>, server: &Server, tokens: &[&[u8]]) -> Result<
     Ok(())
 }
 
-/// The result of a wire check if an attached server's URL asks for TLS and the arm does not.
-pub const BELOW_TLS: &str = "its URL asks for TLS, below which nothing else can be seen";
-
-/// True if each of `conversations` begins with a TLS handshake.
-pub fn spoken_in_tls(conversations: &[Conversation]) -> bool {
-    !conversations.is_empty() && conversations.iter().all(|conversation| conversation.tls_handshake().is_some())
+/// The result of a wire check if each of `conversations` begins with a TLS handshake because the URL of an attached
+/// server asks for it, and the arm does not.
+pub fn below_tls(transport: Transport, address: &Address, conversations: &[Conversation]) -> Option<Observation> {
+    if transport != Transport::Plain || !address.is_attached() || conversations.is_empty() {
+        return None;
+    }
+    let is_hidden = conversations.iter().all(|conversation| conversation.tls_handshake().is_some());
+    let words = "its URL asks for TLS, below which nothing else can be seen";
+    is_hidden.then(|| Observation::OutOfReach(words.to_owned()))
 }
 
 /// The observation for `conversations`, which must not contain `tokens`; if `tls`, each must have a handshake.

@@ -165,11 +165,10 @@ impl Certificates {
         Self { folder, server: Self::server(&certificate, &key) }
     }
 
-    /// A server with a self-signed certificate for `name`, which is `ours.pem`.
-    fn self_signed(test: &str, name: &str) -> Self {
+    /// A server with a self-signed certificate by `params`, which is `ours.pem`.
+    fn self_signed(test: &str, mut params: CertificateParams) -> Self {
         let mut made = Self::make(test);
         let key = KeyPair::generate().expect("a key");
-        let mut params = CertificateParams::new(vec![name.to_owned()]).expect("parameters");
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let certificate = params.self_signed(&key).expect("signed");
         std::fs::write(made.folder.join("ours.pem"), pem_of(&certificate)).expect("written");
@@ -287,15 +286,21 @@ fn told_of(test: &str, params: CertificateParams) -> String {
     told
 }
 
+/// A certificate for this name.
+fn named(name: &str) -> CertificateParams {
+    CertificateParams::new(vec![name.to_owned()]).expect("parameters")
+}
+
+/// A certificate that is valid in January of this year.
+fn valid_in(year: i32) -> CertificateParams {
+    let mut params = named("127.0.0.1");
+    (params.not_before, params.not_after) = (date_time_ymd(year, 1, 1), date_time_ymd(year, 2, 1));
+    params
+}
+
 #[test]
 fn what_is_wrong_with_a_certificate_is_told_in_words() {
-    let named = |name: &str| CertificateParams::new(vec![name.to_owned()]).expect("parameters");
     assert_eq!(told_of("words-good", named("127.0.0.1")), "accepted");
-    let valid_in = |year| {
-        let mut params = named("127.0.0.1");
-        (params.not_before, params.not_after) = (date_time_ymd(year, 1, 1), date_time_ymd(year, 2, 1));
-        params
-    };
     let told = told_of("words-expired", valid_in(2001));
     assert!(
         told.starts_with("refused: TLS: the server's certificate expired ") && told.contains(" days ago"),
@@ -317,7 +322,7 @@ fn what_is_wrong_with_a_certificate_is_told_in_words() {
 #[test]
 fn a_server_that_signed_its_own_certificate_is_known_by_it() {
     let opened = |test: &str, name: &str, trusted: &str| {
-        let certificates = Certificates::self_signed(test, name);
+        let certificates = Certificates::self_signed(test, named(name));
         let (wire, server) = certificates.open(Trust::Authority(&certificates.folder.join(trusted)), TlsVersion::V1_3);
         let outcome = wire.map(drop);
         server.join().expect("the server ends");
@@ -329,6 +334,23 @@ fn a_server_that_signed_its_own_certificate_is_known_by_it() {
         let refused = opened(test, name, trusted);
         assert!(matches!(&refused, Err(Fault::Refused(_))), "{test}: {refused:?}");
     }
+}
+
+#[test]
+fn a_certificate_that_is_trusted_itself_expires_all_the_same() {
+    let certificates = Certificates::self_signed("own-expired", valid_in(2001));
+    let (wire, server) = certificates.open(Trust::Authority(&certificates.folder.join("ours.pem")), TlsVersion::V1_3);
+    let told = wire.map(drop).expect_err("it has expired").to_string();
+    server.join().expect("the server ends");
+    assert!(told.starts_with("refused: TLS: the server's certificate expired "), "{told}");
+}
+
+/// A machine may trust no authority at all; then the error says so.
+#[test]
+fn the_authorities_of_the_system_are_those_that_it_has() {
+    let made = client_config(Trust::System, None, &[TlsVersion::V1_3], false, None).map(drop);
+    let none = |fault: &Fault| fault.to_string().contains("this system trusts no authority");
+    assert!(made.as_ref().err().is_none_or(none), "{made:?}");
 }
 
 #[test]
@@ -403,14 +425,199 @@ fn a_session_reads_any_amount_and_a_question_a_little() {
     assert_eq!(end, "protocol: the server sends an answer that takes more than 24 MiB of memory");
 }
 
+/// As if `wire` had asked its question so long ago.
+fn asked(wire: &mut Wire, seconds: u64) {
+    let question = wire.question.as_mut().expect("it is no session");
+    question.asked = Instant::now().checked_sub(Duration::from_secs(seconds)).expect("a moment");
+}
+
+/// Asks a question of one byte.
+fn ask(wire: &mut Wire) {
+    wire.output().push(b'?');
+    wire.flush().expect("sent");
+}
+
 #[test]
 fn a_server_that_never_falls_silent_must_end_its_answer() {
-    let drip = |mut stream: TcpStream| {
-        while stream.write_all(&[7]).is_ok() {
-            std::thread::sleep(Duration::from_millis(20));
-        }
+    // A byte that comes more than a minute after the question is one too many.
+    let seen = |prepare: fn(&mut Wire)| {
+        let (port, server) = serve(|mut stream| {
+            stream.write_all(&[7]).expect("sent");
+            let _ = stream.read_to_end(&mut Vec::new());
+        });
+        let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+        wire.patience = Duration::from_secs(60);
+        prepare(&mut wire);
+        let seen = (wire.fill(), wire.question.is_some());
+        drop(wire);
+        server.join().expect("the server ends");
+        seen
     };
-    assert_eq!(read_all(drip, false).1, "connection: the server's answer did not end for 1 s");
+    let too_long = Err(Fault::Connection("the server's answer did not end for 60 s".to_owned()));
+    assert_eq!(seen(|wire| asked(wire, 0)), (Ok(true), true));
+    assert_eq!(seen(|wire| asked(wire, 61)), (too_long.clone(), true));
+    let nothing_sent: fn(&mut Wire) = |wire| {
+        asked(wire, 61);
+        wire.flush().expect("nothing");
+    };
+    assert_eq!(seen(nothing_sent), (too_long, true));
+    let asked_again: fn(&mut Wire) = |wire| {
+        asked(wire, 61);
+        ask(wire);
+    };
+    assert_eq!(seen(asked_again), (Ok(true), true), "each question has its own time");
+    let session: fn(&mut Wire) = |wire| {
+        asked(wire, 61);
+        wire.set_blocking(true).expect("set");
+        ask(wire);
+    };
+    assert_eq!(seen(session), (Ok(true), false), "the load has none");
+}
+
+/// Users may have named a port with another protocol.
+#[test]
+fn a_server_whose_first_answer_was_understood_has_more_time() {
+    let (port, server) = serve(echo);
+    let [short, long] = [30, u64::from(TIMEOUT_S)].map(Duration::from_secs);
+    hasten(30);
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    hasten(TIMEOUT_S);
+    let limits = |wire: &Wire| [Some(wire.patience), wire.socket.read_timeout().expect("a limit")];
+    assert_eq!(limits(&wire), [Some(short); 2]);
+    ask(&mut wire);
+    assert_eq!(limits(&wire), [Some(short); 2], "nothing was received");
+    receive_exactly(&mut wire, 1);
+    assert_eq!(limits(&wire), [Some(short); 2], "it may not have been understood");
+    ask(&mut wire);
+    assert_eq!(limits(&wire), [Some(long); 2]);
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn a_call_that_a_signal_interrupts_is_repeated() {
+    let ended = |kinds: &[ErrorKind]| {
+        let mut results = kinds.iter().map(|kind| Err((*kind).into())).chain([Ok(7)]);
+        uninterrupted(|| results.next().expect("it has ended")).map_err(|error| error.kind())
+    };
+    assert_eq!(ended(&[]), Ok(7));
+    assert_eq!(ended(&[ErrorKind::Interrupted; 2]), Ok(7));
+    assert_eq!(ended(&[ErrorKind::Interrupted, ErrorKind::WouldBlock]), Err(ErrorKind::WouldBlock));
+}
+
+#[test]
+fn room_is_made_by_moving_and_then_by_doubling_up_to_the_longest_message() {
+    let (port, server) = serve(drop);
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    // The buffer, and what of it is unread, after so much room was made.
+    let mut after = |(length, from, to): (usize, usize, usize), room: usize| {
+        wire.input = vec![0; length];
+        (wire.read_from, wire.read_to) = (from, to);
+        let made = wire.make_room(room);
+        made.map(|()| (wire.input.len(), wire.read_from, wire.read_to))
+    };
+    assert_eq!(after((100, 0, 10), 90), Ok((100, 0, 10)));
+    assert_eq!(after((100, 5, 10), 91), Ok((100, 0, 5)));
+    assert_eq!(after((100, 5, 10), 95), Ok((100, 0, 5)));
+    assert_eq!(after((100, 5, 10), 96), Ok((200, 0, 5)));
+    assert_eq!(after((100, 0, 90), 500), Ok((590, 0, 90)));
+    // A message of the longest length, and of one byte more.
+    const LONGEST: usize = LONGEST_ANSWER;
+    assert_eq!(after((LONGEST + 7, 7, LONGEST + 7), LEAST_ROOM), Ok((LONGEST + READ_SIZE, 0, LONGEST)));
+    assert_eq!(after((LONGEST + 8, 7, LONGEST + 8), LEAST_ROOM), Err(too_much("a message", LONGEST)));
+    wire.set_blocking(true).expect("set");
+    (wire.input, wire.read_from, wire.read_to) = (vec![0; LONGEST_MESSAGE], 0, LONGEST_MESSAGE);
+    assert_eq!(wire.make_room(1), Ok(()), "a session has longer ones");
+    wire.read_to += 1;
+    assert_eq!(wire.make_room(READ_SIZE), Err(too_much("a message", LONGEST_MESSAGE)));
+    (wire.read_from, wire.read_to) = (0, 0);
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn a_record_of_tls_without_data_is_no_answer() {
+    let certificates = Certificates::make("no-data");
+    let config = Arc::clone(&certificates.server);
+    let ((go, held), (told, heard)) = (std::sync::mpsc::channel(), std::sync::mpsc::channel());
+    let (port, server) = serve(move |mut stream| {
+        let mut connection = ServerConnection::new(config).expect("a connection");
+        while connection.is_handshaking() {
+            connection.complete_io(&mut stream).expect("a handshake");
+        }
+        let mut send = |connection: &mut ServerConnection| {
+            while connection.wants_write() {
+                connection.write_tls(&mut stream).expect("sent");
+            }
+        };
+        connection.writer().write_all(b"ab").expect("written");
+        send(&mut connection);
+        held.recv().expect("told to go on");
+        connection.refresh_traffic_keys().expect("another key");
+        send(&mut connection);
+        told.send(()).expect("the client waits");
+        let _ = stream.read_to_end(&mut Vec::new());
+    });
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    let config = client_config(Trust::Anyone, None, &[TlsVersion::V1_3], false, None).expect("a set-up");
+    wire.start_tls(config, "127.0.0.1").expect("TLS");
+    assert_eq!(receive_exactly(&mut wire, 1), b"a");
+    go.send(()).expect("the server waits");
+    heard.recv().expect("the server has sent it");
+    wire.set_blocking(false).expect("set");
+    assert_eq!((wire.fill(), wire.unread()), (Ok(false), &b"b"[..]));
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+#[test]
+fn what_is_not_sent_yet_waits_to_be_over_tls_too() {
+    let certificates = Certificates::make("waits");
+    let (wire, server) = certificates.open(Trust::Anyone, TlsVersion::V1_3);
+    let mut wire = wire.expect("TLS");
+    assert!(!wire.wants_write());
+    wire.output().push(b'?');
+    assert!(wire.wants_write());
+    wire.flush().expect("sent");
+    assert!(!wire.wants_write());
+    drop(wire);
+    server.join().expect("the server ends");
+}
+
+/// To a server the end of the bytes without a good-bye is an error.
+#[test]
+fn a_client_that_leaves_says_good_bye_over_tls() {
+    let certificates = Certificates::make("leaves");
+    let config = Arc::clone(&certificates.server);
+    let (told, heard) = std::sync::mpsc::channel();
+    let (port, server) = serve(move |stream| {
+        let mut stream = StreamOwned::new(ServerConnection::new(config).expect("a connection"), stream);
+        told.send(stream.read_to_end(&mut Vec::new()).is_ok()).expect("somebody asks");
+    });
+    let mut wire = Wire::connect("127.0.0.1", port).expect("connected");
+    let config = client_config(Trust::Anyone, None, &[TlsVersion::V1_2], false, None).expect("a set-up");
+    wire.start_tls(config, "127.0.0.1").expect("TLS");
+    drop(wire);
+    server.join().expect("the server ends");
+    assert_eq!(heard.recv(), Ok(true));
+}
+
+#[test]
+fn what_is_written_is_counted_whichever_way_it_is_written() {
+    let (port, server) = serve(|mut stream| {
+        let mut all = Vec::new();
+        stream.read_to_end(&mut all).expect("bytes");
+        assert_eq!(all, b"one, two and three");
+    });
+    let socket = TcpStream::connect(("127.0.0.1", port)).expect("connected");
+    let mut sent = 5;
+    let mut counted = Counted { socket: &socket, sent: &mut sent };
+    assert_eq!(counted.write(b"one, ").expect("sent"), 5);
+    let parts = [b"two ".as_slice(), b"and three"].map(IoSlice::new);
+    assert_eq!(counted.write_vectored(&parts).expect("sent"), 13);
+    assert_eq!(sent, 23);
+    drop(socket);
+    server.join().expect("all of it arrived");
 }
 
 #[test]

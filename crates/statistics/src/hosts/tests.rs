@@ -82,6 +82,11 @@ fn errors_that_rest_on_few_starts_lower_the_end_of_the_spread_alone() {
     let (known, unsure) = (together(&trials(), 0.05).expect("pooled"), together(&unsure, 0.05).expect("pooled"));
     assert!(unsure.spread.low < known.spread.low, "{unsure:?}");
     assert_eq!(PooledEffect { spread: Interval { low: known.spread.low, ..unsure.spread }, ..unsure }, known);
+    // The end is that of errors which are larger by R's qt(0.975, 7) / qnorm(0.975).
+    let larger = (2.364_624_251_592_784_f64 / 1.959_963_984_540_054).powi(2);
+    let larger = |unit: &UnitEffect| UnitEffect { variance: larger * unit.variance, ..*unit };
+    let larger = together(&trials().iter().map(larger).collect::<Vec<_>>(), 0.05).expect("pooled");
+    assert!((unsure.spread.low - larger.spread.low).abs() < 1e-9, "{unsure:?} {larger:?}");
 }
 
 proptest! {

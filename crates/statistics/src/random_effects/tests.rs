@@ -38,6 +38,36 @@ fn golden_vectors() {
     near(spread.high, 0.132_083_886_873_461_26);
 }
 
+/// Without any error of their own, and with starts of one frame each, only the effects are left.
+#[test]
+fn units_without_errors_have_students_interval() {
+    let effects = [0.1, 0.3, 0.25];
+    let starts: Vec<Vec<f64>> = effects.iter().map(|effect| vec![*effect]).collect();
+    let units = of_starts(&starts);
+    assert!(units.iter().zip(effects).all(|(unit, effect)| (unit.effect, unit.variance) == (effect, 0.0)), "{units:?}");
+    for errors in [Errors::Shared, Errors::Own] {
+        let (found, student) = (pooled(&units, errors, 0.05), t_interval(&effects, 0.05));
+        near(found.effect.estimate, student.estimate);
+        near(found.effect.half_width(), student.half_width());
+        // The standard deviation, and its interval by R's qchisq(c(0.975, 0.025), 2).
+        let squares = 2.0 * variance(&effects);
+        near(found.spread.estimate, variance(&effects).sqrt());
+        near(found.spread.low, (squares / 7.377_758_908_227_87).sqrt());
+        near(found.spread.high, (squares / 0.050_635_615_968_579_8).sqrt());
+        let equal = pooled(&[units[0]; 3], errors, 0.05);
+        assert!(equal.effect.half_width() < 1e-12, "{equal:?}");
+        assert_eq!((equal.spread.estimate, equal.spread.high), (0.0, 0.0));
+    }
+}
+
+/// By hand: squares of 2 and 14 around the means of the first and the last start, with 1 and 2 degrees of freedom.
+#[test]
+fn the_variance_within_starts_is_of_those_with_several_frames() {
+    assert_eq!(variance_within(&[vec![1.0, 3.0], vec![5.0], vec![1.0, 2.0, 6.0]]), (2.0 + 14.0) / 3.0);
+    assert_eq!(variance_within(&[vec![1.0, 3.0]]), 2.0);
+    assert_eq!([variance_within(&[vec![5.0], vec![7.0]]), variance_within(&[])], [0.0; 2]);
+}
+
 #[test]
 fn one_start_says_nothing_of_the_next() {
     let start = vec![0.01, 0.02, 0.03];

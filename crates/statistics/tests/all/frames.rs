@@ -174,5 +174,8 @@ fn what_cannot_be_left_out_has_no_ends() {
         assert_eq!((found.estimate, found.low, found.high), (1.0, f64::NEG_INFINITY, f64::INFINITY));
         assert_eq!(ratio_effect(&frames, 0.05).low, f64::NEG_INFINITY);
     }
-    assert!(ratio_effect(&[], 0.05).estimate.is_nan());
+    for none in [ratio_effect(&[], 0.05), total_difference(&[], 0.05)] {
+        assert!(none.estimate.is_nan());
+        assert_eq!((none.low, none.high), (f64::NEG_INFINITY, f64::INFINITY));
+    }
 }

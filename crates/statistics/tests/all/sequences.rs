@@ -5,7 +5,7 @@ use tithe_statistics::{
     allocation::VarianceComponents,
     change_points::{ChangePoint, SIDE_MIN, change_points, values_min},
     hosts::{UnitEffect, together},
-    inference::{infer, sidak},
+    inference::{discoveries, holm, infer, sidak},
     interval::{Interval, Outcome},
     precision::{MIN_FRAMES, STOPPING_FACTOR, looks, may_stop_at, predict_more, stop_by_precision},
     random_effects::Unit,
@@ -63,6 +63,33 @@ fn intervals_move_by_their_ends() {
     assert_eq!(it.widened(0.0), it);
     assert_eq!(it.scaled(2.0), interval(2.0, -4.0, 10.0));
     assert_eq!([-1.0, 6.0, 0.0, -1.1, 6.1, f64::NAN].map(|at| it.holds(at)), [true, true, true, false, false, false]);
+}
+
+#[test]
+fn an_interval_exceeds_what_none_of_its_effects_reaches_in_either_direction() {
+    let exceeds = |low: f64, high: f64| [0.0, 1.0].map(|limit| interval(0.0, low, high).exceeds(limit));
+    for (low, high, expected) in [
+        (1.1, 2.0, [true, true]),
+        (1.0, 2.0, [true, false]),
+        (0.1, 2.0, [true, false]),
+        (0.0, 2.0, [false, false]),
+        (-0.1, 0.1, [false, false]),
+        (f64::NEG_INFINITY, f64::INFINITY, [false, false]),
+        (f64::NAN, f64::NAN, [false, false]),
+    ] {
+        assert_eq!(exceeds(low, high), expected, "{low} {high}");
+        assert_eq!(exceeds(-high, -low), expected, "{low} {high}, exchanged");
+    }
+}
+
+/// A p that is as small as the procedure asks is rejected: 0.05 / 2, 0.05 / 1.
+#[test]
+fn a_hypothesis_is_rejected_at_its_own_error() {
+    assert_eq!(holm(&[0.05, 0.025], 0.05), [true; 2]);
+    assert_eq!(holm(&[0.051, 0.025], 0.05), [false, true]);
+    assert_eq!(holm(&[0.05, 0.026], 0.05), [false; 2]);
+    assert_eq!(discoveries(&[0.05, 0.025], 0.05), [true; 2]);
+    assert_eq!(discoveries(&[0.051, 0.025], 0.05), [false, true]);
 }
 
 #[test]
@@ -131,6 +158,14 @@ fn p_of_a_step_is_the_share_of_orders_that_are_as_clear() {
         [2.0 / 20.0, 2.0 / 21.0, 0.05, 2.0 / 252.0, 1e-6, 0.9e-6].map(values_min),
         [6, 7, 8, 10, 24, usize::MAX]
     );
+}
+
+/// Every order of equal values is as clear as theirs. Of equally clear splits the first one counts.
+#[test]
+fn equal_values_have_a_p_of_one() {
+    let series = [Unit { effect: 0.0, variance: 1.0 }; 8];
+    assert_eq!(change_points(&series, 1.0), [ChangePoint { place: SIDE_MIN, p: 1.0 }]);
+    assert_eq!(change_points(&series, 0.99), []);
 }
 
 #[test]

@@ -60,6 +60,27 @@ fn an_interval_that_was_looked_at_all_the_time_is_a_confidence_sequence() {
     assert!((one.half_width() / wider - 1.0).abs() < 1e-9, "{one:?}");
 }
 
+/// One frame says nothing of another one, and one start nothing of another start.
+#[test]
+fn one_frame_is_one_of_few_starts() {
+    let found = infer_over_starts(&effects(1, 1), asked(false));
+    assert_eq!((found.count, found.starts, found.widened, found.known_degrees), (1, 1, true, Some(6.0)));
+    assert_eq!((found.inference.interval.estimate, found.p), (0.1, 1.0));
+    assert!(found.inference.interval.half_width().is_infinite());
+    let none = infer_over_starts(&[], asked(false));
+    assert_eq!((none.widened, none.known_degrees), (false, None));
+}
+
+/// A slow wave over forty frames of two starts: pairs are averaged until few enough are left, and all of them count.
+#[test]
+fn frames_that_are_averaged_count_each_on_few_starts() {
+    let frame = |it: u32| StartEffect { start: it / 20, effect: f64::from(it % 20) };
+    let found = infer_over_starts(&(0..40).map(frame).collect::<Vec<_>>(), asked(false));
+    let (batch, merged) = (found.inference.batch, found.inference.merged.len());
+    assert!(batch > 1, "nothing was averaged");
+    assert_eq!((found.count, batch * merged, found.starts), (40, 40, 2));
+}
+
 #[test]
 fn what_is_not_finite_is_left_out() {
     let good = effects(24, 4);

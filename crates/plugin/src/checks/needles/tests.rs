@@ -40,6 +40,35 @@ impl Read for Trickle<'_> {
     }
 }
 
+/// Each of the first two bytes matters, so that most of a haystack is skipped.
+#[test]
+fn every_pair_of_bytes_has_a_number_of_its_own() {
+    let numbers: BTreeSet<usize> = (0..=u16::MAX).map(|bytes| pair(&bytes.to_le_bytes())).collect();
+    assert!(numbers.into_iter().eq(0..1 << 16));
+}
+
+/// A signal may interrupt a read; any other failure ends the search.
+#[test]
+fn a_read_that_was_interrupted_is_repeated() {
+    struct Failing<'a>(Vec<io::ErrorKind>, &'a [u8]);
+
+    impl Read for Failing<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0.pop().map_or_else(|| self.1.read(buffer), |kind| Err(kind.into()))
+        }
+    }
+
+    let needles = Needles::new([("canary", TOKEN)]);
+    let found = |failures: &[io::ErrorKind]| {
+        let (tally, bytes) = needles.count_in(&mut Failing(failures.to_vec(), TOKEN))?;
+        Ok::<_, io::Error>((tally.hits(), bytes))
+    };
+    let interrupted = [io::ErrorKind::Interrupted; 2];
+    assert_eq!(found(&interrupted).expect("it goes on"), (1, TOKEN.len() as u64));
+    let refused = found(&[io::ErrorKind::PermissionDenied]).expect_err("it cannot be read");
+    assert_eq!(refused.kind(), io::ErrorKind::PermissionDenied);
+}
+
 proptest! {
     /// Reading in pieces of any size finds exactly what a single read finds.
     #[test]

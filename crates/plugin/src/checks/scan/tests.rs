@@ -65,6 +65,17 @@ fn a_file_that_vanished_holds_nothing_and_a_closed_one_is_told() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+/// Reading a pipe or a socket waits for somebody who writes.
+#[test]
+fn what_is_neither_a_file_nor_a_folder_is_left_out() {
+    let folder = test_folder();
+    drop(std::os::unix::net::UnixListener::bind(folder.join("socket")).expect("bound"));
+    fs::write(folder.join("table"), TOKEN).unwrap();
+    let names: Vec<String> = files_below(&folder).into_iter().map(|file| file.name).collect();
+    assert_eq!(names, ["table"]);
+    fs::remove_dir_all(folder).unwrap();
+}
+
 #[test]
 fn places_are_told_in_words() {
     let places: Vec<_> = [Places::DATA, Places::FILES, Places::ALL].into_iter().map(Places::noun).collect();

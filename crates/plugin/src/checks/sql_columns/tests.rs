@@ -1,7 +1,7 @@
 use expect_test::{Expect, expect};
 
 use super::*;
-use crate::{checks::scan::File, simulated::sql_bench::SqlBench, sql::Sensitivity};
+use crate::{checks::scan::File, setup::Transport, simulated::sql_bench::SqlBench, sql::Sensitivity};
 
 #[test]
 fn runs_of_numbers_are_looked_for_in_every_form_and_short_ones_are_not() {
@@ -43,6 +43,27 @@ fn what_is_not_found_is_protected_only_where_it_could_have_been() {
     }
     let control = conclude_on_disk(&found_in(FileKind::Journal), 9, Ok(()), false);
     assert_eq!(control, unknown("not in the data files; 1 canary found once, in base/1 (1)"));
+}
+
+#[test]
+fn what_did_not_pass_is_protected_only_if_all_that_passed_was_kept() {
+    let canaries = [b"what a canary is".to_vec(), b"what another is!".to_vec()];
+    let talk = |sent: &[u8], received: &[u8], truncated: bool| Conversation {
+        sent: sent.to_vec(),
+        received: received.to_vec(),
+        truncated,
+    };
+    let seen = |talks: &[Conversation]| conclude_on_wire(talks, &canaries);
+    let quiet = || talk(b"SELECT", b"ok", false);
+    assert_eq!(seen(&[quiet(), quiet()]), Observation::Protected("none of 2 canaries in 16 bytes".to_owned()));
+    let unknown = |words: &str| Observation::Unknown(words.to_owned());
+    for lost in [vec![], vec![talk(b"", b"", false)], vec![quiet(), talk(b"SELECT", b"", true)]] {
+        assert_eq!(seen(&lost), unknown("not everything that passed was kept"), "{lost:?}");
+    }
+    assert_eq!(conclude_on_wire(&[quiet()], &[]), unknown(NOT_LONG_ENOUGH));
+    for exposed in [talk(&canaries[0], b"", false), talk(b"", &canaries[1], false), talk(b"", &canaries[1], true)] {
+        assert_eq!(seen(&[quiet(), exposed]), Observation::Exposed("1 canary found once".to_owned()));
+    }
 }
 
 #[test]

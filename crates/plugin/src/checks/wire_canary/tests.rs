@@ -72,6 +72,23 @@ fn tls_needs_a_handshake() {
 }
 
 #[test]
+fn what_is_below_tls_is_out_of_reach_where_the_url_alone_asks_for_it() {
+    let talk = |sent: &[u8]| Conversation { sent: sent.to_vec(), ..Conversation::default() };
+    let url = || tithe_model::experiment::Url::new("postgres://tithe@db.example");
+    let launched = Address::Tcp { host: "127.0.0.1".to_owned(), port: 1 };
+    let attached = [Address::Attached(url()), Address::Relayed { url: url(), port: 1 }];
+    let tls = Transport::tls(TlsVersion::V1_3, false);
+    let (hidden, shown) = ([talk(HELLO), talk(HELLO)], [talk(HELLO), talk(b"SELECT 1")]);
+    for address in &attached {
+        let seen = below_tls(Transport::Plain, address, &hidden);
+        assert!(matches!(&seen, Some(Observation::OutOfReach(_))), "{address:?}: {seen:?}");
+        assert_eq!([&shown[..], &[]].map(|talks| below_tls(Transport::Plain, address, talks)), [None, None]);
+        assert_eq!(below_tls(tls, address, &hidden), None, "the arm asks for it");
+    }
+    assert_eq!(below_tls(Transport::Plain, &launched, &hidden), None);
+}
+
+#[test]
 fn a_silent_relay_proves_nothing() {
     expect![[r#"Unknown("nothing passed the relay")"#]].assert_eq(&format!("{:?}", conclude(&[], &[TOKEN], true)));
 }
