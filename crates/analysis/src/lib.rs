@@ -584,7 +584,8 @@ pub enum Flag {
     SlowCipher,
     /// The A/A arm differs from the baseline by as much.
     WithinControl,
-    /// Starts count whose servers were certainly still changing when the first frame began.
+    /// Starts count whose servers were certainly still changing when the first frame began, and there is no answer beyond
+    /// what the cost moved on them.
     NotSteady,
     /// The arm saves time by waiting less than its processor time explains, on fewer than four loads of the data.
     WaitingAlone,

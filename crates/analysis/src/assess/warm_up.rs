@@ -9,9 +9,13 @@ use tithe_model::{
     record::{Steadied, WarmedUp},
     steady::Steadiness,
 };
-use tithe_statistics::verdict::{digits, percent};
+use tithe_statistics::{
+    mean,
+    order::midmean,
+    verdict::{digits, percent},
+};
 
-use crate::{ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome};
+use crate::{ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome, StartCourse};
 
 /// How the starts of `cell` were warmed up; empty without a warm-up.
 pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
@@ -88,13 +92,12 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
         1 => "the servers were not steady".to_owned(),
         all => format!("the servers were not steady in {} of {all} starts", changing().count()),
     };
-    let counted = match still_changing(warm_ups) {
-        Some(left) => format!(
-            "they count, because too few others are left, and only answers beyond {} % stand",
-            digits(percent(left))
-        ),
-        None if arms_changed_alike(warm_ups) => "they count, because all arms changed alike".to_owned(),
-        None => "they are left out".to_owned(),
+    let counted = match (left_out(warm_ups).is_empty(), arms_changed_alike(warm_ups)) {
+        (false, _) => "they are left out",
+        (true, true) => "they count, because all arms changed alike",
+        (true, false) => {
+            "they count, because too few others are left, and answers stand only beyond what their costs moved"
+        }
     };
     Some(format!(
         "after a warm-up of {} {starts}: {what} of arm `{arm}` still {moved} by {} %; {counted}; set a longer \
@@ -114,41 +117,56 @@ pub(crate) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
     }
 }
 
-/// How far figures may be off because starts count whose servers were certainly still changing, natural-log ratio: the
-/// largest change over a quarter of a warm-up, times the share of such starts. `None` if no such start counts, or if
-/// arms changed alike.
-fn still_changing(warm_ups: &[WarmedUp]) -> Option<f64> {
-    let changes = || warm_ups.iter().filter(|it| it.is_unsteady()).map(|it| it.change.abs());
-    let largest = changes().reduce(f64::max)?;
-    let count = left_out(warm_ups).is_empty() && !arms_changed_alike(warm_ups);
-    count.then(|| largest * changes().count() as f64 / warm_ups.len() as f64)
+/// Withdraws each answer of `arms` that may come from starts that count although their servers were certainly still
+/// changing, and flags every figure that has no answer beyond that. Servers may change alike, so what decides is how far
+/// the cost itself moved.
+pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], margin: f64) {
+    let unsteady: Vec<&WarmedUp> = warm_ups.iter().filter(|it| it.is_unsteady()).collect();
+    if unsteady.is_empty() || !left_out(warm_ups).is_empty() || arms_changed_alike(warm_ups) {
+        return;
+    }
+    let share = unsteady.len() as f64 / warm_ups.len() as f64;
+    let largest = unsteady.iter().map(|it| it.change.abs()).fold(0.0, f64::max);
+    let unsteady: BTreeSet<u32> = unsteady.into_iter().map(|it| it.start).collect();
+    for arm in arms {
+        let left = share * moved_within(&arm.course, &unsteady).unwrap_or(largest);
+        let vary = arm.estimates.iter_mut().filter(|estimate| !matches!(estimate.name, Figure::Size(_)));
+        vary.for_each(|estimate| hold_against(estimate, left, margin));
+    }
 }
 
-/// Flags the figures of `arms` if starts count whose servers were certainly still changing, and withdraws each answer
-/// that this may have made.
-pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], margin: f64) {
-    let Some(left) = still_changing(warm_ups) else { return };
-    let estimates = arms.iter_mut().flat_map(|arm| &mut arm.estimates);
-    let vary = estimates.filter(|estimate| !matches!(estimate.name, Figure::Size(_)));
-    vary.for_each(|estimate| hold_against(estimate, left, margin));
+/// How far a cost moved from the first half of the frames of `starts` to the second, natural-log ratio: the size of the
+/// mean over the starts. Where a change falls to a third from one half to the next, the mean of all frames is off by as
+/// much. `None` if no start has two frames.
+fn moved_within(course: &[StartCourse], starts: &BTreeSet<u32>) -> Option<f64> {
+    let of_starts = course.iter().filter(|it| starts.contains(&it.start) && it.effects.len() >= 2);
+    let moved = of_starts.map(|start| {
+        let (first, second) = start.effects.split_at(start.effects.len() / 2);
+        midmean(second) - midmean(first)
+    });
+    let moved: Vec<f64> = moved.collect();
+    (!moved.is_empty()).then(|| mean(&moved).abs())
 }
 
 fn hold_against(estimate: &mut Estimate, left: f64, margin: f64) {
-    let is_within = |effect: &Interval, verdict: Outcome| match verdict {
-        Outcome::Costs => effect.low <= left,
-        Outcome::Gains => effect.high >= -left,
-        Outcome::NoneFound => effect.high + left > margin,
+    let stands = |effect: &Interval, verdict: Outcome| match verdict {
+        Outcome::Costs => effect.low > left,
+        Outcome::Gains => effect.high < -left,
+        Outcome::NoneFound => effect.high + left <= margin,
         Outcome::TooNoisy => false,
     };
-    estimate.flags.push(Flag::NotSteady);
-    if is_within(&estimate.effect, estimate.verdict) {
-        estimate.verdict = Outcome::TooNoisy;
-        estimate.text = format!("within the {} % by which servers may still have changed", digits(percent(left)));
-    }
     if let Some(over_run) = &mut estimate.over_run
-        && is_within(&over_run.effect, over_run.verdict)
+        && !stands(&over_run.effect, over_run.verdict)
     {
         over_run.verdict = Outcome::TooNoisy;
+    }
+    if stands(&estimate.effect, estimate.verdict) {
+        return;
+    }
+    estimate.flags.push(Flag::NotSteady);
+    if estimate.verdict != Outcome::TooNoisy {
+        estimate.verdict = Outcome::TooNoisy;
+        estimate.text = format!("within the {} % by which it may still have changed", digits(percent(left)));
     }
 }
 
@@ -168,10 +186,11 @@ fn rounded(seconds: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
-    use tithe_model::experiment::{Arrivals, Design};
+    use tithe_model::experiment::{Arrivals, Design, Metric};
     use tithe_model::plan::Starts;
 
     use super::*;
+    use crate::{OverRun, assess::estimate::stated};
 
     fn cell(after_start: WarmUp) -> Cell {
         Cell {
@@ -261,8 +280,8 @@ mod tests {
         let (told, warning) = check(until_steady, &[(121.0, Changing, 0.2), (120.0, Changing, -0.15)]);
         assert_eq!(told, "not steady within 2 min in 2 of 2 starts");
         let expected = "after a warm-up of 2 min the servers were not steady in 2 of 2 starts: operations per processor \
-                        second of arm `tls` still rose by 22 %; they count, because too few others are left, and only \
-                        answers beyond 22 % stand; set a longer `warmup` in `[measure]`";
+                        second of arm `tls` still rose by 22 %; they count, because too few others are left, and answers \
+                        stand only beyond what their costs moved; set a longer `warmup` in `[measure]`";
         assert_eq!(warning, expected);
         let mut starts = vec![(240.0, Changing, 0.2)];
         starts.extend([(31.0, Steady, 0.0); 4]);
@@ -282,5 +301,42 @@ mod tests {
         let fixed = cell(WarmUp::Fixed { ns: 20_000_000_000 });
         let switched = Cell { design: Design::Switched { frames_a_side: 3 }, ..fixed };
         assert_eq!(words(&switched, &[]), "20 s at the beginning of each side");
+    }
+
+    #[test]
+    fn a_cost_moves_from_the_first_half_of_the_starts_asked_for_to_the_second() {
+        let course = |start: u32, effects: &[f64]| StartCourse { start, effects: effects.to_vec() };
+        let moved = |course: &[StartCourse], starts: &[u32]| moved_within(course, &starts.iter().copied().collect());
+        let all = [course(0, &[0.3, 0.5, 0.2, 0.2]), course(1, &[0.1, 0.3]), course(2, &[0.4]), course(3, &[0.2, 0.3])];
+        let close = |found: Option<f64>, expected: f64| assert!((found.expect("known") - expected).abs() < 1e-12);
+        close(moved(&all, &[0]), 0.2);
+        close(moved(&all, &[1]), 0.2);
+        // Starts that moved in opposite directions show no common change.
+        close(moved(&all, &[0, 1]), 0.0);
+        close(moved(&all, &[0, 2, 3]), 0.05);
+        assert_eq!(moved(&all, &[2, 4]), None);
+    }
+
+    #[test]
+    fn an_answer_stands_beyond_what_the_cost_may_still_have_changed() {
+        let held = |verdict: Outcome, low: f64, high: f64, left: f64| {
+            let effect = Interval { estimate: (low + high) / 2.0, low, high };
+            let over_run = Some(OverRun { effect, difference: None, verdict });
+            let stated = stated(Figure::Metric(Metric::Net), "", effect, verdict, "as it was".to_owned(), 30);
+            let mut estimate = Estimate { over_run, ..stated };
+            hold_against(&mut estimate, left, 0.03);
+            assert_eq!(estimate.over_run.expect("given").verdict, estimate.verdict);
+            (estimate.verdict, estimate.flags == [Flag::NotSteady], estimate.text)
+        };
+        let kept = |verdict: Outcome| (verdict, false, "as it was".to_owned());
+        let withdrawn = (Outcome::TooNoisy, true, "within the 5.13 % by which it may still have changed".to_owned());
+        assert_eq!(held(Outcome::Costs, 0.06, 0.09, 0.05), kept(Outcome::Costs));
+        assert_eq!(held(Outcome::Costs, 0.05, 0.09, 0.05), withdrawn);
+        assert_eq!(held(Outcome::Gains, -0.09, -0.06, 0.05), kept(Outcome::Gains));
+        assert_eq!(held(Outcome::Gains, -0.09, -0.05, 0.05), withdrawn);
+        assert_eq!(held(Outcome::NoneFound, -0.01, 0.01, 0.02), kept(Outcome::NoneFound));
+        assert_eq!(held(Outcome::NoneFound, -0.01, 0.01, 0.05), withdrawn);
+        let noisy = held(Outcome::TooNoisy, -0.01, 0.09, 0.0);
+        assert_eq!(noisy, (Outcome::TooNoisy, true, "as it was".to_owned()), "no answer, so its interval is not one");
     }
 }

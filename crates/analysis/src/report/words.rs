@@ -303,8 +303,8 @@ pub fn flag_advice(flag: Flag) -> &'static str {
              size; measure longer."
         }
         Flag::NotSteady => {
-            "Servers still changed when measuring began, and too few other starts are left. The interval does not \
-             include this change: set a longer `warmup` in `[measure]`."
+            "Servers still changed when measuring began, too few other starts are left, and the cost may have changed by \
+             as much: set a longer `warmup` in `[measure]`."
         }
         Flag::WaitingAlone => {
             "The arm waits less than its processor time explains. The place of its files on the disk can explain \
