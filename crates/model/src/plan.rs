@@ -401,7 +401,8 @@ fn cell(
         Design::Slices | Design::Sequential | Design::Switched { .. } => 1,
     };
     let design = match design {
-        Design::Switched { .. } => sides::design(experiment, slot_ns * u64::from(blocks) * arms),
+        // Its frames have one block.
+        Design::Switched { .. } => sides::design(experiment, slot_ns * arms),
         other => other,
     };
     Cell {
