@@ -4,6 +4,7 @@ mod accepted;
 mod asked;
 mod catalogue;
 mod changes;
+mod claims;
 mod composed;
 mod diagnostics;
 mod keys;
@@ -11,6 +12,7 @@ mod laws;
 mod limits;
 mod matrix;
 mod plans;
+mod properties;
 mod reach;
 mod read;
 
