@@ -58,6 +58,8 @@ pub fn intended(
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn drawn(arrivals: Arrivals, lanes: usize, lane: usize, seed: u64) -> Vec<u64> {
@@ -92,6 +94,14 @@ mod tests {
         assert!((158_000..162_000).contains(&count), "{count}");
         assert_eq!(drawn(Arrivals::Poisson(50.0), 1, 0, 9), drawn(Arrivals::Poisson(50.0), 1, 0, 9));
         assert!(drawn(Arrivals::Poisson(50.0), 1, 0, 9).is_sorted());
+    }
+
+    #[test]
+    fn each_seed_draws_times_of_its_own() {
+        for arrivals in [Arrivals::Even(4.0), Arrivals::Poisson(50.0)] {
+            let all: BTreeSet<Vec<u64>> = (0..256).map(|seed| drawn(arrivals, 1, 0, seed)).collect();
+            assert_eq!(all.len(), 256, "{arrivals}");
+        }
     }
 
     #[test]

@@ -389,22 +389,27 @@ impl KeyValueSession for Slow {
     }
 }
 
+/// A lane with one connection to it, which is opened again after `every` operations and takes 3 ms to open.
+fn slow_lane(arrivals: Arrivals, every: Option<u32>) -> Lane<'static> {
+    let time = Arc::new(VirtualTime::default());
+    let connect = |time: &Arc<VirtualTime>| Session::KeyValue(Box::new(Slow { time: Arc::clone(time) }));
+    let opened = Arc::clone(&time);
+    let open = move || {
+        opened.now.fetch_add(3_000_000, Ordering::Relaxed);
+        Ok((connect(&opened), Connecting::default()))
+    };
+    let reconnect = every.map(|every| Reconnect { every, open: Box::new(open) });
+    let conn = ClientConnection::new(connect(&time), Box::new(Again { pause_ns: 0 }), 0).reconnecting(reconnect);
+    let recorder = Recorder::new(1, every.is_some(), arrivals != Arrivals::Closed);
+    let arm = Arm::new(vec![conn], recorder, (Vec::new(), Vec::new()), Timeout::LONGEST).expect("an arm");
+    Lane::new(0, 1, Clock::Virtual(time), arrivals, vec![arm], 0)
+}
+
 #[test]
 fn in_an_open_loop_the_time_of_operations_counts_from_when_they_were_due() {
-    // The sum of the latencies in a slot of 50 ms, ms; a connection takes 3 ms to open.
+    // The sum of the latencies in a slot of 50 ms, ms.
     let sum_ms = |arrivals: Arrivals, every: Option<u32>| {
-        let time = Arc::new(VirtualTime::default());
-        let connect = |time: &Arc<VirtualTime>| Session::KeyValue(Box::new(Slow { time: Arc::clone(time) }));
-        let opened = Arc::clone(&time);
-        let open = move || {
-            opened.now.fetch_add(3_000_000, Ordering::Relaxed);
-            Ok((connect(&opened), Connecting::default()))
-        };
-        let reconnect = every.map(|every| Reconnect { every, open: Box::new(open) });
-        let conn = ClientConnection::new(connect(&time), Box::new(Again { pause_ns: 0 }), 0).reconnecting(reconnect);
-        let recorder = Recorder::new(1, every.is_some(), arrivals != Arrivals::Closed);
-        let arm = Arm::new(vec![conn], recorder, (Vec::new(), Vec::new()), Timeout::LONGEST).expect("an arm");
-        let mut lane = Lane::new(0, 1, Clock::Virtual(time), arrivals, vec![arm], 0);
+        let mut lane = slow_lane(arrivals, every);
         let slots = lane.run(&schedule(&lane, 0, 1), &PauseGate::open_to(1), &|| false);
         assert_eq!(slots.iter().map(|slot| slot.counted).collect::<Vec<_>>(), [5]);
         slots[0].latency_sum_ns as f64 / 1e6
@@ -415,6 +420,46 @@ fn in_an_open_loop_the_time_of_operations_counts_from_when_they_were_due() {
     // With new connections after 20 and 43 ms, done after 10, 20, 33, 43 and 56 ms.
     assert_eq!(sum_ms(Arrivals::Even(200.0), Some(2)), 10.0 + 15.0 + 23.0 + 28.0 + 36.0);
     assert_eq!(sum_ms(Arrivals::Closed, Some(2)), 56.0);
+}
+
+#[test]
+fn an_arm_that_is_behind_is_warmed_up_until_it_has_caught_up_or_its_time_is_over() {
+    // A warm-up of 50 ms holds five operations.
+    let done = |lag: &[u64], timeout_ms: u64| {
+        let mut lane = slow_lane(Arrivals::Closed, None);
+        let schedule = schedule(&lane, 0, 1);
+        let done = lane.warm_up(&schedule, 50_000_000, lag, timeout_ms * 1_000_000);
+        let recorder = &lane.arms[0].recorder;
+        assert_eq!((recorder.lead_in, recorder.operations, recorder.failed), (0, 0, 0), "none of it is recorded");
+        done
+    };
+    assert_eq!([done(&[], 1000), done(&[5], 1000)], [[5], [5]]);
+    assert_eq!([done(&[6], 1000), done(&[10], 1000), done(&[11], 1000)], [[10], [10], [15]]);
+    assert_eq!([done(&[1000], 100), done(&[1000], 101)], [[10], [15]], "no longer than its time");
+}
+
+#[test]
+fn requests_of_several_operations_come_at_a_part_of_their_rate() {
+    let of = |arrivals| Lane::new(0, 1, Clock::Real, arrivals, Vec::new(), 0).of_requests(100).arrivals;
+    assert_eq!([of(Arrivals::Even(50.0)), of(Arrivals::Poisson(50.0))], [Arrivals::Even(0.5), Arrivals::Poisson(0.5)]);
+    for other in [Arrivals::Closed, Arrivals::OfSaturation(0.7)] {
+        assert_eq!(of(other), other);
+    }
+}
+
+#[test]
+fn a_slot_is_charged_what_client_and_server_have_used_since_it_began() {
+    let usage = |client: (u64, u64), server: (u64, u64)| {
+        let task = |(cpu_ns, wait_ns): (u64, u64)| TaskUsage { cpu_ns, wait_ns };
+        Usage { client: task(client), server: task(server), cpu_times: None }
+    };
+    let charged = |after: Usage| {
+        let mut slot = Slot::default();
+        after.charge(&usage((10, 3), (100, 50)), &mut slot);
+        (slot.client_cpu_ns, slot.server_cpu_ns, slot.wait_ns)
+    };
+    assert_eq!(charged(usage((25, 7), (160, 58))), (15, 60, 12));
+    assert_eq!(charged(usage((25, 7), (90, 40))), (15, 0, 4), "tasks that are gone read less");
 }
 
 /// Answers every client until an empty connection ends the listener; returns the requests of each connection.
