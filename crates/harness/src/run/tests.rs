@@ -161,6 +161,40 @@ fn a_run_is_continued_after_its_last_frame_with_another_epoch() {
     assert_eq!((ending, again.frames.len()), (Ending::Complete, 3));
 }
 
+/// Time is invented, so each frame takes the load that was planned.
+#[test]
+fn a_run_that_was_interrupted_measures_as_many_frames_as_one_that_was_not() {
+    let measured = |epochs: u32, interruptions: &[u32]| {
+        let mut planned = Planned::with("");
+        (planned.plan.cells[0].frames_max, planned.plan.cells[0].epochs) = (18, epochs);
+        for frames in interruptions {
+            assert_eq!(planned.measured(End::Frames(*frames)).0, Ending::Interrupted);
+        }
+        let (ending, records) = planned.measured(End::Frames(u32::MAX));
+        assert_eq!((ending, records.cells[0].ending.clone()), (Ending::Complete, Some(CellEnding::Budget)));
+        let numbers: Vec<u32> = records.frames.iter().map(|frame| frame.frame).collect();
+        assert_eq!(numbers, (0..18).collect::<Vec<_>>(), "{interruptions:?}");
+        records.frames.iter().map(|frame| frame.epoch).collect::<Vec<_>>()
+    };
+    assert_eq!(measured(1, &[]), [0; 18]);
+    assert_eq!(measured(2, &[]), [[0; 9], [1; 9]].concat());
+    assert_eq!(measured(1, &[5]), [vec![0; 5], vec![1; 13]].concat());
+    assert_eq!(measured(1, &[5, 1]), [vec![0; 5], vec![1; 1], vec![2; 12]].concat());
+}
+
+#[test]
+fn a_cell_that_failed_is_measured_again_after_its_last_frame_and_says_so() {
+    let planned = Planned::with("fail_every = 10");
+    for times in 1..=2 {
+        let (ending, records) = planned.measured(End::Frames(u32::MAX));
+        let frames: Vec<u32> = records.frames.iter().map(|frame| frame.frame).collect();
+        assert_eq!((ending, frames), (Ending::Failed, (0..3 * times).collect()));
+        let warnings = records.warnings();
+        let again = warnings.iter().filter(|words| words.contains("is measured again after it failed")).count();
+        assert_eq!(again as u32, times - 1, "{warnings:?}");
+    }
+}
+
 #[test]
 fn a_cell_that_cannot_be_measured_ends_with_the_reason() {
     for (settings, words, frames) in
