@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use tithe_model::{
     catalogue::{Catalogue, WorkloadShape},
-    experiment::ProviderSwitch,
+    experiment::{Design, ProviderSwitch},
     invalid::Invalid,
     parse::{aa_arm_of, parse_unmeasured},
     plan::{Cell, Plan, Starts, WarmUp, outline, plan, starting_share},
@@ -662,6 +662,10 @@ fn a_side_has_frames_of_its_own_length_and_pairs_are_whole() {
         (Switched { frames_a_side: 300 }, 500, 2400, 4, Fixed { ns: 0 })"#]]
     .assert_eq(&cells.map(|cell| format!("{cell:?}")).join("\n"));
     let plan = planned(&switched("budget = \"11 min\"", ""));
+    // Frames of a pair that is not whole are not measured: their arm would be another one than that of their side.
+    let odd = Cell { frames_max: 100, design: Design::Switched { frames_a_side: 30 }, ..plan.cells[0].clone() };
+    let sides = |cell: &Cell| (cell.frames_a_side(), cell.pairs());
+    assert_eq!([sides(&plan.cells[0]), sides(&odd), sides(&planned(SHORT).cells[0])], [(30, 5), (30, 1), (0, 0)]);
     assert_eq!(plan.experiment.measure.primary, tithe_model::experiment::Metric::Time);
     assert_eq!(plan.flaws(), Vec::<String>::new());
     let again: Plan = serde_json::from_str(&serde_json::to_string(&plan).expect("JSON")).expect("a plan");
