@@ -15,6 +15,7 @@ mod plans;
 mod properties;
 mod reach;
 mod read;
+mod servers;
 
 use tithe_model::{diagnostic::Diagnostic, experiment::Experiment, parse::parse};
 
