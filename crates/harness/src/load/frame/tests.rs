@@ -104,7 +104,7 @@ enum When {
 }
 
 /// A workload of which one client panics.
-struct Panicking {
+pub(super) struct Panicking {
     table: Table,
     when: When,
     panicked: Arc<AtomicBool>,
@@ -130,6 +130,11 @@ impl Workload for Panicking {
     fn describe(&self) -> Vec<(String, String)> {
         Vec::new()
     }
+}
+
+/// The workload whose first client panics when it is opened.
+pub(super) fn panicking(bench: &Bench) -> Panicking {
+    Panicking { table: bench.table.clone(), when: When::Opening, panicked: Arc::default() }
 }
 
 struct Nothing;
@@ -213,7 +218,7 @@ fn a_frame_whose_client_panics_ends_with_its_words() {
 #[test]
 fn arms_share_the_state_of_their_clients_where_they_share_a_server() {
     let bench = Bench::plain();
-    let workload = Panicking { table: bench.table.clone(), when: When::Opening, panicked: Arc::default() };
+    let workload = panicking(&bench);
     let shared = |data: [usize; 3]| {
         let arm = |data| StartedArm {
             server: bench.server.clone(),
@@ -286,7 +291,7 @@ fn measured(operations: [u64; 2], invented_ns: Option<(u64, u64)>) -> Measured {
 #[test]
 fn operations_are_numbered_from_when_the_data_was_loaded_and_a_frame_tells_the_slots_that_it_had() {
     let bench = Bench::plain();
-    let workload = Panicking { table: bench.table.clone(), when: When::Opening, panicked: Arc::default() };
+    let workload = panicking(&bench);
     let cell = cell(Design::Interleaved, Arrivals::Closed);
     let mut runner = CellRunner::new(&Simulated, &workload, &cell, 3, false, vec![arm(&bench), arm(&bench)]);
     let before = |frame: &Frame| frame.arms.iter().map(|arm| arm.operations_before).collect::<Vec<_>>();
@@ -316,7 +321,7 @@ fn operations_are_numbered_from_when_the_data_was_loaded_and_a_frame_tells_the_s
 #[test]
 fn a_runner_goes_on_where_another_one_has_ended() {
     let bench = Bench::plain();
-    let workload = Panicking { table: bench.table.clone(), when: When::Opening, panicked: Arc::default() };
+    let workload = panicking(&bench);
     let cell = cell(Design::Interleaved, Arrivals::Closed);
     let new = || CellRunner::new(&Simulated, &workload, &cell, 0, false, vec![arm(&bench), arm(&bench)]);
     let (mut one, mut other) = (new(), new());
@@ -336,7 +341,7 @@ fn a_runner_goes_on_where_another_one_has_ended() {
 #[test]
 fn lanes_of_servers_on_another_machine_see_nothing_that_delays_those() {
     let bench = Bench::plain();
-    let workload = Panicking { table: bench.table.clone(), when: When::Opening, panicked: Arc::default() };
+    let workload = panicking(&bench);
     let at = context(&workload, &cell(Design::Interleaved, Arrivals::Closed), &bench);
     let mut lanes = Lanes::new(&workload, &at, false);
     assert_eq!(lanes.stalls_hidden, None);
