@@ -223,7 +223,7 @@ impl Keys {
     }
 }
 
-/// True if `frame` with its `slots` has these numbers of its cell, of itself and of its start, and this number of `arms`.
+/// True if `frame` has these numbers of its cell, itself and its start, this number of `arms`, and its own `slots`.
 fn is_asked((frame, slots): (&Frame, &[Slot]), number_of: (u32, u32, u32), arms: usize) -> bool {
     (frame.cell, frame.frame, frame.start) == number_of
         && frame.arms.len() == arms
