@@ -49,7 +49,7 @@ pub(crate) fn cell(design: Design, arrivals: Arrivals) -> Cell {
 }
 
 /// A workload that offers nothing.
-pub(super) struct Idle {
+pub(crate) struct Idle {
     pub writes: bool,
 }
 
