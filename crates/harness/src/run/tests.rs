@@ -1,5 +1,7 @@
 //! Whole runs of the simulated database, on invented time.
 
+mod switching;
+
 use std::path::PathBuf;
 
 use tithe_model::record::{Machine, Verdict};
