@@ -418,7 +418,7 @@ fn expected_servers(experiment: &Experiment) -> Vec<Expected> {
 /// Random, so that a coordinator that was cut off for a while never uses the ticket of one that came after it.
 fn first_ticket() -> u64 {
     let drawn = Secret::random(8);
-    u64::from_be_bytes(drawn.expose().first_chunk().copied().unwrap_or_default()) >> 1
+    u64::from_be_bytes(drawn.expose().first_chunk::<8>().copied().unwrap_or_default()) >> 1
 }
 
 impl Drop for Team<'_> {
