@@ -820,6 +820,79 @@ mod tests {
         assert_eq!(kept("slots.csv"), Some(first), "a user may repair it by hand");
     }
 
+    #[test]
+    fn a_cell_without_facts_has_no_findings() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, mut plan) = (folder.path().join("run"), plan());
+        plan.cells.push(Cell { id: "other".to_owned(), ..plan.cells[0].clone() });
+        let mut run = RunFolder::create(&path, EXPERIMENT, &plan, &Machine::default()).expect("a run folder");
+        assert_eq!(refusal(&path), "", "no cell has begun");
+        run.cell(0, |facts| facts.mode = "twin".to_owned()).expect("written");
+        run.finding(&finding()).expect("written");
+        assert_eq!(refusal(&path), "", "the second one has not begun");
+        run.finding(&Finding { cell: 1, ..finding() }).expect("written");
+        let told = refusal(&path);
+        assert!(told.contains("cells/1.json is missing") && !told.contains("cells/0.json"), "{told}");
+    }
+
+    #[test]
+    fn a_run_that_has_measured_nothing_is_continued_by_the_plan_that_replaced_its_own() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (path, plan) = (folder.path().join("run"), plan());
+        let run = RunFolder::create(&path, EXPERIMENT, &plan, &Machine::default()).expect("a run folder");
+        let mut other = plan.clone();
+        other.cells[0].frames_max += 1;
+        run.plan(&other).expect("written");
+        drop(run);
+        fs::remove_dir(path.join(CELLS)).expect("no cell has begun");
+        let (run, records) = RunFolder::resume(&path).expect("resumed");
+        assert_eq!((records.plan, records.frames.len(), run.check()), (other, 0, Ok(())));
+        fs::write(path.join(CELLS), "").expect("written");
+        assert!(refusal(&path).contains(CELLS), "a file in place of the folder: {}", refusal(&path));
+    }
+
+    #[test]
+    fn logs_of_servers_are_kept_by_their_names() {
+        let (folder, path, run) = with_frame();
+        let log = folder.path().join("server.log");
+        fs::write(&log, "started\n").expect("written");
+        run.keep_log("c--epoch0--plain.log", &log);
+        run.keep_log("missing.log", &folder.path().join("nowhere.log"));
+        let kept: Vec<_> = fs::read_dir(path.join("logs")).expect("a folder").flatten().collect();
+        assert_eq!(kept.iter().map(fs::DirEntry::file_name).collect::<Vec<_>>(), ["c--epoch0--plain.log"]);
+        assert_eq!(fs::read_to_string(kept[0].path()).expect("a text"), "started\n");
+    }
+
+    #[test]
+    fn a_row_of_an_arm_that_is_not_there_damages_its_own_frame() {
+        let (_folder, path, mut run) = with_frame();
+        run.frame(&counted(1), &slots_of(1)).expect("written");
+        drop(run);
+        let rows = fs::read_to_string(path.join("slots.csv")).expect("a text");
+        let foreign = slots::line(&Slot { arm: 2, ..slots_of(0)[0] });
+        fs::write(path.join("slots.csv"), rows + &foreign).expect("written");
+        let records = read(&path).expect("readable");
+        assert_eq!(records.frames.iter().map(|frame| frame.invalid.is_some()).collect::<Vec<_>>(), [true, false]);
+        assert_eq!(records.damage, ["cell 0, frame 0: line 6 of slots.csv is damaged: there is no arm 2"]);
+        assert!(records.slots.iter().all(|slot| slot.arm < 2), "{:?}", records.slots);
+    }
+
+    #[test]
+    fn a_line_that_was_changed_is_named_by_its_number() {
+        let (_folder, path, mut run) = with_frame();
+        (0..2).for_each(|_| run.finding(&finding()).expect("written"));
+        let text = fs::read_to_string(path.join("evidence.jsonl")).expect("a text");
+        let (first, second) = text.split_once('\n').expect("two lines");
+        let changed = format!("{first}\n{}", second.replace("\"seal\"", "\"sear\""));
+        fs::write(path.join("evidence.jsonl"), changed).expect("written");
+        let told = refusal(&path);
+        assert!(told.contains("line 2 of evidence.jsonl does not match its checksum"), "{told}");
+        let cut = format!("{first}\n{}\n{first}\n", &first[..20]);
+        fs::write(path.join("evidence.jsonl"), cut).expect("written");
+        let told = refusal(&path);
+        assert!(told.contains("line 2 of evidence.jsonl cannot be read"), "{told}");
+    }
+
     proptest! {
         #[test]
         fn a_changed_byte_is_reported_or_changes_nothing(file in 0usize..6, place: proptest::sample::Index, byte: u8) {

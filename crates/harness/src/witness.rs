@@ -310,6 +310,11 @@ mod tests {
         assert_eq!(check("redis://db", None), "redis://127.0.0.1:7000");
         assert_eq!(check("x://ann@[::1]:1/a?b=c", Some("at")), "x://ann@[::1]:7000/a?b=c&at=127.0.0.1");
         assert_eq!(check("x://ann@db/a", Some("at")), "x://ann@db:7000/a?at=127.0.0.1");
+        assert_eq!(check("x://[::1]/a", Some("at")), "x://[::1]:7000/a?at=127.0.0.1");
+        // Options that name a place would lead past the relay.
+        assert_eq!(check("x://db/a?host=other&b=c&port=5", None), "x://127.0.0.1:7000/a?b=c");
+        assert_eq!(check("x://db?unix_socket=/run/s&hosts=1", None), "x://127.0.0.1:7000?hosts=1");
+        assert_eq!(check("x://db/a?hostaddr=10.0.0.5", Some("at")), "x://db:7000/a?at=127.0.0.1");
     }
 
     #[test]

@@ -275,12 +275,17 @@ impl Cell {
         (self.starts != Starts::EveryFrame).then(|| self.epochs.saturating_mul(self.starts_per_epoch()))
     }
 
-    /// Pairs of sides of a server that its provider switches; 0 for any other.
-    pub fn pairs(&self) -> u32 {
+    /// Frames of each side of a server that its provider switches; 0 for any other.
+    pub fn frames_a_side(&self) -> u32 {
         match self.design {
-            Design::Switched { frames_a_side } => self.frames_max / frames_a_side.max(1).saturating_mul(2),
+            Design::Switched { frames_a_side } => frames_a_side.max(1),
             _ => 0,
         }
+    }
+
+    /// Pairs of such sides; 0 for any other server.
+    pub fn pairs(&self) -> u32 {
+        self.frames_max.checked_div(self.frames_a_side().saturating_mul(2)).unwrap_or(0)
     }
 
     /// Load budget of the cell, ns: its planned frames at their planned length.
@@ -405,7 +410,8 @@ fn cell(
         Design::Slices | Design::Sequential | Design::Switched { .. } => 1,
     };
     let design = match design {
-        Design::Switched { .. } => sides::design(experiment, slot_ns * u64::from(blocks) * arms),
+        // Its frames have one block.
+        Design::Switched { .. } => sides::design(experiment, slot_ns * arms),
         other => other,
     };
     Cell {

@@ -113,15 +113,15 @@ pub struct Place {
 pub fn frame_order(seed: u64, frame: u32, blocks: u32, arms: usize) -> Vec<Place> {
     let mut random = SplitMix64::new(seed ^ u64::from(frame).wrapping_mul(0xD1B5_4A32_D192_ED03).wrapping_add(1));
     let lead_in = drawn_order(&mut random, arms);
-    if arms == 2 {
-        return alternating(&lead_in, blocks);
+    match arms {
+        0 | 1 => (0..blocks).map(|block| Place { block: Some(block), arm: 0 }).collect(),
+        2 => alternating(&lead_in, blocks),
+        _ => {
+            let counted = (0..).zip(balanced_blocks(lead_in[arms - 1], blocks, arms, &mut random));
+            let place = |block: Option<u32>, order: Vec<usize>| order.into_iter().map(move |arm| Place { block, arm });
+            place(None, lead_in).chain(counted.flat_map(|(block, order)| place(Some(block), order))).collect()
+        }
     }
-    if arms < 2 {
-        return (0..blocks).map(|block| Place { block: Some(block), arm: 0 }).collect();
-    }
-    let counted = (0..).zip(balanced_blocks(lead_in[arms - 1], blocks, arms, &mut random));
-    let place = |block: Option<u32>, order: Vec<usize>| order.into_iter().map(move |arm| Place { block, arm });
-    place(None, lead_in).chain(counted.flat_map(|(block, order)| place(Some(block), order))).collect()
 }
 
 fn alternating(first: &[usize], blocks: u32) -> Vec<Place> {
@@ -256,6 +256,11 @@ mod tests {
         assert!((mean - 0.5).abs() < 0.025, "{mean}");
         let (mut bits, mut same) = (SplitMix64::new(9), SplitMix64::new(9));
         (0..100).for_each(|_| assert_eq!(bits.below(1 << 63), same.next_u64() % (1 << 63)));
+        // These seeds begin with the numbers below and at the largest multiple of ten: the second one is drawn again.
+        let multiple = u64::MAX - u64::MAX % 10;
+        let [below, at] = [13_042_476_475_599_121_356, 8_187_556_910_047_604_162].map(SplitMix64::new);
+        assert_eq!([&below, &at].map(|random| random.clone().next_u64()), [multiple - 1, multiple]);
+        assert_eq!([below, at].map(|mut random| random.below(10)), [9, 3]);
     }
 
     fn arms_of(places: &[Place]) -> Vec<usize> {
@@ -343,6 +348,13 @@ mod tests {
             }
             let counted: Vec<u32> = places.iter().filter_map(|place| place.block).collect();
             prop_assert!(counted.is_sorted());
+            prop_assert_eq!(counted.len(), blocks as usize * arms);
+        }
+
+        #[test]
+        fn one_arm_has_each_block_to_itself(seed: u64, frame in 0u32..1000, blocks in 1u32..40) {
+            let alone = (0..blocks).map(|block| Place { block: Some(block), arm: 0 }).collect::<Vec<_>>();
+            prop_assert_eq!(frame_order(seed, frame, blocks, 1), alone);
         }
     }
 }

@@ -412,3 +412,98 @@ fn hand_in(link: &dyn Link, run: &str, report: &Report, unwanted: &dyn Fn() -> b
         std::thread::sleep(POLL_INTERVAL);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::agents::tests::{config, frame_order, hello, plan};
+
+    /// An agent that works for this run, and measures the frame of this ticket.
+    fn at(run: Option<&str>, measuring: Option<u64>) -> Shared {
+        let state = State { run: run.map(str::to_owned), measuring, go: None };
+        let [aborted, ended] = [false; 2].map(AtomicBool::new);
+        Shared { hello: hello("a"), state: Mutex::new(state), aborted, ended }
+    }
+
+    /// Its reply to `order`, what its worker gets, and what it is at then.
+    fn taken(shared: &Shared, order: Order) -> String {
+        let (sender, receiver) = mpsc::channel();
+        let reply = take_order(&config("a", 1), shared, order, &sender);
+        let word = |ordered: Ordered| match ordered {
+            Ordered::Enlist(_) => " enlist",
+            Ordered::Measure(_) => " measure",
+            Ordered::Release => " release",
+        };
+        let handed_over: String = receiver.try_iter().map(word).collect();
+        let aborted = if shared.aborted.load(Ordering::SeqCst) { " aborted" } else { "" };
+        let state = shared.state();
+        format!("{reply:?}{handed_over}{aborted}, measuring {:?}, go {:?}", state.measuring, state.go)
+    }
+
+    #[test]
+    fn an_order_is_taken_by_an_agent_of_its_run_that_measures_its_frame() {
+        let plan = plan("c");
+        let measure = |run: &str, ticket: u64| {
+            let order = FrameOrder { run: run.to_owned(), ..frame_order(&plan, ticket) };
+            Order::Measure(Box::new(order))
+        };
+        let release = |run: &str| Order::Release { run: run.to_owned() };
+        let orders = || {
+            [
+                ("measure r 7", measure("r", 7)),
+                ("measure r 8", measure("r", 8)),
+                ("measure s 7", measure("s", 7)),
+                ("go 7", Order::Go { ticket: 7, start_ns: 5 }),
+                ("go 8", Order::Go { ticket: 8, start_ns: 5 }),
+                ("abort 7", Order::Abort { ticket: 7 }),
+                ("abort 8", Order::Abort { ticket: 8 }),
+                ("release r", release("r")),
+                ("release s", release("s")),
+            ]
+        };
+        let mut text = String::new();
+        for (run, measuring) in [(None, None), (Some("r"), None), (Some("r"), Some(7))] {
+            text += &format!("run {run:?}, measuring {measuring:?}\n");
+            let not_taken = format!("NotEnlisted, measuring {measuring:?}, go None");
+            for (name, order) in orders() {
+                let taken = taken(&at(run, measuring), order);
+                text += &if taken == not_taken { String::new() } else { format!("  {name}: {taken}\n") };
+            }
+        }
+        expect![[r#"
+            run None, measuring None
+            run Some("r"), measuring None
+              measure r 7: Accepted measure, measuring Some(7), go None
+              measure r 8: Accepted measure, measuring Some(8), go None
+              release r: Accepted release aborted, measuring None, go None
+            run Some("r"), measuring Some(7)
+              measure r 7: Accepted, measuring Some(7), go None
+              measure r 8: Busy("r") aborted, measuring Some(7), go None
+              go 7: Accepted, measuring Some(7), go Some((7, 5))
+              abort 7: Accepted aborted, measuring Some(7), go None
+              release r: Accepted release aborted, measuring Some(7), go None
+        "#]]
+        .assert_eq(&text);
+    }
+
+    #[test]
+    fn an_agent_leaves_its_own_run_alone_and_not_within_a_frame() {
+        for (run, measuring, leaves) in
+            [(Some("r"), None, true), (Some("r"), Some(7), false), (Some("s"), None, false), (None, None, false)]
+        {
+            let shared = at(run, measuring);
+            assert_eq!(shared.release("r"), leaves, "{run:?} {measuring:?}");
+            assert_eq!(shared.state().run.as_deref(), run.filter(|_| !leaves));
+        }
+    }
+
+    #[test]
+    fn a_start_is_that_of_its_frame() {
+        let shared = at(Some("r"), Some(7));
+        assert_eq!(shared.start_ns(7), None);
+        shared.state().go = Some((7, 5));
+        assert_eq!([shared.start_ns(7), shared.start_ns(8)], [Some(5), None]);
+    }
+}

@@ -164,30 +164,24 @@ impl<'a> Team<'a> {
     /// # Errors
     /// When a clock is not known exactly enough, or an agent that went away does not come back.
     pub fn suited(&self, cell: &Cell) -> Result<Cell, Fault> {
-        let mut suited = cell.clone();
         let deadline = self.deadline();
         let mut offsets = Vec::new();
         for member in self.members().iter_mut() {
-            let Some(offset) = self.offset(member, deadline)? else { return Ok(suited) };
+            let Some(offset) = self.offset(member, deadline)? else { return Ok(cell.clone()) };
             offsets.push((member.hello.to_string(), offset));
         }
         for observer in &self.observers {
             let name = observer.hello().to_string();
             let offset = || exchange::offset(self.link, observer.hello(), exchange::BEFORE);
-            let Some(offset) = self.insist(&name, deadline, offset)? else { return Ok(suited) };
+            let Some(offset) = self.insist(&name, deadline, offset)? else { return Ok(cell.clone()) };
             offsets.push((name, offset));
         }
+        let mut longest_ns = cell.slot_ns;
         for (name, offset) in offsets {
             let slot_ns = offset::slot_ns(cell.slot_ns, self.slot_fixed, offset.bound_ns);
-            let slot_ns = slot_ns.map_err(|why| Fault::Refused(format!("{name}: {why}")))?;
-            suited.slot_ns = suited.slot_ns.max(slot_ns);
+            longest_ns = longest_ns.max(slot_ns.map_err(|why| Fault::Refused(format!("{name}: {why}")))?);
         }
-        if suited.slot_ns > cell.slot_ns {
-            // A frame keeps its length, as far as whole blocks allow.
-            let frame_ns = cell.slot_ns * u64::from(cell.blocks);
-            suited.blocks = frame_ns.div_ceil(suited.slot_ns).max(4) as u32;
-        }
-        Ok(suited)
+        Ok(with_slots(cell, longest_ns))
     }
 
     /// The state is consistent even if a thread panicked: nothing that can panic happens under the lock.
@@ -403,6 +397,15 @@ impl<'a> Team<'a> {
     }
 }
 
+/// `cell` with slots of at least `slot_ns`. A frame keeps its length, as far as whole blocks allow.
+fn with_slots(cell: &Cell, slot_ns: u64) -> Cell {
+    if slot_ns <= cell.slot_ns {
+        return cell.clone();
+    }
+    let frame_ns = cell.slot_ns * u64::from(cell.blocks);
+    Cell { slot_ns, blocks: frame_ns.div_ceil(slot_ns).max(4) as u32, ..cell.clone() }
+}
+
 /// The servers that the clients of `experiment` will connect to, each once.
 fn expected_servers(experiment: &Experiment) -> Vec<Expected> {
     let server = |arm: &Arm| match &arm.url {
@@ -415,7 +418,7 @@ fn expected_servers(experiment: &Experiment) -> Vec<Expected> {
 /// Random, so that a coordinator that was cut off for a while never uses the ticket of one that came after it.
 fn first_ticket() -> u64 {
     let drawn = Secret::random(8);
-    drawn.expose().iter().fold(0, |ticket, byte| ticket << 8 | u64::from(*byte)) >> 1
+    u64::from_be_bytes(drawn.expose().first_chunk::<8>().copied().unwrap_or_default()) >> 1
 }
 
 impl Drop for Team<'_> {
@@ -425,5 +428,85 @@ impl Drop for Team<'_> {
             // An agent that does not get it notices that no coordinator answers clock requests any more.
             let _ = write(&release).and_then(|order| self.link.publish(&member.hello.orders(), &order));
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::IpAddr;
+
+    use tithe_model::experiment::Url;
+    use tithe_plugin::simulated::{Simulated, Spinning};
+
+    use super::*;
+    use crate::agents::tests::{WAIT, frames, plan, with_agents};
+
+    #[test]
+    fn tickets_are_drawn_and_can_be_counted_on_for_ever() {
+        let drawn: BTreeSet<u64> = (0..64).map(|_| first_ticket()).collect();
+        assert!(drawn.len() == 64 && drawn.iter().all(|ticket| *ticket <= u64::MAX / 2), "{drawn:?}");
+    }
+
+    #[test]
+    fn a_frame_of_longer_slots_is_as_long_as_before_or_has_four_blocks() {
+        let cell = Cell { slot_ns: 20, blocks: 25, ..plan("c").cells.remove(0) };
+        let with = |slot_ns: u64| {
+            let with = with_slots(&cell, slot_ns);
+            assert_eq!(Cell { slot_ns: 20, blocks: 25, ..with.clone() }, cell, "nothing else is changed");
+            (with.slot_ns, with.blocks)
+        };
+        assert_eq!([10, 20, 21, 50].map(with), [(20, 25), (20, 25), (21, 24), (50, 10)]);
+        assert_eq!([125, 126, 1000].map(with), [(125, 4), (126, 4), (1000, 4)]);
+    }
+
+    #[test]
+    fn each_server_is_expected_once() {
+        let told = |experiment: &Experiment| {
+            let word = |server: &Expected| match server {
+                Expected::Launched { host } => format!("launched on {host}"),
+                Expected::Running(url) => url.clone(),
+            };
+            expected_servers(experiment).iter().map(word).collect::<Vec<_>>().join(", ")
+        };
+        let mut experiment = plan("c").experiment;
+        assert_eq!(told(&experiment), "launched on 127.0.0.1");
+        experiment.load.listen = Some(IpAddr::from([10, 0, 0, 5]));
+        assert_eq!(told(&experiment), "launched on 10.0.0.5");
+        experiment.arms[1].url = Some(Url::new("x://u:word@a"));
+        assert_eq!(told(&experiment), "launched on 10.0.0.5, x://u:word@a");
+        experiment.arms[0].url = experiment.arms[1].url.clone();
+        assert_eq!(told(&experiment), "x://u:word@a");
+    }
+
+    #[test]
+    fn agents_offer_no_load_that_is_inside_of_its_database_or_another_programs() {
+        let mut plan = plan("c");
+        assert_eq!(refused(&Simulated, &plan.experiment, &plan), None);
+        let inside = refused(&Spinning, &plan.experiment, &plan).unwrap_or_default();
+        assert!(inside.ends_with("runs inside its clients, so its load cannot come from other machines"), "{inside}");
+        plan.cells[0].program = true;
+        let program = refused(&Simulated, &plan.experiment, &plan).unwrap_or_default();
+        assert_eq!(program, "another program offers the load of cell c, which agents do not run");
+    }
+
+    /// What was inserted in such a frame is unknown.
+    #[test]
+    fn after_a_frame_that_does_not_count_each_agent_has_another_part_and_loaded_data() {
+        let plan = plan("d");
+        with_agents(&[1, 1], |hub, cancelled| {
+            let link = hub.link(0);
+            let team = Team::gather(&link, &plan, (2, WAIT), cancelled).expect("a team");
+            let parts = || team.members().iter().map(|member| member.part).collect::<Vec<_>>();
+            let reached = || team.members().iter().map(|member| member.states.is_some()).collect::<Vec<_>>();
+            let before = parts();
+            assert!(before[0] != before[1] && reached() == [false, false], "{before:?}");
+            assert!(frames(&plan, Some(&team), 2).iter().all(|(frame, _)| frame.invalid.is_none()));
+            assert_eq!((parts(), reached()), (before.clone(), vec![true, true]));
+            hub.deafen_reports_of("a1", true);
+            assert!(frames(&plan, Some(&team), 1)[0].0.invalid.is_some());
+            let after = parts();
+            assert!(after[0] != after[1] && after.iter().all(|part| !before.contains(part)), "{before:?} {after:?}");
+            assert_eq!(reached(), [false, false]);
+        });
     }
 }

@@ -109,3 +109,18 @@ pub struct Exchange {
     /// The requester's clock when the answer arrived.
     pub heard_ns: u64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::tests::local::Hub;
+
+    #[test]
+    fn one_answer_of_a_clock_may_be_lost() {
+        for (answers, tells) in [(vec![Some(0)], true), (vec![None, Some(0)], true), (vec![None, None], false)] {
+            let hub = Hub::default();
+            hub.exchange_in(&answers);
+            assert_eq!(tells_time(&hub.link(0), "tithe.clock.a.1"), Ok(tells), "{answers:?}");
+        }
+    }
+}

@@ -250,9 +250,31 @@ pub fn read<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use proptest::prelude::*;
 
     use super::*;
+    use crate::agents::{query::observer, tests::hello};
+
+    #[test]
+    fn every_subject_is_that_of_one_thing() {
+        let mut subjects = vec![ROLL_CALL.to_owned()];
+        for run in ["r", "s"] {
+            subjects.extend([coordinator(run), coordinator_clock(run)]);
+        }
+        for (name, id) in [("a", "1"), ("a", "2"), ("b", "1")] {
+            let agent = Hello { id: id.to_owned(), ..hello(name) };
+            subjects.extend([agent.orders(), agent.clock()]);
+        }
+        for name in ["a", "b"] {
+            subjects.extend([observer(name), observer_clock(name)]);
+            assert_eq!(Hello { observes: true, ..hello(name) }.clock(), observer_clock(name));
+        }
+        let different: BTreeSet<&String> = subjects.iter().collect();
+        assert_eq!(different.len(), subjects.len(), "{subjects:?}");
+        assert!(subjects.iter().all(|subject| subject.starts_with("tithe.")), "{subjects:?}");
+    }
 
     proptest! {
         #[test]

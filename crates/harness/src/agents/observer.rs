@@ -362,6 +362,43 @@ mod tests {
         assert!(!watch(schedule(4, 2), usize::MAX, vec![None, None]), "lanes");
         assert!(!watch(schedule(4, 2), 2, vec![None]), "arms");
         assert!(!watch(schedule(4, 1), 2, vec![Some(1)]), "another process");
+        assert!(!watch(Schedule { slot_ns: 0, ..schedule(4, 2) }, 2, vec![None, None]), "slots that take no time");
         assert!(used(7, true, &mut None).is_err());
+        let mut watching = Some((8, ServerWatch::start(schedule(4, 2), &[])));
+        assert!(used(7, true, &mut watching).is_err() && watching.is_some(), "another frame is being read");
+        assert!(used(8, true, &mut watching).is_ok_and(|slots| slots.is_empty()) && watching.is_none());
+    }
+
+    #[test]
+    fn only_what_is_named_is_counted() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        let folder = folder("usage");
+        std::fs::write(folder.join("data/base"), vec![1; 5000]).expect("written");
+        let observer = config(&[port], &[&folder]);
+        let seen = |data: bool, logs: bool| {
+            let named = |is_named: bool| if is_named { vec![folder.join("data")] } else { Vec::new() };
+            let paths = Paths { data: named(data), logs: named(logs), ..Paths::default() };
+            let usage = observer.usage(std::process::id() as i32, &paths).expect("it is seen");
+            (usage.disk_bytes.is_some_and(|bytes| bytes > 0), usage.log_bytes)
+        };
+        assert_eq!([seen(false, false), seen(true, false)], [(false, None), (true, None)]);
+        assert_eq!([seen(false, true), seen(true, true)], [(false, Some(5000)), (true, Some(5000))]);
+        let _ = std::fs::remove_dir_all(&folder);
+    }
+
+    #[test]
+    fn a_file_of_settings_has_a_length_that_one_can_have() {
+        let folder = folder("settings");
+        let path = folder.join("settings");
+        let observer = config(&[], &[&folder]);
+        let length = |bytes: u64| {
+            let file = std::fs::File::create(&path).expect("a file");
+            file.set_len(bytes).expect("it is that long");
+            observer.fingerprint(&path).map(|seen| seen.bytes).ok()
+        };
+        let lengths = [0, SETTINGS_BYTES_MAX, SETTINGS_BYTES_MAX + 1].map(length);
+        assert_eq!(lengths, [Some(0), Some(SETTINGS_BYTES_MAX), None]);
+        let _ = std::fs::remove_dir_all(&folder);
     }
 }

@@ -29,9 +29,10 @@ impl Offset {
         let there = i128::from(arrived_ns) - i128::from(asked_ns);
         let back = i128::from(answered_ns) - i128::from(heard_ns);
         let delay = i128::from(heard_ns) - i128::from(asked_ns) - (i128::from(answered_ns) - i128::from(arrived_ns));
-        if heard_ns < asked_ns || answered_ns < arrived_ns {
+        if answered_ns < arrived_ns {
             return None;
         }
+        // Below zero also if the answer was heard before the request was sent.
         let delay_ns = u64::try_from(delay).ok()?;
         let offset_ns = i64::try_from((there + back).div_euclid(2)).ok()?;
         Some(Self { offset_ns, bound_ns: delay_ns.div_ceil(2), delay_ns })
@@ -123,6 +124,12 @@ mod tests {
     }
 
     #[test]
+    fn an_exchange_that_takes_no_time_is_exact() {
+        let exact = Offset { offset_ns: -7, bound_ns: 0, delay_ns: 0 };
+        assert_eq!(Offset::of(&exchange(1000, -7, 0, 0, 0)), Some(exact));
+    }
+
+    #[test]
     fn a_clock_that_goes_astray_is_seen_beyond_what_both_readings_leave_open() {
         let at = |offset_ns, bound_ns| Offset { offset_ns, bound_ns, delay_ns: 2 * bound_ns };
         assert_eq!(at(1000, 50).bound_until(&at(1060, 40)), 50, "within both bounds nothing is known to have changed");
@@ -139,6 +146,8 @@ mod tests {
         assert_eq!(slot_ns(20 * MS, false, 240 * US), Ok(24 * MS), "19.2 would be too near");
         assert_eq!(slot_ns(20 * MS, false, 1500 * US), Ok(150 * MS), "3 ms later in one direction");
         assert_eq!(slot_ns(20 * MS, false, 3000 * US), Ok(250 * MS), "240 and no more than the longest");
+        assert_eq!(slot_ns(20 * MS, false, 3125 * US), Ok(250 * MS), "the longest itself");
+        assert_eq!(slot_ns(300 * MS, false, 3500 * US), Ok(300 * MS), "280, and the plan has more");
         let told = |fixed, bound_ns| slot_ns(20 * MS, fixed, bound_ns).expect_err("refused");
         expect_test::expect![[r#"
             its clock is known within 2.500 ms, which needs slots of at least 200 ms, and the experiment has 20 ms: leave `slot` out

@@ -442,6 +442,21 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_names_no_task_of_a_lane_is_read_as_a_whole() {
+        let serving = [(0, 0, 7), (0, 0, 8), (1, 1, 9)].map(|(lane, arm, process)| Serving { lane, arm, process });
+        let told = |mains: &[Option<i32>]| {
+            let word = |served: &Served| match served {
+                Served::Tasks(tasks) => format!("{tasks:?}"),
+                Served::Whole(process) => format!("all of {process}"),
+            };
+            let lanes = served(2, mains, &serving);
+            lanes.iter().map(|arms| arms.iter().map(word).collect::<Vec<_>>().join(", ")).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&[Some(1), Some(2)]), ["[Process(7), Process(8)], all of 2", "all of 1, [Process(9)]"]);
+        assert_eq!(told(&[None, None]), ["[Process(7), Process(8)], []", "[], [Process(9)]"]);
+    }
+
+    #[test]
     fn who_serves_several_is_nobodys() {
         let own = |process| Served::Tasks(vec![ServerTask::Process(process)]);
         let thread = |thread| Served::Tasks(vec![ServerTask::Thread { process: 9, thread }]);

@@ -1,6 +1,6 @@
 //! Coordinator and agents in one process, on the simulated database, over a link in memory.
 
-mod local;
+pub(in crate::agents) mod local;
 
 use std::{
     sync::atomic::{AtomicBool, Ordering},
@@ -48,7 +48,7 @@ pub(in crate::agents) fn hello(name: &str) -> Hello {
     }
 }
 
-fn config(name: &str, lanes: u32) -> AgentConfig {
+pub(in crate::agents) fn config(name: &str, lanes: u32) -> AgentConfig {
     AgentConfig {
         name: name.to_owned(),
         lanes,
@@ -62,7 +62,7 @@ const EXPERIMENT: &str = "title = \"Agents\"\ndatabase = \"simulated\"\n[setting
     [measure]\nbudget = \"30 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"WORKLOAD\"\n\
     [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
 
-fn plan(workload: &str) -> tithe_model::plan::Plan {
+pub(in crate::agents) fn plan(workload: &str) -> tithe_model::plan::Plan {
     let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
     let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
     let text = EXPERIMENT.replace("WORKLOAD", workload);
@@ -94,7 +94,7 @@ impl Drop for Ends<'_> {
 }
 
 /// Runs `coordinator` on a hub with an agent for each of `agents`, by their lanes.
-fn with_agents<T>(agents: &[u32], coordinator: impl FnOnce(&Hub, &AtomicBool) -> T) -> T {
+pub(in crate::agents) fn with_agents<T>(agents: &[u32], coordinator: impl FnOnce(&Hub, &AtomicBool) -> T) -> T {
     let (hub, cancelled) = (Hub::default(), AtomicBool::new(false));
     std::thread::scope(|scope| {
         for (number, lanes) in agents.iter().enumerate() {
@@ -107,8 +107,38 @@ fn with_agents<T>(agents: &[u32], coordinator: impl FnOnce(&Hub, &AtomicBool) ->
     })
 }
 
+/// The order of run `r` to measure the first frame of `plan` on one lane.
+pub(in crate::agents) fn frame_order(plan: &tithe_model::plan::Plan, ticket: u64) -> FrameOrder {
+    let target = |data| Target { at: Place::Nowhere, space: String::new(), data, column_key: None };
+    let frame = PartRequest {
+        cell: plan.cells[0].clone(),
+        number: 0,
+        free: false,
+        warmup_ns: 0,
+        lag: Vec::new(),
+        fresh: true,
+        cold: false,
+    };
+    let word = || "00".to_owned();
+    FrameOrder {
+        run: "r".to_owned(),
+        ticket,
+        cell_index: 0,
+        lanes: LaneRange { first: 0, count: 1, of: 1 },
+        frame,
+        arms: vec![target(0), target(1)],
+        keys: Keys { password: word(), key: word(), second_key: word(), ..Keys::default() },
+        states: None,
+        part: (0, 1),
+    }
+}
+
 /// Measures `frames` frames of the plan's first cell, by `team` or here.
-fn frames(plan: &tithe_model::plan::Plan, team: Option<&Team<'_>>, frames: u32) -> Vec<(Frame, Vec<Slot>)> {
+pub(in crate::agents) fn frames(
+    plan: &tithe_model::plan::Plan,
+    team: Option<&Team<'_>>,
+    frames: u32,
+) -> Vec<(Frame, Vec<Slot>)> {
     let cell: Cell = plan.cells[0].clone();
     let described = &plan.experiment.workloads[cell.workload];
     let workload: Box<dyn Workload> =
@@ -130,7 +160,7 @@ fn frames(plan: &tithe_model::plan::Plan, team: Option<&Team<'_>>, frames: u32) 
 }
 
 /// Longer than anything here takes on a busy machine.
-const WAIT: Duration = Duration::from_secs(120);
+pub(in crate::agents) const WAIT: Duration = Duration::from_secs(120);
 
 /// The first success of `attempt`, which has little time on a machine that may be busy.
 fn at_last<T>(attempt: impl FnMut() -> Option<T>) -> T {
@@ -349,31 +379,7 @@ fn an_agent_measures_nothing_but_the_plan_that_it_was_given() {
         let mut tickets = 0..;
         let mut failed = |change: &dyn Fn(&mut FrameOrder)| {
             let ticket = tickets.next().expect("a number");
-            let target = |data| Target { at: Place::Nowhere, space: String::new(), data, column_key: None };
-            let mut order = FrameOrder {
-                run: "r".to_owned(),
-                ticket,
-                cell_index: 0,
-                lanes: LaneRange { first: 0, count: 1, of: 1 },
-                frame: PartRequest {
-                    cell: plan.cells[0].clone(),
-                    number: 0,
-                    free: false,
-                    warmup_ns: 0,
-                    lag: Vec::new(),
-                    fresh: true,
-                    cold: false,
-                },
-                arms: vec![target(0), target(1)],
-                keys: Keys {
-                    password: "00".to_owned(),
-                    key: "00".to_owned(),
-                    second_key: "00".to_owned(),
-                    ..Keys::default()
-                },
-                states: None,
-                part: (0, 1),
-            };
+            let mut order = frame_order(&plan, ticket);
             change(&mut order);
             assert_eq!(ask(Order::Measure(Box::new(order))), Reply::Accepted);
             loop {

@@ -297,6 +297,7 @@ mod tests {
         assert_eq!(of(1), "{\"cell\":1}\n{\"cell\":1,\"n\":2}\n");
         assert_eq!(of(2), "");
         assert!(lines.strays.is_empty());
+        assert_eq!(lines.stretches.iter().map(Vec::len).collect::<Vec<_>>(), [2, 1, 0], "lines that follow each other");
         assert_eq!(index(text.as_bytes(), 1).expect("lines").strays, [2, 3]);
         let mut numbered = Vec::new();
         lines.each(1, |number, line| numbered.push((number, line.len()))).expect("text");
@@ -304,6 +305,27 @@ mod tests {
         assert!(
             index(b"{\"cell\":0}\n{\"cell\n{\"cell\":0}\n", 1).is_err_and(|error| error.to_string().contains("line 2"))
         );
+    }
+
+    #[test]
+    fn rows_are_told_from_the_header_and_from_what_is_no_row() {
+        let of = |line: &[u8], number: usize| match line_of_slot(line, number).expect("a line") {
+            Line::Cell(cell) => cell.to_string(),
+            Line::Nothing => "nothing".to_owned(),
+            Line::Stray => "stray".to_owned(),
+        };
+        let lines: [(&[u8], usize, &str); 7] = [
+            (b"cell,frame\n", 1, "nothing"),
+            (b"3,0\n", 2, "3"),
+            (b"3", 9, "3"),
+            (b"x,0\n", 2, "stray"),
+            (b"\xff,0\n", 2, "stray"),
+            (b"\n", 2, "stray"),
+            (b"x,0", 9, "nothing"),
+        ];
+        for (line, number, expected) in lines {
+            assert_eq!(of(line, number), expected, "{line:?}");
+        }
     }
 
     proptest! {

@@ -61,6 +61,8 @@ fn mean_gap_ns(lanes: usize, rate: f64) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
 
     fn drawn(arrivals: Arrivals, lanes: usize, lane: usize, seed: u64) -> Vec<u64> {
@@ -109,6 +111,14 @@ mod tests {
                 );
                 assert!(times.len() < 1_000, "{arrivals:?}: {} starts", times.len());
             }
+        }
+    }
+
+    #[test]
+    fn each_seed_draws_times_of_its_own() {
+        for arrivals in [Arrivals::Even(4.0), Arrivals::Poisson(50.0)] {
+            let all: BTreeSet<Vec<u64>> = (0..256).map(|seed| drawn(arrivals, 1, 0, seed)).collect();
+            assert_eq!(all.len(), 256, "{arrivals}");
         }
     }
 

@@ -102,6 +102,27 @@ mod tests {
         assert_eq!(suited(&[profile(0.3, 8 * MS)], MS, 20 * MS, true), (5 * MS, 20 * MS));
         assert_eq!(suited(&[profile(-0.3, 4 * MS)], MS, 20 * MS, false), (MS, 20 * MS));
         assert_eq!(suited(&[], MS, 20 * MS, false), (MS, 20 * MS));
+        assert_eq!(suited(&[profile(0.3, 8 * MS)], MS, 32 * MS, false), (8 * MS, 32 * MS), "a quarter is enough");
+        // The last operations of a slot are still affected.
+        let to_the_end = || [profile(0.3, 16 * MS)];
+        assert_eq!(suited(&to_the_end(), MS, 20 * MS, false), (20 * MS, 80 * MS));
+        assert_eq!(suited(&to_the_end(), MS, 100 * MS, false), (50 * MS, 200 * MS), "no longer than the longest");
+        assert_eq!(suited(&to_the_end(), MS, 300 * MS, false), (75 * MS, 300 * MS), "the plan has more");
+    }
+
+    #[test]
+    fn a_difference_counts_beyond_chance_and_in_phases_of_many_operations() {
+        // Operations of the first two phases, and how much more expensive the first one is; then many operations.
+        let ends = |first: u64, second: u64, more: f64| {
+            let mut profile = [(1_000_000, 10_000_000.0); PHASES_NS.len() + 1];
+            (profile[0], profile[1]) = ((first, (10.0 + more) * first as f64), (second, 10.0 * second as f64));
+            ends_ns(&profile)
+        };
+        // Three standard errors are 2.1 / 30 here, and 2.1 / 180^0.5 below.
+        assert_eq!([ends(1800, 1800, 0.1199), ends(1800, 1800, 0.1201)], [Some(0), Some(PHASES_NS[0])]);
+        assert_eq!([ends(200, 1800, 0.2064), ends(200, 1800, 0.2066)], [Some(0), Some(PHASES_NS[0])]);
+        assert_eq!([ends(199, 1800, 5.0), ends(1800, 199, 5.0), ends(199, 199, 5.0)], [Some(0); 3]);
+        assert_eq!([ends(200, 1800, 5.0), ends(1800, 200, 5.0)], [Some(PHASES_NS[0]); 2]);
     }
 
     proptest! {

@@ -175,6 +175,30 @@ mod tests {
     }
 
     #[test]
+    fn frames_of_a_sequential_design_are_shared_and_further_ones_are_the_last_arms() {
+        let arm_of = |frame: u32| {
+            let schedule = Schedule { frame, ..schedule(Design::Sequential, 3) };
+            schedule.turns(0).next().expect("a turn").arm
+        };
+        assert_eq!((0..12).map(arm_of).collect::<Vec<_>>(), [0, 0, 0, 0, 1, 1, 1, 2, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn all_arms_of_a_block_have_one_stream_which_no_other_block_frame_or_client_has() {
+        let schedule = schedule(Design::Interleaved, 3);
+        let next = Schedule { frame: schedule.frame + 1, ..schedule.clone() };
+        let turns: Vec<Turn> = schedule.turns(0).collect();
+        for one in &turns {
+            for other in &turns {
+                let is_same = schedule.stream(*one, 5) == schedule.stream(*other, 5);
+                assert_eq!(is_same, one.block == other.block, "{one:?} {other:?}");
+            }
+            assert_ne!(schedule.stream(*one, 5), schedule.stream(*one, 6), "{one:?}");
+            assert_ne!(schedule.stream(*one, 5), next.stream(*one, 5), "{one:?}");
+        }
+    }
+
+    #[test]
     fn a_frame_of_a_switched_server_has_the_arm_of_its_side_and_reaches_no_other() {
         let frame = |frame: u32| Schedule { frame, ..schedule(Design::Switched { frames_a_side: 3 }, 2) };
         for number in 0..24 {

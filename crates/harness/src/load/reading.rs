@@ -83,6 +83,20 @@ mod tests {
     }
 
     #[test]
+    fn a_folder_is_as_large_as_the_files_in_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join("below")).expect("a folder");
+        let [one, two] = [("one", 5000), ("below/two", 3000)].map(|(name, length)| {
+            std::fs::write(folder.path().join(name), vec![1; length]).expect("written");
+            sizes(&[folder.path().join(name)])
+        });
+        assert_eq!((one.0, two.0), (5000, 3000));
+        assert!(one.1 > 0 && two.1 > 0, "{one:?} {two:?}");
+        assert_eq!(sizes(&[folder.path().to_owned()]), (one.0 + two.0, one.1 + two.1));
+        assert_eq!(sizes(&[folder.path().join("three")]), (0, 0), "it may have vanished");
+    }
+
+    #[test]
     fn what_became_less_is_not_known() {
         let reading = |wal_bytes| Reading { wal_bytes: Some(wal_bytes), log_bytes: Some(5), ..Reading::default() };
         let grown = reading(70).grown(&reading(60));

@@ -202,6 +202,31 @@ mod tests {
 
     use super::*;
 
+    #[test]
+    fn a_recorder_keeps_the_first_reasons_and_forgets_everything_at_once() {
+        let mut recorder = Recorder::new(1, false, false);
+        for end_ns in PHASES_NS {
+            [end_ns - 1, end_ns].into_iter().for_each(|since_ns| recorder.phase(since_ns, 1000));
+        }
+        for (message, count) in [("first", 3), ("second", 4)] {
+            recorder.fail(message.to_owned(), count);
+            recorder.invalidate(message);
+            recorder.spent(Some(CpuTimes { user_ns: 1, system_ns: 2 }));
+            recorder.spent(None);
+        }
+        let seen = |recorder: &Recorder| {
+            let phases: Vec<u64> = recorder.phases().map(|(count, _)| count).collect();
+            let reasons = (recorder.first_failure.clone(), recorder.invalid.clone());
+            (phases, recorder.failed, reasons, recorder.cpu_times)
+        };
+        let first = Some("first".to_owned());
+        let spent = Some(CpuTimes { user_ns: 2, system_ns: 4 });
+        // A phase begins where the one before ends.
+        assert_eq!(seen(&recorder), (vec![1, 2, 2, 2, 2, 2, 2, 2, 1], 7, (first.clone(), first), spent));
+        recorder.clear();
+        assert_eq!(seen(&recorder), seen(&Recorder::new(1, false, false)));
+    }
+
     proptest! {
         #[test]
         fn a_phase_knows_its_median(mut latencies in proptest::collection::vec(16u64..10_000_000_000, 1..200)) {

@@ -153,11 +153,8 @@ impl<'a> ChildProcesses<'a> {
         measured: MeasuredFrame,
     ) -> Result<(Frame, Vec<Slot>), Fault> {
         let MeasuredFrame { frame, slots, runner_state, cache_use, profile } = measured;
-        let arms = runner.arms().len();
-        let is_it = (frame.cell as usize, frame.frame, frame.start) == (self.part.number, asked.frame, asked.start)
-            && frame.arms.len() == arms
-            && slots.iter().all(|slot| (slot.cell, slot.frame) == (frame.cell, frame.frame));
-        if !is_it {
+        let number_of = (self.part.number as u32, asked.frame, asked.start);
+        if !is_asked((&frame, &slots), number_of, runner.arms().len()) {
             return Err(Fault::Machine(format!("{} answers another frame than it was asked for", self.name())));
         }
         let used = |(asked, missed)| CacheUse { asked, missed };
@@ -226,7 +223,39 @@ impl Keys {
     }
 }
 
+/// True if `frame` has these numbers of its cell, itself and its start, this number of `arms`, and its own `slots`.
+fn is_asked((frame, slots): (&Frame, &[Slot]), number_of: (u32, u32, u32), arms: usize) -> bool {
+    (frame.cell, frame.frame, frame.start) == number_of
+        && frame.arms.len() == arms
+        && slots.iter().all(|slot| (slot.cell, slot.frame) == (frame.cell, frame.frame))
+}
+
 /// The cache use of this number of engines before they are opened.
 fn unused(arms: usize) -> Vec<Option<CacheUse>> {
     vec![Some(CacheUse::default()); arms]
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::record::ArmFrame;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_the_frame_that_was_asked_for_with_its_own_slots() {
+        let frame = |cell: u32, frame: u32, start: u32| {
+            let arms = vec![ArmFrame::default(); 2];
+            Frame { cell, frame, start, arms, ..Frame::default() }
+        };
+        let slot = |cell: u32, frame: u32| Slot { cell, frame, ..Slot::default() };
+        let is_it = |frame: Frame, slots: &[Slot]| is_asked((&frame, slots), (3, 5, 7), 2);
+        assert!(is_it(frame(3, 5, 7), &[]) && is_it(frame(3, 5, 7), &[slot(3, 5); 4]));
+        for other in [frame(2, 5, 7), frame(3, 4, 7), frame(3, 5, 6), Frame { arms: Vec::new(), ..frame(3, 5, 7) }] {
+            let slots = [slot(other.cell, other.frame)];
+            assert!(!is_it(other.clone(), &slots), "{other:?}");
+        }
+        for foreign in [slot(2, 5), slot(3, 6)] {
+            assert!(!is_it(frame(3, 5, 7), &[slot(3, 5), foreign]), "{foreign:?}");
+        }
+    }
 }

@@ -195,11 +195,8 @@ impl DataSets {
         let all: Vec<_> = arms.map(of).collect();
         let later = part.epoch + 1 < part.cell.epochs
             || run.plan.cells[part.number + 1..].iter().any(|cell| cell.workload == part.cell.workload);
-        let twice = |fingerprint: &Fingerprint| all.iter().flatten().filter(|other| *other == fingerprint).count() > 1;
-        let shared = |fingerprint: &Fingerprint| {
-            fingerprint.on_volume.is_none() && (later || self.has(fingerprint) || twice(fingerprint))
-        };
-        if again || all.iter().flatten().any(shared) { all } else { vec![None; setups.len()] }
+        let shared = is_shared(&all, later, |fingerprint| self.has(fingerprint));
+        if again || shared { all } else { vec![None; setups.len()] }
     }
 
     /// True when a set with this `fingerprint` is kept.
@@ -289,6 +286,15 @@ impl DataSets {
             let _ = fs::remove_dir_all(&set.folder);
         }
     }
+}
+
+/// True if a data set of an epoch whose arms store `all` is that of another arm, epoch or cell. `later`: an epoch or
+/// cell with the same workload follows; `is_kept`: an earlier one had it.
+fn is_shared(all: &[Option<Fingerprint>], later: bool, is_kept: impl Fn(&Fingerprint) -> bool) -> bool {
+    let all = || all.iter().flatten();
+    let is_twice = |fingerprint: &Fingerprint| all().filter(|other| *other == fingerprint).count() > 1;
+    let is_anywhere = |fingerprint: &Fingerprint| later || is_kept(fingerprint) || is_twice(fingerprint);
+    all().any(|fingerprint| fingerprint.on_volume.is_none() && is_anywhere(fingerprint))
 }
 
 /// Writes the copies in the folders `to` to the disk, each file system once.

@@ -11,6 +11,7 @@ mod undo;
 use std::{
     borrow::Cow,
     collections::BTreeMap,
+    net::IpAddr,
     path::PathBuf,
     time::{Duration, Instant},
 };
@@ -182,7 +183,8 @@ impl<'a> EpochSetup<'a> {
                 let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
                 facts.note(Note::Servers, turns);
             }
-            listening(experiment, &setups).into_iter().for_each(|words| facts.note(Note::Listen, words));
+            let words = experiment.load.listen.map(|address| listening(address, &setups));
+            words.into_iter().for_each(|words| facts.note(Note::Listen, words));
             if run.uses_child_processes() {
                 facts.note(Note::Process, "one of its own for every start, for all arms".to_owned());
             }
@@ -695,16 +697,14 @@ fn keep(
     event_log.folder.cell(part.number, |known| known.arms[starting.number] = facts)
 }
 
-/// The report's text about where other machines reach the servers of `experiment` and how all their clients log in;
-/// `None` if it names no address.
-fn listening(experiment: &Experiment, setups: &[Setup]) -> Option<String> {
-    let address = experiment.load.listen?;
-    Some(match setups.first().map(|setup| &setup.authentication) {
+/// The report's text about who reaches the servers at `address`, and how all their clients log in.
+fn listening(address: IpAddr, setups: &[Setup]) -> String {
+    match setups.first().map(|setup| &setup.authentication) {
         Some(Authentication::Password { mechanism }) => {
             format!("{address}, where other machines reach the servers; so every arm asks for a password ({mechanism})")
         }
         _ => format!("{address}, which only this machine reaches"),
-    })
+    }
 }
 
 /// The report's text about how the arms of `cell` share the machine.
@@ -724,6 +724,58 @@ fn mode(cell: &Cell, shared: bool, launched: bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::frame::tests::cell;
+
+    #[test]
+    fn how_arms_share_the_machine_is_told_of_every_design() {
+        let told = |design: Design, shared: bool, launched: bool, pinned: bool| {
+            mode(&Cell { pinned, ..cell(design, Arrivals::Closed) }, shared, launched)
+        };
+        let switched = Design::Switched { frames_a_side: 3 };
+        for (design, shared, words) in [
+            (Design::Interleaved, false, "twin"),
+            (Design::Interleaved, true, "session"),
+            (Design::Duet, false, "twin, duet"),
+            (Design::Sequential, true, "session, sequential"),
+            (switched, true, "session, switched by the server's provider"),
+        ] {
+            assert_eq!([true, false].map(|launched| told(design, shared, launched, true)), [words; 2]);
+            assert_eq!(told(design, shared, true, false), format!("{words}, not bound to processors"));
+        }
+        assert_eq!(told(Design::Slices, false, true, true), "twin, slices, the other servers stopped");
+        assert_eq!(told(Design::Slices, false, false, true), "twin, slices");
+    }
+
+    #[test]
+    fn who_reaches_a_server_is_told_by_how_its_clients_log_in() {
+        let address = IpAddr::from([10, 0, 0, 5]);
+        let authentication = Authentication::Password { mechanism: "scram".to_owned() };
+        let password = Setup { authentication, ..Setup::bare() };
+        let words = "10.0.0.5, where other machines reach the servers; so every arm asks for a password (scram)";
+        assert_eq!(listening(address, &[password]), words);
+        assert_eq!(listening(address, &[Setup::bare()]), "10.0.0.5, which only this machine reaches");
+    }
+
+    #[test]
+    fn folders_of_files_are_made_once_and_before_them() {
+        let files = ["a/b/one", "a/two", "three"].map(|name| (name.to_owned(), PathBuf::from("/own").join(name)));
+        let place = Place::on_loopback("/server", 0);
+        let told: Vec<String> = put_files(&Setup { files: files.into(), ..Setup::bare() }, &place)
+            .iter()
+            .map(|step| match step {
+                Step::Folder(path) => format!("folder {}", path.display()),
+                Step::Copy { path, from } => format!("{} to {}", from.display(), path.display()),
+                other => format!("{other:?}"),
+            })
+            .collect();
+        let folders = ["folder /server/files", "folder /server/files/a", "folder /server/files/a/b"];
+        let copies = [
+            "/own/a/b/one to /server/files/a/b/one",
+            "/own/a/two to /server/files/a/two",
+            "/own/three to /server/files/three",
+        ];
+        assert_eq!(told, [folders, copies].concat());
+    }
 
     #[test]
     fn what_was_made_before_a_refusal_is_removed_and_nothing_else_is_touched() {

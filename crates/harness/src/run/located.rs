@@ -269,6 +269,13 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_server_that_others_use_is_named_with_their_share() {
+        let words = "the server of arm tls used 25 % of a processor while Tithe sent it nothing: ";
+        assert!(used_by_others("tls", 0.25).starts_with(words), "{}", used_by_others("tls", 0.25));
+        assert_eq!(ServerLocation::Here(7).words(), "process 7");
+    }
+
+    #[test]
     fn arms_are_counted_in_the_same_way_or_not_at_all() {
         let seen = |arms: &[Result<(i32, Counting), &str>]| {
             let server = |seen: Result<(i32, Counting), &str>| {

@@ -166,6 +166,18 @@ mod tests {
     }
 
     #[test]
+    fn a_pair_that_was_begun_counts_and_those_of_other_cells_do_not() {
+        let done = |frames: &[(u32, u32)]| {
+            let frame = |(cell, number): &(u32, u32)| {
+                ProfiledFrame::without_samples((*cell, PROFILED_FROM + number), 2, &[])
+            };
+            pairs_done(&frames.iter().map(frame).collect::<Vec<_>>(), 1)
+        };
+        assert_eq!([done(&[]), done(&[(0, 7)]), done(&[(1, 0)]), done(&[(1, 0), (1, 1)])], [0, 0, 1, 1]);
+        assert_eq!([done(&[(1, 0), (1, 1), (1, 2)]), done(&[(1, 3), (0, 9)])], [2, 2]);
+    }
+
+    #[test]
     fn pairs_are_spread_over_the_load() {
         assert_eq!(spread(Starts::Several(10), 0, 10), [2; 10]);
         assert_eq!(spread(Starts::Several(4), 0, 4), [2; 4], "more are measured on starts of their own");

@@ -75,7 +75,7 @@ impl Run<'_> {
 }
 
 /// Lets `rotator` rotate the key again and again until `stop` is set. Returns how long the server ran during each
-/// rotation; `stood` counts the ns that it was paused.
+/// rotation; `paused_ns` counts how long it was paused.
 fn until(stop: &AtomicBool, rotator: &mut dyn Rotator, paused_ns: &AtomicU64) -> Outcome {
     let mut took = Vec::new();
     while !stop.load(Ordering::SeqCst) {
@@ -170,6 +170,36 @@ mod tests {
         let stop = AtomicBool::new(false);
         let took = until(&stop, &mut Counting { left: 5, stop: Some(&stop) }, &AtomicU64::new(0));
         assert_eq!(took.map(|took| took.len()), Ok(4));
+    }
+
+    /// Takes a millisecond, in which the server is paused for `more_ns`. The second time is the last.
+    struct Pausing<'a> {
+        paused_ns: &'a AtomicU64,
+        more_ns: u64,
+        stop: &'a AtomicBool,
+        is_second: bool,
+    }
+
+    impl Rotator for Pausing<'_> {
+        fn rotate(&mut self) -> Result<(), Fault> {
+            std::thread::sleep(Duration::from_millis(1));
+            self.paused_ns.fetch_add(self.more_ns, Ordering::SeqCst);
+            self.stop.store(self.is_second, Ordering::SeqCst);
+            self.is_second = true;
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_time_in_which_the_server_was_paused_does_not_count() {
+        const HOUR_NS: u64 = 3_600_000_000_000;
+        let took = |more_ns: u64| {
+            let (stop, paused_ns) = (AtomicBool::new(false), AtomicU64::new(HOUR_NS));
+            let mut rotator = Pausing { paused_ns: &paused_ns, more_ns, stop: &stop, is_second: false };
+            until(&stop, &mut rotator, &paused_ns).expect("rotations")
+        };
+        assert_eq!(took(HOUR_NS), [Duration::ZERO]);
+        assert!(took(0)[0] >= Duration::from_millis(1), "it was paused before");
     }
 
     #[test]

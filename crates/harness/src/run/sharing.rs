@@ -57,8 +57,7 @@ impl Sharing {
                 }
                 None => number.to_string(),
             };
-            let said = !setup.table_statements.is_empty() || !setup.after_loading.statements.is_empty();
-            let own = setup.columns.is_some() || said;
+            let own = needs_own(setup);
             places.push(ArmPlace { name: &arm.name, url: arm.url.as_ref(), identity, own });
         }
         let keeps_apart = run.product.keeps_apart();
@@ -144,6 +143,12 @@ impl Sharing {
     }
 }
 
+/// True if an arm with this `setup` stores something else than the plain arm, or has statements about its own tables.
+fn needs_own(setup: &Setup) -> bool {
+    let says = !setup.table_statements.is_empty() || !setup.after_loading.statements.is_empty();
+    setup.columns.is_some() || says
+}
+
 /// The identity of the server of `arm`, at `url`: what it reports, or otherwise the hosts of its URL. A server that
 /// cannot be measured is refused.
 ///
@@ -194,6 +199,8 @@ pub(super) fn place_of(url: &Url) -> String {
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
+    use tithe_machine::secret::Secret;
+    use tithe_plugin::setup::{AfterLoading, Columns};
 
     use super::*;
 
@@ -254,6 +261,36 @@ mod tests {
         }
         assert_eq!(place("x://ann@one:1,two:2/?replicaSet=a"), "one:1,two:2");
         assert_ne!(place("x://ann@db:1/"), place("x://ann@db:2/"));
+    }
+
+    #[test]
+    fn an_arm_whose_tables_are_not_the_plain_ones_needs_its_own() {
+        let statements = || vec!["ALTER TABLE t".to_owned()];
+        let after_loading = AfterLoading { statements: statements(), ..AfterLoading::default() };
+        let of_session = AfterLoading { session: statements(), ..AfterLoading::default() };
+        let columns = Some(Columns::of_share(1.0, Secret::new([0; 32])));
+        for (setup, own) in [
+            (Setup::bare(), false),
+            (Setup { statements: statements(), session_statements: statements(), ..Setup::bare() }, false),
+            (Setup { after_loading: of_session, ..Setup::bare() }, false),
+            (Setup { table_statements: statements(), ..Setup::bare() }, true),
+            (Setup { after_loading, ..Setup::bare() }, true),
+            (Setup { columns, ..Setup::bare() }, true),
+        ] {
+            assert_eq!(needs_own(&setup), own, "{:?} {:?}", setup.table_statements, setup.after_loading);
+        }
+    }
+
+    #[test]
+    fn sides_of_one_server_work_on_the_data_of_the_first() {
+        let in_turn = Sharing::in_turn(2);
+        let apart = Sharing { servers: vec![0, 1], data: vec![0, 1] };
+        let seen = |sharing: &Sharing| {
+            let data = [0, 1].map(|number| sharing.data_of(number));
+            (sharing.is_one_server(), sharing.shares_data(), data)
+        };
+        assert_eq!((seen(&in_turn), seen(&apart)), ((true, true, [0, 0]), (false, false, [0, 1])));
+        assert!(!Sharing::in_turn(1).is_one_server(), "one arm shares with none");
     }
 
     #[test]

@@ -114,7 +114,7 @@ impl Run<'_> {
         if let WarmUp::Fixed { ns } = cell.after_start {
             runner.warm_up_next(ns);
         }
-        for _ in 0..cell.frames_max / (2 * cell.pairs()).max(1) {
+        for _ in 0..cell.frames_a_side() {
             let number_of = (part.epoch, part.first_start);
             let Some((frame, slots)) = runner.frame(measured.frames, number_of, false, self.cancelled)? else {
                 return Ok(None);

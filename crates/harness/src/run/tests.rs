@@ -1,5 +1,7 @@
 //! Whole runs of the simulated database, on invented time.
 
+mod switching;
+
 use std::path::PathBuf;
 
 use tithe_model::record::{Machine, Verdict};
@@ -159,6 +161,96 @@ fn a_run_is_continued_after_its_last_frame_with_another_epoch() {
     // A cell that was measured to its end is left as it is.
     let (ending, again) = planned.measured(End::Enough);
     assert_eq!((ending, again.frames.len()), (Ending::Complete, 3));
+}
+
+/// Time is invented, so each frame takes the load that was planned.
+#[test]
+fn a_run_that_was_interrupted_measures_as_many_frames_as_one_that_was_not() {
+    let measured = |epochs: u32, interruptions: &[u32]| {
+        let mut planned = Planned::with("");
+        (planned.plan.cells[0].frames_max, planned.plan.cells[0].epochs) = (18, epochs);
+        for frames in interruptions {
+            assert_eq!(planned.measured(End::Frames(*frames)).0, Ending::Interrupted);
+        }
+        let (ending, records) = planned.measured(End::Frames(u32::MAX));
+        assert_eq!((ending, records.cells[0].ending.clone()), (Ending::Complete, Some(CellEnding::Budget)));
+        let numbers: Vec<u32> = records.frames.iter().map(|frame| frame.frame).collect();
+        assert_eq!(numbers, (0..18).collect::<Vec<_>>(), "{interruptions:?}");
+        records.frames.iter().map(|frame| frame.epoch).collect::<Vec<_>>()
+    };
+    assert_eq!(measured(1, &[]), [0; 18]);
+    assert_eq!(measured(2, &[]), [[0; 9], [1; 9]].concat());
+    assert_eq!(measured(1, &[5]), [vec![0; 5], vec![1; 13]].concat());
+    assert_eq!(measured(1, &[5, 1]), [vec![0; 5], vec![1; 1], vec![2; 12]].concat());
+}
+
+#[test]
+fn every_epoch_but_the_last_is_measured_to_its_end_and_free_frames_follow_all_others() {
+    let measured = |end: End| {
+        let mut planned = Planned::with("");
+        let cell = &mut planned.plan.cells[0];
+        (cell.frames_max, cell.epochs, cell.free_frames) = (18, 2, 2);
+        let (ending, records) = planned.measured(end);
+        assert_eq!(ending, Ending::Complete);
+        let numbers: Vec<u32> = records.frames.iter().map(|frame| frame.frame).collect();
+        assert_eq!(numbers, (0..records.frames.len() as u32).collect::<Vec<_>>());
+        let epochs = |free: bool| {
+            let frames = records.frames.iter().filter(|frame| frame.free == free);
+            frames.map(|frame| frame.epoch).collect::<Vec<_>>()
+        };
+        (epochs(false), epochs(true), records.cells[0].ending.clone())
+    };
+    // The listener has had enough since the second frame.
+    let first = vec![0; 9];
+    assert_eq!(measured(End::Enough), ([&first[..], &[1]].concat(), vec![1; 2], Some(CellEnding::Precision)));
+    let all = [first, vec![1; 9]].concat();
+    assert_eq!(measured(End::Frames(u32::MAX)), (all, vec![1; 2], Some(CellEnding::Budget)));
+}
+
+#[test]
+fn a_run_until_it_is_decided_ends_as_decided() {
+    let mut planned = Planned::with("");
+    planned.plan.experiment.measure.until_decided = true;
+    let (ending, records) = planned.measured(End::Enough);
+    assert_eq!((ending, records.cells[0].ending.clone()), (Ending::Complete, Some(CellEnding::Decided)));
+}
+
+#[test]
+fn a_cell_has_the_planned_load_or_that_of_the_least_frames_and_a_rate_that_can_be_kept() {
+    let mut planned = Planned::with("");
+    planned.plan.cells[0].frames_max = 2 * FRAMES_MIN;
+    let below = Cell { arrivals: Arrivals::OfSaturation(0.5), ..planned.plan.cells[0].clone() };
+    planned.plan.cells.push(below);
+    let cancelled = AtomicBool::new(false);
+    let run = Run::new(&Simulated, vec![Install::default()], &planned.plan, &planned.workloads, &cancelled);
+    let (run, cell) = (run.expect("a run"), &planned.plan.cells[0]);
+    // By how much longer the slots of its frames are than those of the plan.
+    let budget = |times: u64| run.budget_ns(0, &Cell { slot_ns: times * cell.slot_ns, ..cell.clone() });
+    assert_eq!([budget(1), budget(2)], [cell.budget_ns(3); 2]);
+    assert_eq!(budget(3) * 2, cell.budget_ns(3) * 3, "the least frames of that length");
+
+    let rate = |number: usize, operations: u64| {
+        let mut served = Served::default();
+        let slots = [Slot { operations, wall_ns: 1_000_000_000, ..Slot::default() }];
+        served.add(&[Frame::default()], &slots[..usize::from(operations > 0)]);
+        run.with_rate(number, &served).ok().map(|cell| cell.arrivals)
+    };
+    assert_eq!([rate(0, 0), rate(1, 0)], [Some(Arrivals::Closed), None], "nothing was measured before");
+    assert_eq!([rate(0, 300), rate(1, 300)], [Some(Arrivals::Closed), Some(Arrivals::Poisson(150.0))]);
+    assert_eq!(rate(1, 1), Some(Arrivals::Poisson(1.0)), "one a second at least");
+}
+
+#[test]
+fn a_cell_that_failed_is_measured_again_after_its_last_frame_and_says_so() {
+    let planned = Planned::with("fail_every = 10");
+    for times in 1..=2 {
+        let (ending, records) = planned.measured(End::Frames(u32::MAX));
+        let frames: Vec<u32> = records.frames.iter().map(|frame| frame.frame).collect();
+        assert_eq!((ending, frames), (Ending::Failed, (0..3 * times).collect()));
+        let warnings = records.warnings();
+        let again = warnings.iter().filter(|words| words.contains("is measured again after it failed")).count();
+        assert_eq!(again as u32, times - 1, "{warnings:?}");
+    }
 }
 
 #[test]

@@ -364,7 +364,6 @@ fn collect_pairs(prefix: &str, table: &DeTable<'_>, pairs: &mut BTreeMap<String,
                 continue;
             }
             DeValue::String(text) => text.to_string(),
-            DeValue::Integer(integer) if integer.radix() == 10 => integer.as_str().to_owned(),
             DeValue::Integer(integer) => integer.to_string(),
             DeValue::Float(float) => float.as_str().to_owned(),
             DeValue::Boolean(flag) => flag.to_string(),
@@ -407,5 +406,40 @@ pub(super) fn describe(value: &DeValue<'_>) -> &'static str {
         DeValue::Datetime(_) => "a date",
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn the_range_of_an_error_is_widened_to_whole_characters(
+            text in "[aä読\n]{0,6}", start in 0usize..20, length in 0usize..20
+        ) {
+            let range = clamp(&text, start..start + length);
+            prop_assert!(text.get(range.clone()).is_some(), "{range:?}");
+            let (first, last) = (start.min(text.len()), (start + length).min(text.len()));
+            let between = |ends: Range<usize>| ends.filter(|at| text.is_char_boundary(*at)).count();
+            prop_assert!(range.start <= first && between(range.start + 1..first + 1) == 0, "{range:?}");
+            prop_assert!(last <= range.end && between(last..range.end) == 0, "{range:?}");
+        }
+
+        #[test]
+        fn each_byte_is_in_the_line_between_two_line_ends(text in "[aä\n]{0,12}", place: prop::sample::Index) {
+            // The end of the text is in a line, too.
+            let places: Vec<usize> = (0..=text.len()).filter(|at| text.is_char_boundary(*at)).collect();
+            let at = places[place.index(places.len())];
+            let line = line_of(&text, at);
+            prop_assert!(line.contains(&at), "{line:?}");
+            let is_line_end = |at: usize| text.as_bytes()[at] == b'\n';
+            prop_assert!(line.start == 0 || is_line_end(line.start - 1), "{line:?}");
+            let end = line.end - 1;
+            prop_assert!(end == text.len() || is_line_end(end), "{line:?}");
+            prop_assert!(!text[line.start..end].contains('\n'), "{line:?}");
+        }
     }
 }

@@ -46,7 +46,7 @@ impl Plan {
         let known = known.map(|known| (known.spread, known.degrees));
         let mut known = known.chain(self.cost_spread.iter().map(|known| (known.share, known.degrees)));
         let sound =
-            |(spread, degrees): (f64, f64)| spread == 0.0 || (spread.is_finite() && spread > 0.0 && degrees >= 1.0);
+            |(spread, degrees): (f64, f64)| (0.0..f64::INFINITY).contains(&spread) && (spread == 0.0 || degrees >= 1.0);
         flaws.unless(
             known.all(sound),
             "start_spread, one_server_spread, cost_spread: a spread is 0 or more, with 1 degree of freedom or \

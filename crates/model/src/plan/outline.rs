@@ -124,9 +124,8 @@ fn write_asked(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::fm
                     Arrivals::Closed | Arrivals::OfSaturation(_) => None,
                 },
             };
-            let swept = of != AskedOf::Records
-                && experiment.resources.iter().any(|one| one.clients.is_some() || one.arrivals.is_some());
-            let words = if counts == Some(value) && !swept {
+            let of_resources = of == AskedOf::Clients && experiment.resources.iter().any(|one| one.clients.is_some());
+            let words = if counts == Some(value) && !of_resources {
                 format!("is `{}` of the experiment", of.key())
             } else {
                 format!("overridden by `{}` of the experiment", of.key())

@@ -1,6 +1,7 @@
 //! The experiment that a valid file gives.
 
 use expect_test::{Expect, expect};
+use tithe_model::experiment::{Observed, PublishedValue};
 
 use crate::{FULL, SHORT, read_experiment, render};
 
@@ -397,4 +398,41 @@ fn addresses_to_listen_on() {
     assert_eq!(listening("::ffff:127.0.0.1"), ("127.0.0.1".to_owned(), false));
     let unsaid = read_experiment(SHORT).expect("an experiment").load;
     assert_eq!((unsaid.address().to_string(), unsaid.is_open()), ("127.0.0.1".to_owned(), false));
+}
+
+#[test]
+fn a_published_change_is_one_percentage_or_two() {
+    let change = |change: &str| {
+        let published = "[[published]]\nsource = \"a report\"\narm = \"tls\"\nfigure = \"time\"\nchange = ";
+        let mut found = read_experiment(&format!("{SHORT}{published}{change}\n")).ok()?.published;
+        found.pop().map(|found| found.value)
+    };
+    assert_eq!(change("\"+26%\""), Some(PublishedValue::Change { from: 0.26, to: 0.26 }));
+    assert_eq!(change("[\"26%\"]"), Some(PublishedValue::Change { from: 0.26, to: 0.26 }));
+    assert_eq!(change("[\"-5%\", \"+20%\"]"), Some(PublishedValue::Change { from: -0.05, to: 0.2 }));
+    for wrong in ["[]", "[\"1%\", \"2%\", \"3%\"]", "[\"1%\", 2]", "\"-100%\"", "\"+9901%\"", "26"] {
+        assert_eq!(change(wrong), None, "{wrong}");
+    }
+}
+
+#[test]
+fn what_an_observer_reads_is_absolute_and_each_path_in_its_place() {
+    let observed = |files: &str| {
+        let both = format!("url = \"postgres://h/db\"\nobserver = {{ name = \"db1\", {files} }}\nname = ");
+        read_experiment(&SHORT.replace("name = ", &both)).ok()?.arms.pop()?.observer
+    };
+    let expected = Observed {
+        name: "db1".to_owned(),
+        data: vec!["/d".into(), "/e".into()],
+        journal: vec!["/j".into()],
+        logs: vec!["/l".into()],
+        settings: vec!["/s".into()],
+    };
+    let files = "data = [\"/d\", \"/e\"], journal = [\"/j\"], logs = [\"/l\"], settings = [\"/s\"]";
+    assert_eq!(observed(files), Some(expected));
+    for key in ["data", "journal", "logs", "settings"] {
+        for (path, is_taken) in [("/a/b.c", true), ("", false), ("a", false), ("./a", false), ("/a/../b", false)] {
+            assert_eq!(observed(&format!("{key} = [\"{path}\"]")).is_some(), is_taken, "{key} {path}");
+        }
+    }
 }

@@ -87,6 +87,18 @@ fn the_experiments_own_keys_win_and_the_plan_says_so() {
 }
 
 #[test]
+fn numbers_of_clients_by_resources_override_the_clients_of_a_file_alone() {
+    let text = experiment("", "", &["asks"]) + "[[resources]]\nclients = 4\n";
+    expect![[r#"
+        2000 records, 8 clients, 500/s, even arrivals
+          asks  recordcount = 2000  is `records` of the experiment
+          asks  threadcount = 8     overridden by `clients` of the experiment
+          asks  target = 500        is `rate` of the experiment
+    "#]]
+    .assert_eq(&told(&text));
+}
+
+#[test]
 fn files_that_disagree_and_numbers_that_cannot_be_are_told() {
     expect![[r#"
         `recordcount` is 2000 in workload `asks` and 3000 in workload `more`, and one experiment has one `records` (write `records` in `[data]`, where it wins; "\"workloads/more.properties\"")

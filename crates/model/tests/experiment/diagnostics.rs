@@ -5,7 +5,10 @@ mod custom;
 mod text;
 
 use expect_test::{Expect, expect};
-use tithe_model::parse::parse_bytes;
+use tithe_model::{
+    catalogue::{Catalogue, WorkloadEntry, WorkloadShape},
+    parse::{budget_s, parse, parse_bytes, parse_unmeasured},
+};
 
 use crate::{FULL, SHORT, catalogue, read_experiment, render};
 
@@ -299,4 +302,119 @@ fn an_address_to_listen_on() {
         9:10 `listen` needs servers that Tithe starts: leave out every `url` (write for example `listen = "10.0.0.5"`)
     "#]],
     );
+}
+
+/// What is wrong with `text` in the build of `catalogue`; empty if nothing is.
+fn problems(text: &str, catalogue: &Catalogue) -> Vec<String> {
+    let found = parse(text, catalogue, &catalogue::read).err().unwrap_or_default();
+    found.into_iter().map(|diagnostic| diagnostic.problem).collect()
+}
+
+#[test]
+fn records_are_needed_unless_no_workload_uses_them() {
+    let mut catalogue = catalogue::catalogue();
+    let own = WorkloadEntry {
+        id: "own",
+        shape: |_| WorkloadShape { writes: false, record_bytes: 0, program: false, gaps: false, slot_ns: None },
+        ..catalogue.workloads[0].clone()
+    };
+    catalogue.workloads.push(own);
+    let problems = |kinds: &[&str], data: &str, resources: &str| {
+        let workload = |(number, kind): (usize, &&str)| format!("[[workload]]\nname = \"{number}\"\n{kind} = \"c\"\n");
+        let workloads: String = kinds.iter().enumerate().map(workload).collect();
+        let (head, _) = SHORT.split_once("[data]").expect("data");
+        let (_, arms) = SHORT.split_once("[[arm]]").expect("arms");
+        problems(&format!("{head}{data}{workloads}{resources}[[arm]]{arms}"), &catalogue)
+    };
+    for (kinds, uses_records, has_own) in [
+        (&["ycsb"][..], true, false),
+        (&["own"][..], false, true),
+        (&["own", "own"][..], false, true),
+        (&["own", "ycsb"][..], true, true),
+    ] {
+        assert_eq!(problems(kinds, "[data]\nrecords = 1000\n", ""), [""; 0], "{kinds:?}");
+        let said = [problems(kinds, "", ""), problems(kinds, "[data]\nvalues = \"ycsb\"\n", "")].concat();
+        match uses_records {
+            true => assert_eq!(said, ["the experiment has no `[data]`", "`[data]` has no `records`"], "{kinds:?}"),
+            false => assert_eq!(said, [""; 0], "{kinds:?}"),
+        }
+        let said = problems(kinds, "[data]\nrecords = 1000\n", "[[resources]]\ndata_per_memory = 2\n").concat();
+        assert_eq!(said.contains("needs `records`, and these workloads have data of their own"), has_own, "{kinds:?}");
+        assert_eq!(said.is_empty(), !has_own, "{said}");
+    }
+}
+
+#[test]
+fn a_table_of_data_that_is_none_is_the_only_problem() {
+    let text = SHORT.replace("[data]\nrecords = 1000", "data = 5");
+    check(
+        &text,
+        expect![[r#"
+        4:8 `data` must be a table, this is a whole number (write for example `data = { records = 100_000 }`)
+    "#]],
+    );
+}
+
+#[test]
+fn a_sweep_has_two_numbers_of_clients_or_more() {
+    let text = |clients: &str| SHORT.replace("[data]", &format!("[load]\nclients = {clients}\n[data]"));
+    for (clients, cells) in [("3", 1), ("[1, 2]", 3), ("[4, 2, 1]", 4), ("[2, 1, 2]", 3), ("\"sweep\"", 8)] {
+        let resources = read_experiment(&text(clients)).expect("an experiment").resources;
+        assert_eq!(resources.len(), cells, "{clients}");
+    }
+    for clients in ["[]", "[3]", "[3, 3]"] {
+        let said = problems(&text(clients), &catalogue::catalogue());
+        assert_eq!(said, ["`clients` names fewer than two numbers of clients"], "{clients}");
+    }
+}
+
+#[test]
+fn of_all_limits_only_a_cache_needs_data_that_outlast_their_server() {
+    let mut catalogue = catalogue::catalogue();
+    for keeps_data in [true, false] {
+        catalogue.databases[1].entry.keeps_data = keeps_data;
+        for limit in ["cpus = 1", "memory = \"1 GiB\"", "data_per_memory = 2", "cache = \"cold\"", "cache = \"warm\""] {
+            let text = SHORT.replace("[data]", &format!("[[resources]]\n{limit}\n[data]"));
+            let said = problems(&text, &catalogue).concat();
+            let is_refused = !keeps_data && limit.starts_with("cache");
+            assert_eq!(said.contains("needs a server that keeps its data over a restart"), is_refused, "{limit}");
+            assert_eq!(said.is_empty(), !is_refused, "{limit}: {said}");
+        }
+    }
+}
+
+#[test]
+fn a_name_has_120_characters_at_most() {
+    for (length, is_long) in [(1, false), (120, false), (121, true)] {
+        let text = SHORT.replace("name = \"tls\"", &format!("name = \"{}\"", "ä".repeat(length)));
+        let said = problems(&text, &catalogue::catalogue());
+        let expected = if is_long { vec!["`name` is longer than 120 characters"] } else { vec![] };
+        assert_eq!(said, expected, "{length}");
+    }
+}
+
+#[test]
+fn a_key_of_the_top_below_a_table() {
+    check(
+        &SHORT.replace("[data]", "[data]\ntitle = \"x\""),
+        expect![[r#"
+        5:1 `[data]` has no key `title` (`title` belongs at the top of the file, before any table)
+    "#]],
+    );
+}
+
+#[test]
+fn a_budget_on_a_command_line_is_that_of_a_file() {
+    for text in ["1 s", "0.9 s", "90 s", "5 min", "720 h", "721 h", "1 ms", "5 m", "5", "", "-5 s", "5 min "] {
+        let file = SHORT.replace("[data]", &format!("[measure]\nbudget = \"{text}\"\n[data]"));
+        match (budget_s(text), parse_unmeasured(&file, &catalogue::catalogue(), &catalogue::read)) {
+            // A budget that is too small for a measurement is raised.
+            (Ok(seconds), Ok(experiment)) => {
+                assert_eq!(seconds.max(15.0), experiment.measure.budget_s.floor(), "{text}");
+            }
+            (Err(problem), Err(found)) => assert_eq!(found[0].problem, format!("`budget` {problem}")),
+            (budget, _) => panic!("{text}: {budget:?}"),
+        }
+    }
+    assert_eq!(["1 s", "2 min", "720 h"].map(budget_s), [Ok(1.0), Ok(120.0), Ok(2_592_000.0)]);
 }

@@ -97,6 +97,22 @@ proptest! {
             let diagnostics = read_experiment(&text).expect_err("this is not an experiment");
             prop_assert!(!format!("{diagnostics:?}").contains('§'), "{diagnostics:?}");
         }
+        for (before, after) in [
+            ("versions = [", "]"),
+            ("[settings]\n", " = 1"),
+            ("[measure]\nbudget = ", ""),
+            ("[[workload]]\nycsb = ", ""),
+            ("[[workload]]\nycsb_file = ", ""),
+            ("[[arm]]\nprotections = [", "]"),
+            ("[[arm]]\nprotections = [{ use = ", " }]"),
+            ("[[arm]]\nclaims = [{ check = ", " }]"),
+            ("[[arm]]\nobserver = { name = ", " }"),
+            ("[[arm]]\nswitch = { on = [", "] }"),
+        ] {
+            let text = format!("database = \"postgres\"\n{before}{quoted}{after}\n");
+            let diagnostics = read_experiment(&text).expect_err("this is not an experiment");
+            prop_assert!(!format!("{diagnostics:?}").contains('§'), "{before} {diagnostics:?}");
+        }
     }
 
     #[test]

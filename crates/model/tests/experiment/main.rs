@@ -4,6 +4,7 @@ mod accepted;
 mod asked;
 mod catalogue;
 mod changes;
+mod claims;
 mod composed;
 mod diagnostics;
 mod keys;
@@ -11,8 +12,10 @@ mod laws;
 mod limits;
 mod matrix;
 mod plans;
+mod properties;
 mod reach;
 mod read;
+mod servers;
 
 use tithe_model::{diagnostic::Diagnostic, experiment::Experiment, parse::parse};
 

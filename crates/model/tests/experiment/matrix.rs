@@ -4,7 +4,7 @@ use expect_test::{Expect, expect, expect_file};
 use proptest::prelude::*;
 use tithe_model::{
     matrix::{
-        Matrix,
+        Matrix, TASKS_MAX,
         script::{ENGINES, Names, script},
     },
     parse::{MATRIX_TABLES, matrix},
@@ -104,6 +104,8 @@ name = "x"
         1:1 110000 tasks are too many, at most 100000 (take fewer experiments, kinds of machine or replicates)
     "#]],
     );
+    let most = format!("title = \"Many\"\nexperiments = {:?}\nreplicates = 10_000\n", &many[..10]);
+    assert_eq!(matrix(&most).map(|matrix| matrix.len()), Ok(TASKS_MAX));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use expect_test::{Expect, expect};
 use tithe_model::{
     catalogue::{Catalogue, Properties, WorkloadShape},
-    experiment::ProviderSwitch,
+    experiment::{Design, ProviderSwitch},
     invalid::Invalid,
     parse::{aa_arm_of, parse_unmeasured},
     plan::{Cell, Plan, Starts, WarmUp, outline, plan, starting_share},
@@ -497,8 +497,8 @@ fn operations_that_outlast_their_slots_count_as_load() {
         cell.load_ns(&frame, &slots, arms)
     };
     let meant_ns = cell.frame_ns(arms);
-    for on_time in [0, cell.slot_ns / 2, cell.slot_ns, cell.slot_ns + cell.slot_ns / 20] {
-        assert_eq!(load_ns(on_time), meant_ns);
+    for percent in [0, 50, 100, 105, 110] {
+        assert_eq!(load_ns(cell.slot_ns * percent / 100), meant_ns, "{percent}");
     }
     assert_eq!(load_ns(3 * cell.slot_ns), 3 * meant_ns);
     // Another program reports its own time, which is longer than its slice by starting and ending.
@@ -589,6 +589,7 @@ fn servers_start_anew_for_each_frame_where_memory_holds_the_data() {
         ("memory = \"16 MiB\"", true),
         ("memory = \"1 MiB\"", false),
         ("data_per_memory = 0.4", true),
+        ("data_per_memory = 0.5", true),
         ("data_per_memory = 1.5", false),
         ("data_per_memory = 1.5\ncache = \"cold\"", true),
     ] {
@@ -611,6 +612,7 @@ fn starts_of_a_reading_workload_take_no_more_than_the_load_pays_for() {
     assert_eq!(planned(0.1, "2 min", ""), (Starts::EveryFrame, true));
     // Eight in any case, and a start for each frame if caches have to be cold.
     assert_eq!(planned(2.5, "40 s", ""), (Starts::Several(8), false));
+    assert_eq!(planned(2.5, "30 s", ""), (Starts::Several(8), false), "fifteen frames");
     let cold = "[[resources]]\nname = \"some\"\ncache = \"cold\"\n";
     assert_eq!(planned(2.5, "2 min", cold), (Starts::EveryFrame, false));
 }
@@ -681,6 +683,10 @@ fn a_side_has_frames_of_its_own_length_and_pairs_are_whole() {
         (Switched { frames_a_side: 300 }, 500, 2400, 4, Fixed { ns: 0 })"#]]
     .assert_eq(&cells.map(|cell| format!("{cell:?}")).join("\n"));
     let plan = planned(&switched("budget = \"11 min\"", ""));
+    // Frames of a pair that is not whole are not measured: their arm would be another one than that of their side.
+    let odd = Cell { frames_max: 100, design: Design::Switched { frames_a_side: 30 }, ..plan.cells[0].clone() };
+    let sides = |cell: &Cell| (cell.frames_a_side(), cell.pairs());
+    assert_eq!([sides(&plan.cells[0]), sides(&odd), sides(&planned(SHORT).cells[0])], [(30, 5), (30, 1), (0, 0)]);
     assert_eq!(plan.experiment.measure.primary, tithe_model::experiment::Metric::Time);
     assert_eq!(plan.flaws(), Vec::<String>::new());
     let again: Plan = serde_json::from_str(&serde_json::to_string(&plan).expect("JSON")).expect("a plan");
@@ -745,4 +751,112 @@ fn records_come_by_cell_and_with_what_the_reader_should_know() {
         ..Frame::default()
     });
     assert_eq!([Frame::default(), invalid, free].map(|frame| frame.is_used()), [true, false, false]);
+}
+
+#[test]
+fn a_side_holds_three_frames() {
+    let is_read = |side: &str| {
+        let text = switched("budget = \"20 min\"\nslot = \"2 s\"", &format!(", side = \"{side}\""));
+        read_experiment(&text).is_ok()
+    };
+    assert_eq!(["11.9 s", "12 s", "13 s"].map(is_read), [false, true, true], "a frame of two arms takes 4 s");
+}
+
+#[test]
+fn an_arm_of_a_provider_and_an_option_that_nobody_gave_are_told_in_words() {
+    let told = |text: &str, of: &str| {
+        let outline = outline(&planned(text), &catalogue::catalogue());
+        outline.lines().find(|line| line.trim_start().starts_with(of)).map(|line| line.trim().to_owned())
+    };
+    let unnamed = switched("", ", side = \"10 s\"").replace("protections = [{ use = \"pgaudit\" }]\n", "");
+    let words = "audit  no protection is named, attached to postgres://user:***@host/name, switched by its provider";
+    assert_eq!(told(&unnamed, "audit").as_deref(), Some(words));
+    let empty = SHORT.replace("use = \"tls\"", "use = \"pgaudit\", log = \"\"");
+    assert_eq!(told(&empty, "tls").as_deref(), Some("tls    pgaudit (catalogue = false)"));
+}
+
+#[test]
+fn no_arm_of_a_sequential_design_is_warmed_up_in_the_time_of_another() {
+    let mut catalogue = catalogue::catalogue();
+    let after_start = |catalogue: &Catalogue, ycsb: &str, design: &str| {
+        let text = with_arms(2, &format!("design = \"{design}\"")).replace("\"c\"", &format!("\"{ycsb}\""));
+        plan(read_experiment(&text).expect("an experiment"), catalogue).expect("a plan").cells[0].after_start
+    };
+    assert_ne!(after_start(&catalogue, "a", "slices"), WarmUp::None);
+    assert_eq!(after_start(&catalogue, "a", "sequential"), WarmUp::None);
+    catalogue.databases[1].entry.compiles = true;
+    assert_ne!(after_start(&catalogue, "c", "slices"), WarmUp::None);
+    assert_eq!(after_start(&catalogue, "c", "sequential"), WarmUp::None);
+}
+
+#[test]
+fn one_start_of_a_running_server_is_no_start_of_ours() {
+    let attached = with_arms(2, "starts = 1").replace("name = \"", "url = \"postgres://u@h/db\"\nname = \"");
+    assert_eq!(planned(&attached).cells[0].starts, Starts::Once);
+}
+
+/// What starts have taken and what is still left for starts are together what the load allows.
+#[test]
+fn starts_that_were_made_are_no_longer_left() {
+    for warm_up in [WarmUp::None, WarmUp::Fixed { ns: 1 }] {
+        let borne = warm_up.starts_borne(300.0, 5.0);
+        assert!(borne > 10, "{warm_up:?}");
+        for made in 0..=borne {
+            let left = warm_up.starts_still_borne(300.0, 5.0, 5.0 * f64::from(made));
+            assert_eq!(made + left, borne, "{warm_up:?}");
+        }
+        assert_eq!(warm_up.starts_still_borne(300.0, 5.0, 1000.0), 0, "{warm_up:?}");
+    }
+}
+
+#[test]
+fn short_slots_settle_for_a_quarter_and_frames_of_an_embedded_database_last_two_seconds_at_most() {
+    let mut experiment = read_experiment(SHORT).expect("an experiment");
+    for (slot_ms, settling_ns) in [(2.0, 500_000), (4.0, 1_000_000), (20.0, 1_000_000)] {
+        experiment.measure.slot_ms = Some(slot_ms);
+        let plan = plan(experiment.clone(), &catalogue::catalogue()).expect("a plan");
+        assert_eq!(plan.cells[0].settling_ns, settling_ns, "{slot_ms} ms");
+    }
+    let blocks = |arms: usize| {
+        let text = with_arms(arms, "aa_arm = false").replace("postgres", "sqlite");
+        planned(&text.replace("use = \"tls\"", "use = \"columns\"")).cells[0].blocks
+    };
+    // Slots of 20 ms, half a second of each arm.
+    assert_eq!([2, 4, 5, 10].map(blocks), [25, 25, 20, 10]);
+}
+
+#[test]
+fn connections_are_those_of_the_cell_with_most_clients() {
+    let plan = planned(&SHORT.replace("[data]", "[load]\nclients = [1, 5]\n[data]"));
+    assert_eq!((plan.connections(), plan.cells.len()), (10, 3));
+}
+
+#[test]
+fn the_spread_of_one_server_is_that_of_arms_that_share_it() {
+    let attached = SHORT.replace("name = \"", "url = \"postgres://u@h/db\"\nname = \"");
+    let (own, running) = (planned(SHORT), planned(&attached));
+    let of_one_server = running.one_server_spread.as_deref().expect("it is known");
+    assert!(!of_one_server.is_empty() && of_one_server != running.start_spread, "they are not alike");
+    assert_eq!(running.spread_between_starts(true), of_one_server);
+    assert_eq!(running.spread_between_starts(false), running.start_spread);
+    assert_eq!([true, false].map(|shared| own.spread_between_starts(shared)), [&own.start_spread[..]; 2]);
+}
+
+/// That time is rounded up to five minutes, so there are many starts and sides here.
+#[test]
+fn the_time_besides_the_load_is_that_of_all_starts_frames_and_sides() {
+    let besides = |plan: &Plan, catalogue: &Catalogue| {
+        let outline = outline(plan, catalogue);
+        let line = outline.lines().find_map(|line| line.strip_prefix("Everything else   roughly ")).unwrap_or_default();
+        line.split_once(':').map(|(length, _)| length.to_owned())
+    };
+    let mut catalogue = catalogue::catalogue();
+    catalogue.databases[1].entry.start_s = 15.0;
+    let started = plan(read_experiment(&with_arms(2, "epochs = 20\nstarts = 100")).expect("an experiment"), &catalogue);
+    let started = started.expect("a plan");
+    // 20 × 40.2 s for epochs, 80 × 30 s for further starts, 300 × 0.22 s for connecting and warming up in frames.
+    assert_eq!(besides(&started, &catalogue).as_deref(), Some("55 min"));
+    // 26.2 s for the epoch, 60 × 22 s for pairs of sides, 3600 × 0.22 s for frames.
+    let switched = planned(&switched("budget = \"2 h\"", ""));
+    assert_eq!(besides(&switched, &catalogue::catalogue()).as_deref(), Some("40 min"));
 }

@@ -2,9 +2,17 @@
 
 use expect_test::{Expect, expect};
 use serde_json::{Value, json};
-use tithe_model::{experiment::Metric, parse::parse, plan::Plan};
+use tithe_model::{
+    experiment::{Metric, OptionValue},
+    parse::parse,
+    plan::Plan,
+};
 
-use crate::catalogue::{self, catalogue};
+use crate::{
+    SHORT,
+    catalogue::{self, catalogue},
+    read_experiment,
+};
 
 const EXPERIMENT: &str = r#"
 title = "Audit and volume"
@@ -133,4 +141,39 @@ fn indexes_out_of_range_and_amounts_that_cannot_be_are_named() {
         "experiment.arms: there are fewer than two\n\
          experiment.arms[0]: the first arm is the baseline and has no protections"
     );
+}
+
+#[test]
+fn an_option_takes_in_a_plan_what_it_takes_in_an_experiment() {
+    let mut taken = 0;
+    for (id, option, usual) in [
+        ("pgaudit", "log", "\"read\""),
+        ("pgaudit", "catalogue", "true"),
+        ("columns", "share", "0.5"),
+        ("volume", "kind", "\"gocryptfs\""),
+    ] {
+        let with = |value: &str| SHORT.replace("use = \"tls\"", &format!("use = \"{id}\", {option} = {value}"));
+        let experiment = read_experiment(&with(usual)).expect("an experiment");
+        let plan = tithe_model::plan::plan(experiment, &catalogue()).expect("a plan");
+        for value in [
+            OptionValue::Number(-0.1),
+            OptionValue::Number(0.0),
+            OptionValue::Number(1.0),
+            OptionValue::Number(1.1),
+            OptionValue::Text("luks".to_owned()),
+            OptionValue::Text("rot13".to_owned()),
+            OptionValue::Flag(true),
+        ] {
+            let written = match &value {
+                OptionValue::Text(text) => format!("{text:?}"),
+                other => other.to_string(),
+            };
+            let is_read = read_experiment(&with(&written)).is_ok();
+            let mut plan = plan.clone();
+            plan.experiment.arms[1].protections[0].options.insert(option.to_owned(), value);
+            assert_eq!(plan.fit(&catalogue()).is_ok(), is_read, "{option} = {written}");
+            taken += u32::from(is_read);
+        }
+    }
+    assert_eq!(taken, 6, "two texts, one flag, two numbers, one word");
 }

@@ -20,7 +20,7 @@ use crate::{
     arms::{self, Resolved},
     load::frame::{
         CellRunner, StartedArm,
-        machines::{PartResult, Serving},
+        machines::{LaneRange, PartResult, Serving},
     },
 };
 
@@ -71,11 +71,10 @@ impl Work {
         aborted: &AtomicBool,
     ) -> Result<Option<PartResult>, Fault> {
         let FrameOrder { cell_index, lanes, frame, arms, keys, states, part, .. } = order;
-        let whole = lanes.first.checked_add(lanes.count).is_some_and(|end| end <= lanes.of);
-        if !whole || lanes.count == 0 || lanes.count > LANES_MAX {
+        if !are_possible(lanes) {
             return Err(Fault::Refused(format!("{} lanes are not available", lanes.count)));
         }
-        if !self.plans(cell_index as usize, &frame.cell) {
+        if !plans(&self.plan, cell_index as usize, &frame.cell) {
             return Err(unknown());
         }
         let credentials = credentials(self.sandbox.folder(), &keys)?;
@@ -99,17 +98,6 @@ impl Work {
         let measured = runner.part(&frame, start, aborted)?;
         self.measured += u64::from(measured.is_some());
         Ok(measured)
-    }
-
-    /// True if `asked` is cell number `index` of the plan. Ignored is what a run finds out: the length of slots,
-    /// settling and frames, the rate of arrivals, and when servers are restarted.
-    fn plans(&self, index: usize, asked: &Cell) -> bool {
-        let Some(planned) = self.plan.cells.get(index) else { return false };
-        let Cell { slot_ns, settling_ns, blocks, arrivals, starts, .. } = *asked;
-        let found = Cell { slot_ns, settling_ns, blocks, arrivals, starts, ..planned.clone() };
-        let mut plan = self.plan.clone();
-        plan.cells[index] = found;
-        plan.cells[index] == *asked && plan.flaws().is_empty()
     }
 
     fn make_workload(&mut self, number: usize) -> Result<(), Fault> {
@@ -148,6 +136,23 @@ impl Work {
         };
         described.iter().zip(targets).map(arm).collect()
     }
+}
+
+/// True if an agent can have `lanes`.
+fn are_possible(lanes: LaneRange) -> bool {
+    let is_part = lanes.first.checked_add(lanes.count).is_some_and(|end| end <= lanes.of);
+    is_part && (1..=LANES_MAX).contains(&lanes.count)
+}
+
+/// True if `asked` is cell number `index` of `plan`. Ignored is what a run finds out: the length of slots, settling and
+/// frames, the rate of arrivals, and when servers are restarted.
+fn plans(plan: &Plan, index: usize, asked: &Cell) -> bool {
+    let Some(planned) = plan.cells.get(index) else { return false };
+    let Cell { slot_ns, settling_ns, blocks, arrivals, starts, .. } = *asked;
+    let found = Cell { slot_ns, settling_ns, blocks, arrivals, starts, ..planned.clone() };
+    let mut plan = plan.clone();
+    plan.cells[index] = found;
+    plan.cells[index] == *asked && plan.flaws().is_empty()
 }
 
 /// The plan of `enlistment` and which of `products` it is for.
@@ -201,5 +206,101 @@ fn pem(folder: &Path, name: &str, text: &str) -> Result<PathBuf, Fault> {
         "" => Ok(PathBuf::new()),
         text if fs::read_to_string(&path).is_ok_and(|there| there == text) => Ok(path),
         text => tithe_machine::sandbox::write(&path, text.as_bytes(), 0o600, None).map(|()| path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use tithe_model::{
+        experiment::{Arrivals, Design},
+        plan::{Starts, WarmUp},
+    };
+
+    use super::*;
+    use crate::agents::tests::plan;
+
+    #[test]
+    fn lanes_are_a_part_of_all_and_no_more_than_a_machine_can_have() {
+        for (first, count, of, possible) in [
+            (0, 1, 1, true),
+            (1, 1, 2, true),
+            (1, 1, 1, false),
+            (0, 0, 1, false),
+            (0, LANES_MAX, LANES_MAX, true),
+            (0, LANES_MAX + 1, LANES_MAX + 1, false),
+            (usize::MAX, 1, usize::MAX, false),
+        ] {
+            assert_eq!(are_possible(LaneRange { first, count, of }), possible, "{first} {count} {of}");
+        }
+    }
+
+    #[test]
+    fn a_cell_is_the_planned_one_except_for_what_a_run_finds_out() {
+        let plan = plan("c");
+        let is_planned = |change: &dyn Fn(&mut Cell)| {
+            let mut asked = plan.cells[0].clone();
+            change(&mut asked);
+            plans(&plan, 0, &asked)
+        };
+        let found_out: [&dyn Fn(&mut Cell); 6] = [
+            &|_| (),
+            &|cell| cell.slot_ns += 1,
+            &|cell| cell.settling_ns += 1,
+            &|cell| cell.blocks += 1,
+            &|cell| cell.arrivals = Arrivals::Poisson(100.0),
+            &|cell| cell.starts = Starts::EveryFrame,
+        ];
+        assert_eq!(found_out.map(is_planned), [true; 6]);
+        let others: [&dyn Fn(&mut Cell); 14] = [
+            &|cell| cell.id.push('x'),
+            &|cell| cell.clients += 1,
+            &|cell| cell.seed ^= 1,
+            &|cell| cell.warmup_ns += 1,
+            &|cell| cell.frames_max += 1,
+            &|cell| cell.epochs += 1,
+            &|cell| cell.design = Design::Duet,
+            &|cell| cell.after_start = WarmUp::Fixed { ns: 1 },
+            &|cell| cell.pinned = !cell.pinned,
+            &|cell| cell.free_frames += 1,
+            &|cell| cell.program = true,
+            &|cell| cell.gaps = true,
+            &|cell| cell.reconnect_every = Some(5),
+            // What makes no sense is refused, whatever a run finds out.
+            &|cell| cell.slot_ns = 0,
+        ];
+        assert_eq!(others.map(is_planned), [false; 14]);
+        assert!(!plans(&plan, 1, &plan.cells[0]), "there is one cell");
+    }
+
+    #[test]
+    fn certificates_of_a_coordinator_are_files_for_this_account_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let keys = |certificate: &str| Keys {
+            password: "01".to_owned(),
+            key: "02".to_owned(),
+            second_key: "03".to_owned(),
+            authority: "an authority".to_owned(),
+            client_certificate: certificate.to_owned(),
+            client_key: String::new(),
+        };
+        for certificate in ["one", "one", "another"] {
+            let made = credentials(folder.path(), &keys(certificate)).expect("credentials");
+            let secrets = [&made.password, &made.key, &made.second_key].map(Secret::expose_hex);
+            assert_eq!(secrets, ["01", "02", "03"]);
+            let text = |path: &Path| fs::read_to_string(path).expect("a text");
+            assert_eq!(text(&made.authority), "an authority");
+            assert_eq!(text(&made.client_certificate), certificate);
+            let mode = fs::metadata(&made.client_certificate).expect("a file").permissions().mode();
+            assert_eq!((mode & 0o777, made.client_key.as_path()), (0o600, Path::new("")));
+        }
+        let refused = |change: &dyn Fn(&mut Keys)| {
+            let mut keys = keys("one");
+            change(&mut keys);
+            credentials(folder.path(), &keys).is_err()
+        };
+        assert!(refused(&|keys| keys.password = "no".to_owned()));
+        assert!(refused(&|keys| keys.key = "no".to_owned()) && refused(&|keys| keys.second_key = "no".to_owned()));
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn offset_within(
     let mut best: Option<Offset> = None;
     for _ in 0..ROUNDS {
         let Some(offset) = offset(link, hello, exchanges)? else { return Ok(best) };
-        best = Some(best.filter(|best| best.delay_ns <= offset.delay_ns).unwrap_or(offset));
+        best = best.into_iter().chain([offset]).min_by_key(|offset| offset.delay_ns);
         if best.is_some_and(|best| best.bound_ns <= enough_ns) {
             break;
         }
@@ -107,5 +107,27 @@ impl Pems {
             client_certificate: text(&self.certificate),
             client_key: text(&self.key),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::agents::tests::{hello, local::Hub};
+
+    #[test]
+    fn rounds_end_when_the_clock_is_known_well_enough_and_the_shortest_way_counts() {
+        let shortest = |ways: &[u64], enough_ns: u64| {
+            let hub = Hub::default();
+            hub.exchange_in(&ways.iter().map(|way_ns| Some(*way_ns)).collect::<Vec<_>>());
+            let offset = offset_within(&hub.link(0), &hello("a"), 2, enough_ns).expect("a link");
+            offset.map(|offset| offset.delay_ns)
+        };
+        // Four rounds of two exchanges; the error of each is half of its way at most.
+        let ways = [800, 600, 200, 400, 300, 500, 1000, 100];
+        assert_eq!([300, 299, 100, 99].map(|enough_ns| shortest(&ways, enough_ns)), [600, 200, 200, 100].map(Some));
+        assert_eq!(shortest(&[800, 600, 200, 400, 300, 500, 1000, 900], 99), Some(200), "later ones were longer");
+        assert_eq!(shortest(&ways[..6], 99), Some(200), "it went away meanwhile");
+        assert_eq!(shortest(&[], 99), None);
     }
 }

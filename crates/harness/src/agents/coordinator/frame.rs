@@ -358,6 +358,7 @@ mod tests {
         assert!(!fits(&[slot(1, 0, u64::MAX), slot(1, 1, 1)], 0), "more than can be counted");
         assert!(!fits(&[slot(1, 0, 3), slot(1, 0, 4)], 7), "a slot twice");
         assert!(!fits(&[slot(0, 0, 7)], 7), "another agent's lane");
-        assert!(!fits(&[Slot { arm: 1, ..slot(1, 0, 7) }], 7), "no such arm");
+        assert!(!fits(&[Slot { arm: 1, ..slot(1, 0, 7) }], 0), "no such arm");
+        assert!(!fits(&[Slot { cell: 1, ..slot(1, 0, 7) }], 7) && !fits(&[Slot { frame: 8, ..slot(1, 0, 7) }], 7));
     }
 }

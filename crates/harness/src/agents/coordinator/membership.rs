@@ -160,16 +160,19 @@ fn chosen(hellos: Vec<Hello>, expected: usize) -> Result<Vec<Hello>, String> {
 
 /// Checks whether `member`, which does not answer, is there again as another process of the same name and version.
 pub(super) fn find_again(link: &dyn Link, member: &mut Member) {
-    let same = |hello: &Hello| {
-        let old = &member.hello;
-        (&hello.name, &hello.tithe, hello.protocol, hello.lanes) == (&old.name, &old.tithe, old.protocol, old.lanes)
-    };
     // The caller waits for the link together with the member.
     let hellos = agents(link).unwrap_or_default();
-    if let Some(hello) = hellos.into_iter().find(|hello| same(hello) && hello.busy_with.is_none()) {
+    if let Some(hello) = hellos.into_iter().find(|hello| is_back(hello, &member.hello)) {
         // What it inserted in a frame that was not handed in is unknown, so it continues with a part of its own.
         (member.hello, member.states) = (hello, None);
     }
+}
+
+/// True if `hello` is the agent `old` as another process, and free.
+fn is_back(hello: &Hello, old: &Hello) -> bool {
+    let is_same =
+        (&hello.name, &hello.tithe, hello.protocol, hello.lanes) == (&old.name, &old.tithe, old.protocol, old.lanes);
+    is_same && hello.busy_with.is_none()
 }
 
 /// Distributes lanes to agents, by the lanes that each has `offered`: round robin, until every one of `clients` has one
@@ -224,6 +227,21 @@ mod tests {
             prop_assert_eq!(ranges.iter().map(|range| range.count).sum::<usize>(), of);
             prop_assert!(ranges.windows(2).all(|pair| pair[0].first + pair[0].count == pair[1].first));
             prop_assert!(ranges.iter().zip(&offered).all(|(range, lanes)| range.count <= *lanes as usize));
+        }
+    }
+
+    #[test]
+    fn an_agent_is_back_with_its_name_version_and_lanes_if_it_is_free() {
+        let old = hello("a");
+        assert!(is_back(&Hello { id: "another process".to_owned(), ..hello("a") }, &old));
+        for other in [
+            hello("b"),
+            Hello { tithe: "0.0.1".to_owned(), ..hello("a") },
+            Hello { protocol: PROTOCOL + 1, ..hello("a") },
+            Hello { lanes: old.lanes + 1, ..hello("a") },
+            Hello { busy_with: Some("r".to_owned()), ..hello("a") },
+        ] {
+            assert!(!is_back(&other, &old), "{other:?}");
         }
     }
 

@@ -131,10 +131,49 @@ pub(super) fn charge(parts: &mut [PartResult], used: &Figures) -> Result<(), Inv
 
 #[cfg(test)]
 mod tests {
-    use tithe_model::record::ArmFrame;
+    use std::sync::atomic::AtomicBool;
+
+    use tithe_machine::{clock::Clock, launch::Server};
+    use tithe_model::{
+        experiment::{Arrivals, Design},
+        record::ArmFrame,
+    };
+    use tithe_plugin::simulated::test_bench::Bench;
 
     use super::*;
-    use crate::{agents::query::SlotUsage, load::frame::machines::ArmPart};
+    use crate::{
+        agents::query::SlotUsage,
+        load::frame::{
+            machines::{ArmPart, PartRequest},
+            tests::cell,
+        },
+    };
+
+    #[test]
+    fn servers_are_read_here_if_all_of_them_are_here() {
+        let read = |processes: [Option<i32>; 2]| {
+            let bench = Bench::plain();
+            let arms = processes.map(|process| StartedArm {
+                server: Server { process, remote: None, ..bench.server.clone() },
+                data: 0,
+                shares_server: false,
+                setup: bench.setup.clone(),
+                on: Vec::new(),
+                off: Vec::new(),
+            });
+            let (cell, cancelled) = (cell(Design::Interleaved, Arrivals::Closed), AtomicBool::new(false));
+            let frame =
+                PartRequest { cell, number: 0, free: false, warmup_ns: 0, lag: Vec::new(), fresh: false, cold: false };
+            let asked = PartsRequest { cell_index: 0, frame, arms: &arms, lanes: 1, cancelled: &cancelled };
+            let watch = watch(&asked, &[], (7, Clock::Real.now()), &[]).expect("nobody refuses");
+            let is_here = matches!(watch, Watch::Here(_));
+            assert_eq!(watch.finish(true).expect("it ends").is_some(), is_here);
+            is_here
+        };
+        let here = Some(std::process::id() as i32);
+        let seen = [[here, here], [here, None], [None, here], [None, None]].map(read);
+        assert_eq!(seen, [true, false, false, false], "a server that is not seen is compared with none that is");
+    }
 
     /// A frame of one lane with so many blocks of two arms; the usage was read in the slots `read`, by block and arm.
     fn charged(blocks: u32, read: &[(u32, u32)]) -> Result<PartResult, Invalid> {

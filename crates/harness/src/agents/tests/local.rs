@@ -1,7 +1,7 @@
 //! A link in memory, which can be lost. Each end has a clock of its own.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, VecDeque},
     sync::{
         Arc, Mutex, MutexGuard, PoisonError,
         atomic::{AtomicBool, AtomicU64, Ordering},
@@ -26,6 +26,8 @@ struct State {
     listening: Mutex<BTreeMap<String, Vec<Sender<Delivery>>>>,
     /// The clocks at subjects, by how far they are ahead, ns.
     clocks: Mutex<BTreeMap<String, i64>>,
+    /// How long the next exchanges of clock readings take on invented time, ns; `None` for one that is lost.
+    ways: Mutex<VecDeque<Option<u64>>>,
     inboxes: AtomicU64,
     /// Names of agents whose reports are lost.
     deaf: Mutex<Vec<String>>,
@@ -50,6 +52,11 @@ impl Hub {
         if deaf {
             all.push(name.to_owned());
         }
+    }
+
+    /// Lets the next exchanges of clock readings take these lengths of invented time, ns; `None` loses one.
+    pub fn exchange_in(&self, ways: &[Option<u64>]) {
+        lock(&self.0.ways).extend(ways);
     }
 
     /// True for a report of an agent whose reports are dropped.
@@ -162,6 +169,13 @@ impl Link for LocalLink {
 
     fn ask_time(&self, subject: &str, _within: Duration) -> Result<Option<Exchange>, Fault> {
         self.there()?;
+        if let Some(way_ns) = lock(&self.hub.0.ways).pop_front() {
+            let exchange = |heard_ns: u64| {
+                let there_ns = heard_ns / 2;
+                Exchange { asked_ns: 0, arrived_ns: there_ns, answered_ns: there_ns, heard_ns }
+            };
+            return Ok(way_ns.map(exchange));
+        }
         let name = subject.split('.').nth(2).unwrap_or_default();
         if lock(&self.hub.0.deaf).iter().any(|deaf| deaf == name) {
             return Ok(None);

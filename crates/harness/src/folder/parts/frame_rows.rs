@@ -124,6 +124,8 @@ mod tests {
         let told = "7 rows, not 8 of 2 blocks, 2 lanes and 2 arms";
         assert_eq!(flaw(&one, &[3, 99]), format!("slots.csv lacks rows or has foreign ones, lines 10 to 17: {told}"));
         assert_eq!(flaw(&one, &[13]), format!("line 13 of slots.csv is damaged, and {told}"));
+        let is_beside = |stray: usize| flaw(&one, &[stray]).starts_with(&format!("line {stray} of "));
+        assert_eq!([8, 9, 18, 19].map(is_beside), [false, true, true, false], "lines 10 to 17 are the frame's");
         // The remaining rows look complete: only the count of operations reveals the loss.
         for half in [rows(|block, _, _| block == 1), rows(|_, client, _| client == 1)] {
             assert!(

@@ -334,7 +334,119 @@ fn volume(folder: &Path) -> Condition {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use tithe_machine::{
+        paths::Paths,
+        proc::TreeUsage,
+        remote::{Ends, Known, RemoteMatches, ServerMachine},
+    };
+    use tithe_model::experiment::Arrivals;
+    use tithe_plugin::simulated::test_bench::Bench;
+
+    use super::{
+        super::tests::{Idle, cell, context},
+        *,
+    };
+
+    /// An observer that answers with this length of logs, or not at all.
+    #[derive(Debug)]
+    struct There(Option<u64>);
+
+    impl ServerMachine for There {
+        fn name(&self) -> &str {
+            "there"
+        }
+
+        fn server_at(&self, _ends: Ends, _known: Known<'_>) -> Result<Result<i32, String>, Fault> {
+            Err(Fault::Connection("not asked".to_owned()))
+        }
+
+        fn usage(&self, process: i32, _paths: &Paths) -> Result<RemoteUsage, Fault> {
+            let log_bytes = self.0.ok_or_else(|| Fault::Connection("it is gone".to_owned()))?;
+            let tree = TreeUsage { cpu_ns: process as u64, ..TreeUsage::default() };
+            Ok(RemoteUsage { tree, log_bytes: Some(log_bytes), disk_bytes: None })
+        }
+
+        fn search(&self, _needles: &[(&'static str, &[u8])], _paths: &Paths) -> Result<RemoteMatches, Fault> {
+            Err(Fault::Connection("not asked".to_owned()))
+        }
+    }
+
+    fn remote(process: i32, log_bytes: Option<u64>) -> RemoteServer {
+        RemoteServer { by: Arc::new(There(log_bytes)), process, paths: Paths::default() }
+    }
+
+    #[test]
+    fn lanes_are_numbered_among_all_and_are_on_the_processors_from_here() {
+        let (bench, idle) = (Bench::plain(), Idle { writes: false });
+        let mut at = context(&idle, &cell(Design::Interleaved, Arrivals::Closed), &bench);
+        at.processors = vec![7, 9];
+        at.divide(LaneRange { first: 4, count: 3, of: 9 });
+        assert_eq!((at.lanes(), at.clocks.len()), (9, 3));
+        assert_eq!([4, 5, 6].map(|number| at.processor(number)), [7, 9, 7]);
+        let is_clock = |number: usize| std::ptr::eq(at.clock(number), &at.clocks[number - 4]);
+        assert_eq!([4, 5, 6].map(is_clock), [true; 3]);
+        assert_eq!([0, 1, 2, 3].map(|frame| at.lane_of_servers(frame)), [4, 5, 6, 4], "in turn");
+        assert_eq!(at.lanes_beside(1), 9);
+        at.cell.design = Design::Duet;
+        assert_eq!([0, 1, 8].map(|number| at.lanes_beside(number)), [5, 4, 5], "each arm has every other lane");
+        at.divide(LaneRange { first: 2, count: 0, of: 2 });
+        assert_eq!((at.clocks.len(), at.lane_of_servers(3)), (1, 2), "all lanes are on other machines");
+    }
+
+    #[test]
+    fn clients_talk_over_a_network_unless_the_database_is_embedded_or_simulated() {
+        let (bench, idle) = (Bench::plain(), Idle { writes: false });
+        let is_wired = |clock: Option<Clock>, embedded: bool| {
+            let mut at = context(&idle, &cell(Design::Interleaved, Arrivals::Closed), &bench);
+            clock.into_iter().for_each(|clock| at.clocks = vec![clock]);
+            at.embedded = embedded;
+            at.is_wired()
+        };
+        assert_eq!([is_wired(Some(Clock::Real), false), is_wired(Some(Clock::Real), true)], [true, false]);
+        assert_eq!([is_wired(None, false), is_wired(None, true)], [false, false]);
+    }
+
+    #[test]
+    fn counters_of_a_server_are_those_of_its_only_arm() {
+        let (bench, idle) = (Bench::plain(), Idle { writes: false });
+        let counts = |processes: [Option<i32>; 2], remotes: [Option<i32>; 2], shares: bool, reached: Option<usize>| {
+            let mut at = context(&idle, &cell(Design::Interleaved, Arrivals::Closed), &bench);
+            for ((arm, process), there) in at.arms.iter_mut().zip(processes).zip(remotes) {
+                arm.server.process = process;
+                arm.server.remote = there.map(|process| remote(process, None));
+                arm.shares_server = shares;
+            }
+            at.reached = reached;
+            [at.counts(0), at.counts(1)]
+        };
+        let (none, apart, together) = ([None; 2], [Some(1), Some(2)], [Some(1); 2]);
+        assert_eq!([none, apart, together].map(|of| counts(of, none, false, None)), [[true; 2], [true; 2], [false; 2]]);
+        assert_eq!([apart, together].map(|of| counts(none, of, false, None)), [[true; 2], [false; 2]]);
+        assert_eq!(counts(apart, none, true, None), [false; 2], "other arms use it, too");
+        assert_eq!([0, 1].map(|arm| counts(apart, none, false, Some(arm))), [[true, false], [false, true]]);
+    }
+
+    #[test]
+    fn an_observer_that_does_not_answer_is_lost_and_says_nothing_of_others() {
+        let (bench, idle) = (Bench::plain(), Idle { writes: false });
+        let mut at = context(&idle, &cell(Design::Interleaved, Arrivals::Closed), &bench);
+        (at.arms[0].server.remote, at.arms[1].server.remote) = (Some(remote(3, Some(50))), Some(remote(4, None)));
+        let seen = |at: &CellContext<'_>| {
+            let readings = at.seen_from_outside();
+            readings.iter().map(|it| (it.tree.map(|tree| tree.cpu_ns), it.log_bytes, it.lost)).collect::<Vec<_>>()
+        };
+        assert_eq!(seen(&at), [(Some(3), Some(50), false), (None, None, true)]);
+        at.reached = Some(0);
+        assert_eq!(seen(&at)[1], (None, None, false), "it is not asked");
+    }
+
+    #[test]
+    fn each_reading_has_the_log_of_its_own_server() {
+        let readings = [1, 2].map(|log_bytes| Reading { log_bytes: Some(log_bytes), ..Reading::default() });
+        let joined = with_wal(readings.into(), vec![Some(8), None]);
+        let seen = joined.iter().map(|reading| (reading.log_bytes, reading.wal_bytes));
+        assert_eq!(seen.collect::<Vec<_>>(), [(Some(1), Some(8)), (Some(2), None)]);
+    }
 
     #[test]
     fn another_file_system_or_none_is_another_condition() {

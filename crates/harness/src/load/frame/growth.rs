@@ -109,15 +109,10 @@ impl Growth {
 
     /// Adapts the next frame to what was seen, after a `frame` with this number of `slots`.
     pub fn adapt(&mut self, context: &mut CellContext<'_>, frame: &Frame, slots: usize) {
-        // A slot in which many connections wait only for the first answer lasts as long as that takes, and not as
-        // planned.
-        let waits = !context.embedded;
-        let clients = u64::from(context.cell.clients);
-        let twice_each = if waits { 2 * clients.div_ceil(context.lanes() as u64) } else { 0 };
+        let clients = u64::from(context.cell.clients).div_ceil(context.lanes() as u64);
+        let waiting = if context.embedded { 0 } else { clients };
         let share = slots as u64 / context.arms.len() as u64;
-        let each = context.workload.operations_per_request();
-        let requests = if each > 1 { REQUESTS_PER_SLOT } else { OPERATIONS_PER_SLOT };
-        let enough = (requests.max(twice_each) * each * share).max(1);
+        let enough = enough(share, waiting, context.workload.operations_per_request());
         let fewest = frame.arms.iter().map(|arm| arm.operations).min().unwrap_or(0);
         self.suit(&mut context.cell, fewest as f64 / enough as f64);
     }
@@ -160,9 +155,26 @@ impl Growth {
     }
 }
 
+/// Operations that this number of `slots` of an arm should hold. `waiting`: clients of a lane that wait for a server;
+/// `each`: operations that one request stands for.
+fn enough(slots: u64, waiting: u64, each: u64) -> u64 {
+    let requests = if each > 1 { REQUESTS_PER_SLOT } else { OPERATIONS_PER_SLOT };
+    // A slot in which many connections wait only for the first answer lasts as long as that takes, and not as planned.
+    (requests.max(2 * waiting) * each * slots).max(1)
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{super::tests::cell, *};
+    use tithe_model::record::ArmFrame;
+    use tithe_plugin::simulated::test_bench::Bench;
+
+    use super::{
+        super::{
+            machines::LaneRange,
+            tests::{Idle, cell, context},
+        },
+        *,
+    };
 
     const MS: u64 = 1_000_000;
 
@@ -190,6 +202,39 @@ mod tests {
         assert_eq!(grown(closed(), u64::MAX, true, &[1; 2]), [(20, 20), (20, 20)]);
         assert_eq!(grown(cell(Design::Sequential, Arrivals::Closed), u64::MAX, false, &[1]), [(20, 20)]);
         assert_eq!(grown(cell(Design::Interleaved, Arrivals::Even(9.0)), u64::MAX, false, &[1]), [(20, 20)]);
+    }
+
+    #[test]
+    fn slots_grow_to_a_second_itself() {
+        let half = Cell { slot_ns: 500 * MS, ..cell(Design::Interleaved, Arrivals::Closed) };
+        assert_eq!(grown(half, u64::MAX, false, &[0; 3]), [(1000, 10); 3]);
+    }
+
+    #[test]
+    fn slots_hold_forty_operations_or_four_requests_and_two_for_each_client_that_waits() {
+        assert_eq!([enough(10, 0, 1), enough(10, 20, 1), enough(10, 21, 1)], [400, 400, 420]);
+        assert_eq!([enough(10, 0, 100), enough(10, 2, 100), enough(10, 3, 100)], [4000, 4000, 6000]);
+        assert_eq!(enough(0, 3, 1), 1, "without slots nothing is missing");
+    }
+
+    #[test]
+    fn the_slowest_arm_decides_how_well_slots_are_filled() {
+        let (bench, idle) = (Bench::plain(), Idle { writes: false });
+        let pace = |embedded: bool, clients: u32, operations: [u64; 2]| {
+            let cell = Cell { clients, ..cell(Design::Interleaved, Arrivals::Closed) };
+            let mut at = context(&idle, &cell, &bench);
+            (at.embedded, at.cell.slot_ns) = (embedded, 10);
+            at.divide(LaneRange { first: 0, count: 1, of: 3 });
+            let arm = |operations| ArmFrame { operations, ..ArmFrame::default() };
+            let mut growth = Growth::new(&cell, 2, true);
+            growth.adapt(&mut at, &Frame { arms: operations.map(arm).into(), ..Frame::default() }, 40);
+            // Of 20 slots of 10 ns.
+            (growth.state.paces[0] * 1000.0).round()
+        };
+        assert_eq!([pace(false, 2, [800, 1600]), pace(false, 2, [1600, 400])], [100.0, 50.0]);
+        // 61 clients are 21 in a lane, which do two operations each.
+        assert_eq!([pace(false, 60, [800, 800]), pace(false, 61, [840, 840])], [100.0; 2]);
+        assert_eq!([pace(false, 61, [420, 840]), pace(true, 61, [800, 1600])], [50.0, 100.0]);
     }
 
     #[test]

@@ -133,3 +133,31 @@ pub struct Serving {
     /// Process on the server's machine.
     pub process: i32,
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::experiment::{Arrivals, Design};
+    use tithe_plugin::simulated::test_bench::Bench;
+
+    use super::{
+        super::tests::{Idle, cell, context},
+        *,
+    };
+
+    #[test]
+    fn the_time_of_arms_that_are_nowhere_is_invented() {
+        let (bench, idle) = (Bench::plain(), Idle { writes: false });
+        let is_real = |addresses: [Address; 2]| {
+            let cell = cell(Design::Interleaved, Arrivals::Closed);
+            let mut at = context(&idle, &cell, &bench);
+            at.arms.iter_mut().zip(addresses).for_each(|(arm, address)| arm.server.address = address);
+            let frame =
+                PartRequest { cell, number: 0, free: false, warmup_ns: 0, lag: Vec::new(), fresh: false, cold: false };
+            let cancelled = AtomicBool::new(false);
+            PartsRequest { cell_index: 0, frame, arms: &at.arms, lanes: 1, cancelled: &cancelled }.time_is_real()
+        };
+        let port = || Address::Tcp { host: "db".to_owned(), port: 1 };
+        assert_eq!([is_real([port(), port()]), is_real([Address::Nowhere, port()])], [true, false]);
+        assert!(!is_real([Address::Nowhere, Address::Nowhere]));
+    }
+}

@@ -87,7 +87,6 @@ impl Lanes<'_> {
     /// The order of the arms is drawn again in each frame: the order in which they get memory must not be a property of
     /// an arm.
     ///
-    ///
     /// # Errors
     /// When a connection cannot be opened or prepared.
     pub fn open<'s>(
@@ -189,13 +188,9 @@ impl<'a> Opening<'a> {
             return None;
         };
         served_by.log_writers.push(process);
-        let is_duet = context.cell.design == Design::Duet;
-        if is_duet {
-            served_by.log_hides = Some("in a duet, the log of one arm is written while the other arm runs");
-        } else if context.lanes() > LOGGED_LANES_MAX {
-            served_by.log_hides = Some("one process writes the server's log for more than two lanes");
-        }
-        let is_here = self.has_log_writers && !is_duet;
+        let hidden = hidden_by_log(context.cell.design, context.lanes());
+        served_by.log_hides = hidden.or(served_by.log_hides);
+        let is_here = self.has_log_writers && context.cell.design != Design::Duet;
         if is_here {
             let processor = self.pinned.then(|| context.processor(self.how.lane));
             context.place_lasting(process, started.server.address.is_attached(), processor);
@@ -236,16 +231,22 @@ impl<'a> Opening<'a> {
 
     /// Fills the caches that `connections` read through, if they are empty and need not stay empty.
     fn fill_caches(&self, connections: &mut [ClientConnection<'_>]) -> Result<(), Fault> {
+        let filling = self.filling(connections.len());
+        connections[..filling].iter_mut().try_for_each(ClientConnection::warm)
+    }
+
+    /// How many of this number of `connections` fill the caches that they read through.
+    fn filling(&self, connections: usize) -> usize {
         let context = self.context;
         let cache_each = context.embedded && !context.database.entry().restarts;
         let started = context.fresh || context.cell.starts == Starts::EveryFrame;
-        let are_empty = cache_each || (started && self.how.lane == 0);
-        if !are_empty || context.cold {
-            return Ok(());
+        match () {
+            () if context.cold => 0,
+            () if cache_each => connections,
+            // One connection warms a shared cache.
+            () if started && self.how.lane == 0 => 1,
+            () => 0,
         }
-        // One connection warms a shared cache.
-        let cold = if cache_each { connections.len() } else { 1 };
-        connections[..cold].iter_mut().try_for_each(ClientConnection::warm)
     }
 
     /// How the lane, whose connections are served as in `served_by`, sees the time that other programs take of its
@@ -300,6 +301,14 @@ impl<'a> Opening<'a> {
     }
 }
 
+/// Why net time is unknown if one process writes the log of a server for this number of `lanes`; `None` if it is known.
+fn hidden_by_log(design: Design, lanes: usize) -> Option<&'static str> {
+    match design {
+        Design::Duet => Some("in a duet, the log of one arm is written while the other arm runs"),
+        _ => (lanes > LOGGED_LANES_MAX).then_some("one process writes the server's log for more than two lanes"),
+    }
+}
+
 impl CellContext<'_> {
     /// The task that serves `session`, as far as it can be seen from here.
     fn task(&self, session: &mut Session) -> ServerTask {
@@ -344,5 +353,101 @@ impl CellContext<'_> {
             (None, None) if !attached => drop(process::bind(thread, &self.processors)),
             (None, _) => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use tithe_machine::launch::Address;
+    use tithe_model::experiment::Url;
+    use tithe_plugin::simulated::test_bench::Bench;
+
+    use super::{
+        super::tests::{cell, context, panicking},
+        *,
+    };
+
+    type Change = fn(&mut CellContext<'_>);
+    type Then = fn(&mut Opening<'_>, &mut ServedBy);
+
+    /// What `work` makes of lane 0 with one client, after this `change`.
+    fn with<T>(change: Change, work: impl FnOnce(Opening<'_>) -> T) -> T {
+        let bench = Bench::plain();
+        let workload = panicking(&bench);
+        let mut at = context(&workload, &cell(Design::Interleaved, Arrivals::Closed), &bench);
+        change(&mut at);
+        let lanes = Lanes::new(&workload, &at, false);
+        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: bench.table.clone() };
+        work(Opening { context: &at, lanes: &lanes, how, pinned: true, has_log_writers: false, clients: vec![0] })
+    }
+
+    fn attached(at: &mut CellContext<'_>) {
+        at.arms[1].server.address = Address::Attached(Url::new("x://db"));
+    }
+
+    #[test]
+    fn net_time_is_known_of_tasks_that_serve_one_client_on_its_own_processor() {
+        let told = |change: Change, then: Then| {
+            with(change, |mut opening| {
+                let tasks = vec![ServerTask::Process(std::process::id() as i32)];
+                let mut served_by = ServedBy { tasks, ..ServedBy::default() };
+                then(&mut opening, &mut served_by);
+                let (watch, stalls) = opening.stall_watch(&served_by);
+                match (watch, stalls) {
+                    (StallWatch::Waits(_), Stalls::Waits) => "waits".to_owned(),
+                    (StallWatch::Virtual(_), Stalls::Waits) => "invented waits".to_owned(),
+                    (StallWatch::Virtual(_) | StallWatch::Unseen, Stalls::Unseen(why)) => why,
+                    (_, stalls) => panic!("{stalls:?}"),
+                }
+            })
+        };
+        let rotates: Change = |at| at.rotates = true;
+        let rotation = "clients may wait for the rotation of a key";
+        assert_eq!(told(|_| (), |_, _| ()), "waits");
+        // The first reason is told.
+        assert_eq!(told(rotates, |opening, _| opening.pinned = false), rotation);
+        assert_eq!(told(|_| (), |opening, by| (opening.pinned, by.log_hides) = (false, Some("a log"))), NOT_BOUND);
+        assert_eq!(told(|_| (), |_, by| by.log_hides = Some("a log")), "a log");
+        let invent: Then = |opening, _| opening.how.clock = Clock::Virtual(Arc::default());
+        assert_eq!([told(|_| (), invent), told(rotates, invent)], ["invented waits", rotation]);
+        // A task that is not seen, of a server that is or is not.
+        let unknown: Then = |_, by| by.tasks.push(ServerTask::Unknown);
+        let process: Change = |at| at.arms.iter_mut().for_each(|arm| arm.server.process = Some(1));
+        let one_process: Change = |at| (at.arms[0].server.process, at.arms[1].server.process) = (Some(1), None);
+        assert_eq!([told(process, unknown), told(one_process, unknown)], [MANY_THREADS, NOBODY_ALONE]);
+        // Only the waits of a single client are those of its lane.
+        let two: Then = |opening, _| opening.clients = vec![0, 1];
+        let several = "a lane drives several connections, and the kernel keeps no pressure of a group for them";
+        assert_eq!([told(|_| (), two), told(|at| at.embedded = true, two)], [several, "waits"]);
+        let elsewhere = "what serves clients on a server that Tithe did not start is not bound to their processor";
+        assert_eq!(told(attached, |_, by| by.tasks = vec![ServerTask::Process(i32::MAX)]), elsewhere);
+        assert_eq!(told(attached, |_, by| by.tasks = vec![ServerTask::Caller]), "waits");
+    }
+
+    #[test]
+    fn caches_are_filled_once_by_all_who_have_one_and_never_if_they_have_to_be_cold() {
+        let filling = |change: Change| {
+            with(change, |mut opening| {
+                [0, 1].map(|lane| {
+                    opening.how.lane = lane;
+                    opening.filling(5)
+                })
+            })
+        };
+        assert_eq!(filling(|_| ()), [0, 0], "they were filled before");
+        assert_eq!(filling(|at| at.fresh = true), [1, 0]);
+        assert_eq!(filling(|at| at.cell.starts = Starts::EveryFrame), [1, 0]);
+        assert_eq!(filling(|at| at.embedded = true), [5, 5], "each connection has a cache of its own");
+        assert_eq!(filling(|at| (at.embedded, at.fresh, at.cold) = (true, true, true)), [0, 0]);
+        assert_eq!(filling(|at| (at.fresh, at.cold) = (true, true)), [0, 0]);
+    }
+
+    #[test]
+    fn a_log_of_one_process_hides_net_time_in_a_duet_and_of_more_than_two_lanes() {
+        let is_hidden = |design: Design| [1, 2, 3].map(|lanes| hidden_by_log(design, lanes).is_some());
+        assert_eq!(is_hidden(Design::Interleaved), [false, false, true]);
+        assert_eq!(is_hidden(Design::Duet), [true; 3]);
     }
 }

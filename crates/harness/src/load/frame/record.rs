@@ -135,3 +135,81 @@ fn add(frame: &mut ArmFrame, recorder: &Recorder, names: &[&str]) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tithe_model::histogram::Histogram;
+
+    use super::*;
+
+    #[test]
+    fn what_clients_count_is_theirs_also_where_they_do_not_know_it() {
+        let all = |count| Counters {
+            server_cpu_ns: count,
+            server_user_ns: count,
+            server_system_ns: count,
+            client_user_ns: count,
+            client_system_ns: count,
+            wal_bytes: count,
+            log_bytes: count,
+            read_bytes: count,
+            written_bytes: count,
+            sent_bytes: count,
+            received_bytes: count,
+            statements: count,
+            switches: count,
+            memory_bytes: count,
+            disk_bytes: count,
+        };
+        for of_clients in [None, Some(1)] {
+            let theirs = Counters {
+                client_user_ns: of_clients,
+                client_system_ns: of_clients,
+                sent_bytes: of_clients,
+                received_bytes: of_clients,
+                statements: of_clients,
+                ..all(Some(2))
+            };
+            assert_eq!(counted(all(of_clients), all(Some(2))), theirs);
+        }
+    }
+
+    #[test]
+    fn the_traffic_before_and_the_traffic_since_are_the_traffic() {
+        let before = Traffic { sent_bytes: 10, received_bytes: 200, statements: 3 };
+        let after = Traffic { sent_bytes: 14, received_bytes: 205, statements: 9 };
+        let since = after.since(before);
+        let seen = |traffic: Traffic| (traffic.sent_bytes, traffic.received_bytes, traffic.statements);
+        assert_eq!(seen(since), (4, 5, 6));
+        let mut sum = before;
+        sum.add(since);
+        assert_eq!(seen(sum), seen(after));
+    }
+
+    #[test]
+    fn the_record_of_lanes_is_the_sum_of_theirs() {
+        let mut frame = ArmFrame::default();
+        for times in [1, 10] {
+            let mut recorder = Recorder::new(3, false, true);
+            (recorder.operations, recorder.lead_in, recorder.failed, recorder.unfinished) =
+                (5 * times, 2 * times, 3 * times, 4 * times);
+            for _ in 0..times {
+                recorder.latency(0, 100 * times);
+                recorder.latency(1, 7);
+                recorder.latency(1, 7);
+                recorder.from_intended(1, 1000);
+            }
+            add(&mut frame, &recorder, &["READ", "UPDATE", "NONE"]);
+        }
+        assert_eq!((frame.operations, frame.operations_lead_in, frame.failed, frame.unfinished), (55, 22, 33, 44));
+        let totals = |histograms: &BTreeMap<String, Histogram>| {
+            histograms.iter().map(|(name, histogram)| (name.clone(), histogram.total())).collect::<Vec<_>>()
+        };
+        assert_eq!(totals(&frame.latency), [("READ".to_owned(), 11), ("UPDATE".to_owned(), 22)]);
+        assert_eq!(totals(&frame.intended), [("UPDATE".to_owned(), 11)]);
+        // Each lane's latencies stay their own.
+        assert_eq!(frame.latency["READ"].buckets().map(|(_, count)| count).collect::<Vec<_>>(), [1, 10]);
+    }
+}

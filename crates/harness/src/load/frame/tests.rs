@@ -12,6 +12,7 @@ use std::{
 use tithe_model::{
     experiment::{Arrivals, Design},
     plan::{Starts, WarmUp},
+    record::{Host, Stalls},
 };
 use tithe_plugin::{
     session::{Progress, Session, Table},
@@ -48,7 +49,7 @@ pub(crate) fn cell(design: Design, arrivals: Arrivals) -> Cell {
 }
 
 /// A workload that offers nothing.
-pub(super) struct Idle {
+pub(crate) struct Idle {
     pub writes: bool,
 }
 
@@ -103,7 +104,7 @@ enum When {
 }
 
 /// A workload of which one client panics.
-struct Panicking {
+pub(super) struct Panicking {
     table: Table,
     when: When,
     panicked: Arc<AtomicBool>,
@@ -129,6 +130,11 @@ impl Workload for Panicking {
     fn describe(&self) -> Vec<(String, String)> {
         Vec::new()
     }
+}
+
+/// The workload whose first client panics when it is opened.
+pub(super) fn panicking(bench: &Bench) -> Panicking {
+    Panicking { table: bench.table.clone(), when: When::Opening, panicked: Arc::default() }
 }
 
 struct Nothing;
@@ -212,7 +218,7 @@ fn a_frame_whose_client_panics_ends_with_its_words() {
 #[test]
 fn arms_share_the_state_of_their_clients_where_they_share_a_server() {
     let bench = Bench::plain();
-    let workload = Panicking { table: bench.table.clone(), when: When::Opening, panicked: Arc::default() };
+    let workload = panicking(&bench);
     let shared = |data: [usize; 3]| {
         let arm = |data| StartedArm {
             server: bench.server.clone(),
@@ -242,7 +248,7 @@ fn the_first_reason_is_told_why_a_frame_must_not_be_used() {
     let told = |not_paused: Option<&str>, arms: [Option<&str>; 2], clock_fault: Option<&str>| {
         let (not_paused, clock_fault) = (not_paused.map(str::to_owned), clock_fault.map(str::to_owned));
         let grown = FrameConditions {
-            host: tithe_model::record::Host::default(),
+            host: Host::default(),
             duration_ns: 1,
             not_paused,
             observer_lost: None,
@@ -255,4 +261,90 @@ fn the_first_reason_is_told_why_a_frame_must_not_be_used() {
     assert_eq!(told(None, [Some("late"), Some("wrong")], None), "arm 0: late");
     assert_eq!(told(None, [None, None], Some("slept")), "slept");
     assert_eq!(told(None, [None, None], None), "");
+}
+
+/// A frame of two lanes in which the arms did these `operations`.
+fn measured(operations: [u64; 2], invented_ns: Option<(u64, u64)>) -> Measured {
+    let slot = |(block, lane, arm)| Slot { block, lane, arm, ..Slot::default() };
+    let arm = |operations| {
+        let record = ArmFrame { operations, operations_lead_in: 2, ..ArmFrame::default() };
+        ArmMeasured { record, warmed_up: 5, ..ArmMeasured::default() }
+    };
+    Measured {
+        slots: [(1, 0, 0), (0, 1, 1), (0, 0, 1), (0, 1, 0)].map(slot).into(),
+        arms: operations.map(arm).into(),
+        stalls: Stalls::Waits,
+        agents: Vec::new(),
+        invalid: None,
+        invented_ns,
+        profile: None,
+        grown: FrameConditions {
+            host: Host::default(),
+            duration_ns: 9,
+            not_paused: None,
+            observer_lost: None,
+            clock_fault: None,
+        },
+    }
+}
+
+#[test]
+fn operations_are_numbered_from_when_the_data_was_loaded_and_a_frame_tells_the_slots_that_it_had() {
+    let bench = Bench::plain();
+    let workload = panicking(&bench);
+    let cell = cell(Design::Interleaved, Arrivals::Closed);
+    let mut runner = CellRunner::new(&Simulated, &workload, &cell, 3, false, vec![arm(&bench), arm(&bench)]);
+    let before = |frame: &Frame| frame.arms.iter().map(|arm| arm.operations_before).collect::<Vec<_>>();
+
+    let (first, slots) = runner.recorded((4, 1, 2, false), 100, measured([10, 20], None));
+    assert_eq!((first.cell, first.frame, first.epoch, first.start, first.free), (3, 4, 1, 2, false));
+    assert_eq!((first.start_unix_ns, first.duration_ns, first.slot_ns), (100, 9, 20_000_000));
+    assert_eq!((before(&first), first.stalls), (vec![5, 5], Stalls::Waits));
+    let places = slots.iter().map(|slot| (slot.block, slot.lane, slot.arm)).collect::<Vec<_>>();
+    assert_eq!(places, [(0, 0, 1), (0, 1, 0), (0, 1, 1), (1, 0, 0)]);
+
+    // Each arm had two slots, and so few operations that the next frame has longer ones.
+    let (second, _) = runner.recorded((5, 1, 2, true), 100, measured([1, 1], Some((7, 18))));
+    assert_eq!((before(&second), second.slot_ns, second.free), (vec![22, 32], 40_000_000, true));
+    assert_eq!((second.start_unix_ns, second.duration_ns), (7, 11), "in the time that agents invent");
+
+    let slot_ns = runner.context.cell.slot_ns;
+    let why = || Some(Invalid::Other("an agent was lost".to_owned()));
+    let lost = Measured { invalid: why(), ..measured([0, 0], None) };
+    assert_eq!(runner.recorded((6, 1, 2, false), 100, lost).0.invalid, why());
+    assert_eq!((slot_ns, runner.context.cell.slot_ns), (80_000_000, 80_000_000), "nothing follows from such a frame");
+
+    runner.data_put_back();
+    assert_eq!(before(&runner.recorded((7, 2, 3, false), 100, measured([1, 1], None)).0), [5, 5]);
+}
+
+#[test]
+fn a_runner_goes_on_where_another_one_has_ended() {
+    let bench = Bench::plain();
+    let workload = panicking(&bench);
+    let cell = cell(Design::Interleaved, Arrivals::Closed);
+    let new = || CellRunner::new(&Simulated, &workload, &cell, 0, false, vec![arm(&bench), arm(&bench)]);
+    let (mut one, mut other) = (new(), new());
+    one.recorded((0, 0, 0, false), 0, measured([10, 20], None));
+    one.warm_up_next(77);
+    one.context.cell.settling_ns += 1;
+    let left = one.runner_state();
+    let untouched = other.runner_state();
+    assert!(left.done != untouched.done && left.extra_warmup_ns != untouched.extra_warmup_ns);
+    let slots = |state: &RunnerState| [state.slot_ns, state.settling_ns, state.blocks.into()];
+    assert!(slots(&left).iter().zip(slots(&untouched)).all(|(one, other)| *one != other));
+    other.go_on(left.clone());
+    assert_eq!(other.runner_state(), left);
+    assert_eq!(other.frame_ns(), one.frame_ns());
+}
+
+#[test]
+fn lanes_of_servers_on_another_machine_see_nothing_that_delays_those() {
+    let bench = Bench::plain();
+    let workload = panicking(&bench);
+    let at = context(&workload, &cell(Design::Interleaved, Arrivals::Closed), &bench);
+    let mut lanes = Lanes::new(&workload, &at, false);
+    assert_eq!(lanes.stalls_hidden, None);
+    lanes.servers_are_remote();
+    assert_eq!(lanes.stalls_hidden, Some("what serves clients is on another machine"));
 }

@@ -236,16 +236,11 @@ impl LanesMeasured {
         let schedule = Schedule::new(&context.cell, asked.number, context.arms.len(), 0);
         let arm = |arm| record::measured(context, arm, schedule.has(arm), lanes);
         let mut slots: Vec<Slot> = lanes.iter().flat_map(|lane| lane.slots.iter().copied()).collect();
-        // If one lane does not see what delays it, the net time of the others is not that of all.
-        let stalls = || lanes.iter().map(|lane| &lane.opened.stalls);
-        let unseen = stalls().find(|stalls| matches!(stalls, Stalls::Unseen(_)));
-        if unseen.is_some() {
-            slots.iter_mut().for_each(|slot| slot.stalled_ns = None);
-        }
+        let by_lane: Vec<&Stalls> = lanes.iter().map(|lane| &lane.opened.stalls).collect();
         Self {
+            stalls: stalls_of_all(&by_lane, &mut slots),
             slots,
             arms: (0..context.arms.len()).map(arm).collect(),
-            stalls: unseen.or_else(|| stalls().next()).cloned().unwrap_or_default(),
             agents: Vec::new(),
             invalid: None,
             invented_ns: None,
@@ -261,6 +256,16 @@ impl LanesMeasured {
         }
         Measured { slots, arms, stalls, agents, invalid, invented_ns, profile, grown }
     }
+}
+
+/// How lanes see the time that other programs take of their `slots`. If one lane does not see what delays it, the net
+/// time of the others is not that of all.
+fn stalls_of_all(by_lane: &[&Stalls], slots: &mut [Slot]) -> Stalls {
+    let unseen = by_lane.iter().find(|stalls| matches!(stalls, Stalls::Unseen(_)));
+    if unseen.is_some() {
+        slots.iter_mut().for_each(|slot| slot.stalled_ns = None);
+    }
+    unseen.or(by_lane.first()).map(|stalls| (*stalls).clone()).unwrap_or_default()
 }
 
 /// Pins the calling thread to `processor`, or unpins it, and lets its sleeps end on time.
@@ -294,6 +299,30 @@ mod tests {
         },
         *,
     };
+
+    #[test]
+    fn what_one_lane_does_not_see_is_not_seen() {
+        let unseen = |why: &str| Stalls::Unseen(why.to_owned());
+        let seen = |by_lane: &[Stalls]| {
+            let mut slots = [Slot { stalled_ns: Some(5), ..Slot::default() }; 2];
+            let stalls = stalls_of_all(&by_lane.iter().collect::<Vec<_>>(), &mut slots);
+            (stalls, slots.map(|slot| slot.stalled_ns))
+        };
+        assert_eq!(seen(&[Stalls::Pressure, Stalls::Pressure]), (Stalls::Pressure, [Some(5); 2]));
+        assert_eq!(seen(&[Stalls::Waits, Stalls::Pressure]), (Stalls::Waits, [Some(5); 2]), "the first one's");
+        for by_lane in [[Stalls::Pressure, unseen("a")], [unseen("a"), Stalls::Waits], [unseen("a"), unseen("b")]] {
+            assert_eq!(seen(&by_lane), (unseen("a"), [None; 2]), "{by_lane:?}");
+        }
+        assert_eq!(seen(&[]), (Stalls::default(), [Some(5); 2]));
+    }
+
+    #[test]
+    fn a_thread_that_panics_is_told_by_its_words() {
+        let told = |words: &(dyn Any + Send)| panicked(words).to_string();
+        assert_eq!(told(&"some words"), "a client thread panicked: some words");
+        assert_eq!(told(&"other words".to_owned()), "a client thread panicked: other words");
+        assert_eq!(told(&5), "a client thread panicked: it does not say why");
+    }
 
     #[test]
     fn arms_catch_up_where_servers_are_written_to_in_turn_and_nowhere_else() {

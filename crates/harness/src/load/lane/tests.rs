@@ -5,7 +5,7 @@ use std::{
     net::TcpListener,
     os::fd::BorrowedFd,
     sync::{
-        Arc,
+        Arc, Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
     },
     thread::JoinHandle,
@@ -389,22 +389,27 @@ impl KeyValueSession for Slow {
     }
 }
 
+/// A lane with one connection to it, which is opened again after `every` operations and takes 3 ms to open.
+fn slow_lane(arrivals: Arrivals, every: Option<u32>) -> Lane<'static> {
+    let time = Arc::new(VirtualTime::default());
+    let connect = |time: &Arc<VirtualTime>| Session::KeyValue(Box::new(Slow { time: Arc::clone(time) }));
+    let opened = Arc::clone(&time);
+    let open = move || {
+        opened.now.fetch_add(3_000_000, Ordering::Relaxed);
+        Ok((connect(&opened), Connecting::default()))
+    };
+    let reconnect = every.map(|every| Reconnect { every, open: Box::new(open) });
+    let conn = ClientConnection::new(connect(&time), Box::new(Again { pause_ns: 0 }), 0).reconnecting(reconnect);
+    let recorder = Recorder::new(1, every.is_some(), arrivals != Arrivals::Closed);
+    let arm = Arm::new(vec![conn], recorder, (Vec::new(), Vec::new()), Timeout::LONGEST).expect("an arm");
+    Lane::new(0, 1, Clock::Virtual(time), arrivals, vec![arm], 0)
+}
+
 #[test]
 fn in_an_open_loop_the_time_of_operations_counts_from_when_they_were_due() {
-    // The sum of the latencies in a slot of 50 ms, ms; a connection takes 3 ms to open.
+    // The sum of the latencies in a slot of 50 ms, ms.
     let sum_ms = |arrivals: Arrivals, every: Option<u32>| {
-        let time = Arc::new(VirtualTime::default());
-        let connect = |time: &Arc<VirtualTime>| Session::KeyValue(Box::new(Slow { time: Arc::clone(time) }));
-        let opened = Arc::clone(&time);
-        let open = move || {
-            opened.now.fetch_add(3_000_000, Ordering::Relaxed);
-            Ok((connect(&opened), Connecting::default()))
-        };
-        let reconnect = every.map(|every| Reconnect { every, open: Box::new(open) });
-        let conn = ClientConnection::new(connect(&time), Box::new(Again { pause_ns: 0 }), 0).reconnecting(reconnect);
-        let recorder = Recorder::new(1, every.is_some(), arrivals != Arrivals::Closed);
-        let arm = Arm::new(vec![conn], recorder, (Vec::new(), Vec::new()), Timeout::LONGEST).expect("an arm");
-        let mut lane = Lane::new(0, 1, Clock::Virtual(time), arrivals, vec![arm], 0);
+        let mut lane = slow_lane(arrivals, every);
         let slots = lane.run(&schedule(&lane, 0, 1), &PauseGate::open_to(1), &|| false);
         assert_eq!(slots.iter().map(|slot| slot.counted).collect::<Vec<_>>(), [5]);
         slots[0].latency_sum_ns as f64 / 1e6
@@ -415,6 +420,183 @@ fn in_an_open_loop_the_time_of_operations_counts_from_when_they_were_due() {
     // With new connections after 20 and 43 ms, done after 10, 20, 33, 43 and 56 ms.
     assert_eq!(sum_ms(Arrivals::Even(200.0), Some(2)), 10.0 + 15.0 + 23.0 + 28.0 + 36.0);
     assert_eq!(sum_ms(Arrivals::Closed, Some(2)), 56.0);
+}
+
+/// An answer to a request, by its number, from 0.
+type Answer = fn(usize) -> Result<Progress, Fault>;
+
+const DONE: Answer = |_| Ok(Progress::Done(1));
+
+/// The same database, which answers as `answer` says, and notes statements.
+struct Scripted {
+    slow: Slow,
+    answered: usize,
+    answer: Answer,
+    statements: Arc<Mutex<Vec<String>>>,
+}
+
+impl Connection for Scripted {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn blocks(&self) -> bool {
+        true
+    }
+
+    fn server_task(&self) -> ServerTask {
+        ServerTask::Unknown
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).push(statement.to_owned());
+        if statement == "BREAK" { Err(Fault::Server("no".to_owned())) } else { Ok(()) }
+    }
+}
+
+impl KeyValueSession for Scripted {
+    fn submit(&mut self, _request: &Request<'_>) -> Result<(), Fault> {
+        Ok(())
+    }
+
+    fn advance(&mut self, rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        self.slow.advance(rows)?;
+        self.answered += 1;
+        (self.answer)(self.answered - 1)
+    }
+}
+
+/// A closed loop of one client at it, which pauses before its operations.
+struct ScriptedLane {
+    lane: Lane<'static>,
+    statements: Arc<Mutex<Vec<String>>>,
+}
+
+impl ScriptedLane {
+    fn new(answer: Answer, pause_ms: u64, on: &[&str], off: &[&str]) -> Self {
+        let (time, statements) = (Arc::new(VirtualTime::default()), Arc::default());
+        let slow = Slow { time: Arc::clone(&time) };
+        let session = Scripted { slow, answered: 0, answer, statements: Arc::clone(&statements) };
+        let client = Again { pause_ns: pause_ms * 1_000_000 };
+        let conn = ClientConnection::new(Session::KeyValue(Box::new(session)), Box::new(client), 0);
+        let [on, off] = [on, off].map(|all| all.iter().map(|one| (*one).to_owned()).collect());
+        let arm = Arm::new(vec![conn], Recorder::new(1, false, false), (on, off), Timeout::LONGEST).expect("an arm");
+        Self { lane: Lane::new(0, 1, Clock::Virtual(time), Arrivals::Closed, vec![arm], 0), statements }
+    }
+
+    /// Operations and length, ms, of each of this number of slots of 50 ms.
+    fn run(&mut self, blocks: u32) -> Vec<(u64, u64)> {
+        let schedule = schedule(&self.lane, 0, blocks);
+        let slots = self.lane.run(&schedule, &PauseGate::open_to(1), &|| false);
+        slots.iter().map(|slot| (slot.operations, slot.wall_ns / 1_000_000)).collect()
+    }
+}
+
+#[test]
+fn operations_that_begin_while_a_slot_settles_are_done_and_not_timed() {
+    let slot = |settling_ms: u64| {
+        let mut lane = slow_lane(Arrivals::Closed, None);
+        let schedule = Schedule { settling_ns: settling_ms * 1_000_000, ..schedule(&lane, 0, 1) };
+        let slot = lane.run(&schedule, &PauseGate::open_to(1), &|| false)[0];
+        let recorder = &lane.arms[0].recorder;
+        let seen = (recorder.operations, recorder.lead_in, recorded(&recorder.latencies(&["ALL"])));
+        assert_eq!(seen, (slot.operations, 0, slot.counted), "{settling_ms} ms");
+        (slot.operations, slot.counted, slot.latency_sum_ns / 1_000_000)
+    };
+    // Five operations of 10 ms, of which those count that begin after the settling time.
+    assert_eq!([0, 1, 10, 11, 50].map(slot), [(5, 5, 50), (5, 4, 40), (5, 4, 40), (5, 3, 30), (5, 0, 0)]);
+}
+
+#[test]
+fn operations_that_fail_are_no_successes_and_a_broken_connection_ends_its_arm() {
+    let ran = |answer: Answer| {
+        let mut scripted = ScriptedLane::new(answer, 0, &[], &[]);
+        let slots = scripted.run(2);
+        let recorder = &scripted.lane.arms[0].recorder;
+        assert_eq!(recorder.operations, slots.iter().map(|(operations, _)| *operations).sum::<u64>());
+        let (failure, invalid) = (recorder.first_failure.as_deref(), recorder.invalid.as_deref());
+        (slots, recorder.failed, failure.unwrap_or_default().to_owned(), invalid.unwrap_or_default().to_owned())
+    };
+    let none = String::new;
+    assert_eq!(ran(DONE), (vec![(5, 50); 2], 0, none(), none()));
+    let failing = ran(|number| match number.is_multiple_of(2) {
+        true => Err(Fault::Server(format!("no {number}"))),
+        false => DONE(number),
+    });
+    assert_eq!(failing, (vec![(2, 50), (3, 50)], 5, "no 0".to_owned(), none()));
+    let wrong = ran(|number| if number == 1 { Err(Fault::Wrong("x".to_owned())) } else { DONE(number) });
+    assert_eq!(wrong, (vec![(4, 50), (5, 50)], 0, none(), "wrong answer: x".to_owned()));
+    let broken = ran(|number| if number == 1 { Err(Fault::Connection("x".to_owned())) } else { DONE(number) });
+    assert_eq!(broken, (vec![(1, 10), (0, 0)], 0, none(), "connection: x".to_owned()));
+    // Operations of 20 ms: the third one of the first slot ends in the time of the second, which is shorter then.
+    let slower = ran(|number| Ok(if number.is_multiple_of(2) { Progress::Pending } else { Progress::Done(1) }));
+    assert_eq!(slower, (vec![(3, 60), (2, 40)], 0, none(), none()));
+}
+
+#[test]
+fn pauses_are_part_of_slots_and_the_rest_of_one_is_waited_for_in_the_next_slot() {
+    // Operations from 20 to 30 ms, 50 to 60, 80 to 90, 110 to 120 and 140 to 150.
+    assert_eq!(ScriptedLane::new(DONE, 20, &[], &[]).run(3), [(1, 50), (2, 50), (2, 50)]);
+    // From 60 to 70 ms and 130 to 140.
+    assert_eq!(ScriptedLane::new(DONE, 60, &[], &[]).run(3), [(0, 50), (1, 50), (1, 50)]);
+}
+
+#[test]
+fn statements_switch_a_protection_on_before_each_slot_and_off_after_it() {
+    let said = |on: &[&str], off: &[&str]| {
+        let mut scripted = ScriptedLane::new(DONE, 0, on, off);
+        let operations = scripted.run(2).iter().map(|(operations, _)| *operations).collect::<Vec<_>>();
+        let said = scripted.statements.lock().unwrap_or_else(PoisonError::into_inner).join(", ");
+        (said, operations, scripted.lane.arms[0].recorder.invalid.clone())
+    };
+    assert_eq!(said(&["ON", "NOW"], &["OFF"]), ("ON, NOW, OFF, ON, NOW, OFF".to_owned(), vec![5, 5], None));
+    let why = Some("`BREAK`: server: no".to_owned());
+    assert_eq!(said(&["ON"], &["BREAK"]), ("ON, BREAK".to_owned(), vec![5, 0], why.clone()));
+    assert_eq!(said(&["BREAK"], &["OFF"]).2, why);
+}
+
+#[test]
+fn an_arm_that_is_behind_is_warmed_up_until_it_has_caught_up_or_its_time_is_over() {
+    // A warm-up of 50 ms holds five operations.
+    let done = |lag: &[u64], timeout_ms: u64| {
+        let mut lane = slow_lane(Arrivals::Closed, None);
+        let schedule = schedule(&lane, 0, 1);
+        let done = lane.warm_up(&schedule, 50_000_000, lag, timeout_ms * 1_000_000);
+        let recorder = &lane.arms[0].recorder;
+        assert_eq!((recorder.lead_in, recorder.operations, recorder.failed), (0, 0, 0), "none of it is recorded");
+        done
+    };
+    assert_eq!([done(&[], 1000), done(&[5], 1000)], [[5], [5]]);
+    assert_eq!([done(&[6], 1000), done(&[10], 1000), done(&[11], 1000)], [[10], [10], [15]]);
+    assert_eq!([done(&[1000], 100), done(&[1000], 101)], [[10], [15]], "no longer than its time");
+}
+
+#[test]
+fn requests_of_several_operations_come_at_a_part_of_their_rate() {
+    let of = |arrivals| Lane::new(0, 1, Clock::Real, arrivals, Vec::new(), 0).of_requests(100).arrivals;
+    assert_eq!([of(Arrivals::Even(50.0)), of(Arrivals::Poisson(50.0))], [Arrivals::Even(0.5), Arrivals::Poisson(0.5)]);
+    for other in [Arrivals::Closed, Arrivals::OfSaturation(0.7)] {
+        assert_eq!(of(other), other);
+    }
+}
+
+#[test]
+fn a_slot_is_charged_what_client_and_server_have_used_since_it_began() {
+    let usage = |client: (u64, u64), server: (u64, u64)| {
+        let task = |(cpu_ns, wait_ns): (u64, u64)| TaskUsage { cpu_ns, wait_ns };
+        Usage { client: task(client), server: task(server), cpu_times: None }
+    };
+    let charged = |after: Usage| {
+        let mut slot = Slot::default();
+        after.charge(&usage((10, 3), (100, 50)), &mut slot);
+        (slot.client_cpu_ns, slot.server_cpu_ns, slot.wait_ns)
+    };
+    assert_eq!(charged(usage((25, 7), (160, 58))), (15, 60, 12));
+    assert_eq!(charged(usage((25, 7), (90, 40))), (15, 0, 4), "tasks that are gone read less");
 }
 
 /// Answers every client until an empty connection ends the listener; returns the requests of each connection.

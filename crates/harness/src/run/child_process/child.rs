@@ -158,7 +158,38 @@ fn answer(
 
 #[cfg(test)]
 mod tests {
+    use tithe_plugin::{
+        setup::{Columns, Setup},
+        simulated::test_bench::Bench,
+    };
+
     use super::*;
+
+    #[test]
+    fn a_child_has_the_keys_of_its_parent() {
+        let bench = Bench::plain();
+        let arm = |columns: Option<Columns>| {
+            let (server, data, shares_server) = (bench.server.clone(), 0, false);
+            let mut setup = Setup { columns, ..bench.setup.clone() };
+            setup.credentials.second_key = Secret::new([3; 32]);
+            StartedArm { server, data, shares_server, setup, on: Vec::new(), off: Vec::new() }
+        };
+        let arms = [None, Some(Columns::of_share(1.0, Secret::new([7; 32])))].map(arm);
+        let keys = Keys::of(&arms);
+        let (sent, made) = (&arms[0].setup.credentials, keys.credentials().expect("keys"));
+        let same = [sent.password == made.password, sent.key == made.key, sent.second_key == made.second_key];
+        assert_eq!(same, [true; 3]);
+        let columns: Vec<Option<Secret>> =
+            keys.columns.iter().map(|key| key.as_deref().and_then(Secret::of_hex)).collect();
+        assert!(columns == [None, Some(Secret::new([7; 32]))]);
+        let is_refused = |change: fn(&mut Keys)| {
+            let mut keys = Keys::of(&arms);
+            change(&mut keys);
+            keys.credentials().is_none()
+        };
+        assert!(is_refused(|keys| keys.password = "no key".to_owned()) && is_refused(|keys| keys.key = "x".to_owned()));
+        assert!(is_refused(|keys| keys.second_key = "no key".to_owned()) && !is_refused(|_| ()));
+    }
 
     fn refused(requests: &str) -> String {
         let (mut answers, cancelled) = (Vec::new(), AtomicBool::new(false));

@@ -152,6 +152,60 @@ fn half_a_set_and_one_that_is_not_what_it_was_are_not_used() {
 }
 
 #[test]
+fn sets_are_kept_if_another_arm_epoch_or_cell_has_the_same() {
+    let (plain, other) = (fingerprint("plain", b"k"), fingerprint("checksums", b"k"));
+    let on_volume = |arm| Some(Fingerprint { on_volume: Some((arm, 0)), ..plain.clone() });
+    let [one, two] = [&plain, &other].map(|of| Some(of.clone()));
+    // The arms of an epoch, and whether sets are kept: for nothing further, for a later epoch, because one is kept.
+    for (all, shared) in [
+        (vec![None, None], [false, false, false]),
+        (vec![one.clone(), None], [false, true, true]),
+        (vec![one.clone(), two.clone()], [false, true, true]),
+        (vec![two.clone(), None, two.clone()], [true, true, true]),
+        (vec![two, None], [false, true, false]),
+        (vec![on_volume(0), on_volume(0)], [false, false, false]),
+        (vec![one, on_volume(1)], [false, true, true]),
+    ] {
+        let is_kept = |of: &Fingerprint| *of == plain;
+        let fresh = [false, true].map(|later| is_shared(&all, later, |_| false));
+        assert_eq!([fresh[0], fresh[1], is_shared(&all, false, is_kept)], shared, "{all:?}");
+    }
+}
+
+/// A stopped server in `folder`, with data in two places and one elsewhere.
+fn server(folder: &Path) -> Server {
+    let data = ["base/1", "base/2"].map(|name| folder.join(name));
+    let paths = Paths { data: data.into(), journal: vec![folder.join("wal"), "/elsewhere/wal".into()], logs: vec![] };
+    let address = tithe_machine::launch::Address::Nowhere;
+    Server { address, process: None, paths, remote: None, folder: folder.to_owned() }
+}
+
+#[test]
+fn the_folder_of_a_server_has_data_where_sets_and_paths_are() {
+    let server = server(Path::new("/s"));
+    let set = Fingerprint { paths: vec!["node/data".to_owned(), "log".to_owned()], ..fingerprint("plain", b"k") };
+    let DataFolder { folder, data } = set.data_folder(&server);
+    let names: Vec<_> = data.iter().filter_map(|name| name.to_str()).collect();
+    assert_eq!((folder, names), (Path::new("/s"), vec!["base", "log", "node", "wal"]));
+}
+
+#[test]
+fn places_are_exchanged_among_all_arms_and_never_with_a_volume() {
+    let context = CheckContext::new("places");
+    let servers = ["one", "two"].map(|name| server(&context.folder.join(name)));
+    let plain = fingerprint("plain", b"k");
+    let on_volume = Fingerprint { on_volume: Some((1, 0)), ..plain.clone() };
+    let has_data = || ["one", "two"].map(|name| context.folder.join(name).join("data/rows").exists());
+    let exchanged = |second: &Fingerprint, places: &[usize]| {
+        DataSets::exchange(&[(&plain, &servers[0]), (second, &servers[1])], places).expect("the disk has room");
+        has_data()
+    };
+    assert_eq!(exchanged(&on_volume, &[1, 0]), [true, false]);
+    assert_eq!(exchanged(&plain, &[1, 0, 2]), [true, false], "one of three arms has no data here");
+    assert_eq!(exchanged(&plain, &[1, 0]), [false, true]);
+}
+
+#[test]
 fn all_epochs_have_one_password_and_key() {
     let mut data_sets = DataSets::new(Path::new("/nowhere"));
     let fresh = || Credentials::without_files(Secret::random(16), Secret::random(32));

@@ -67,21 +67,23 @@ fn too_large(run: &Run<'_>, setups: &[Setup], limit: Option<u64>) -> Vec<String>
         *bytes += room.bytes;
         *free = folder.and_then(host::free_bytes).or(*free);
     }
-    let refusal = |(place, (bytes, free)): (String, (u64, Option<u64>))| {
-        let takes = format!("copies of your tables take {} at {place}", quantity::size(bytes));
-        match free {
-            Some(free) if bytes > free => {
-                Some(format!("{takes}, and its disk has {} free: make room for them", quantity::size(free)))
-            }
-            None if bytes > limit.unwrap_or(UNSEEN_BYTES) => Some(format!(
-                "{takes}, and how much its disk has free is not known: write `copy_limit = \"{}\"` into the `[[workload]]`, \
-                 if they may",
-                quantity::size(bytes.saturating_add(bytes / 10))
-            )),
-            _ => None,
+    servers.into_iter().filter_map(|(place, (bytes, free))| refusal(&place, bytes, free, limit)).collect()
+}
+
+/// Why copies of `bytes` cannot be made at `place`, whose disk has `free` bytes if that is known, else by the `limit`.
+fn refusal(place: &str, bytes: u64, free: Option<u64>, limit: Option<u64>) -> Option<String> {
+    let takes = format!("copies of your tables take {} at {place}", quantity::size(bytes));
+    match free {
+        Some(free) if bytes > free => {
+            Some(format!("{takes}, and its disk has {} free: make room for them", quantity::size(free)))
         }
-    };
-    servers.into_iter().filter_map(refusal).collect()
+        None if bytes > limit.unwrap_or(UNSEEN_BYTES) => Some(format!(
+            "{takes}, and how much its disk has free is not known: write `copy_limit = \"{}\"` into the \
+             `[[workload]]`, if they may",
+            quantity::size(bytes.saturating_add(bytes / 10))
+        )),
+        _ => None,
+    }
 }
 
 impl EpochSetup<'_> {
@@ -119,5 +121,69 @@ impl EpochSetup<'_> {
             return Ok(());
         };
         self.prepare_program(run, program, workload, starting.number, &server, &starting.setup)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_plugin::session::Table;
+
+    use super::*;
+
+    #[test]
+    fn copies_have_room_on_their_disk_or_within_a_limit() {
+        const GB: u64 = 1_000_000_000;
+        for (bytes, free, limit, fits) in [
+            (5, Some(5), None, true),
+            (6, Some(5), None, false),
+            (5, Some(5), Some(1), true),
+            (GB, None, None, true),
+            (GB + 1, None, None, false),
+            (5, None, Some(5), true),
+            (6, None, Some(5), false),
+        ] {
+            assert_eq!(refusal("db:1", bytes, free, limit).is_none(), fits, "{bytes} {free:?} {limit:?}");
+        }
+        let full = refusal("db:1", 2 * GB, Some(GB), None).unwrap_or_default();
+        let takes = "copies of your tables take 2.0 GB at db:1";
+        assert_eq!(full, format!("{takes}, and its disk has 1.0 GB free: make room for them"));
+        let unknown = refusal("db:1", 2 * GB, None, None).unwrap_or_default();
+        assert!(unknown.contains("write `copy_limit = \"2.2 GB\"` into the `[[workload]]`"), "{unknown}");
+    }
+
+    /// Operations with their texts.
+    struct Listed;
+
+    impl Workload for Listed {
+        fn offered_by(&self) -> Load<'_> {
+            panic!("nothing is offered")
+        }
+
+        fn operations(&self) -> Vec<&str> {
+            vec!["app.sql:3", "app.sql:4", "app.sql"]
+        }
+
+        fn texts(&self) -> Vec<&str> {
+            vec!["SELECT 1", "", "SELECT 1; SELECT 2"]
+        }
+
+        fn writes(&self) -> bool {
+            false
+        }
+
+        fn table(&self) -> Table {
+            Table::of_canaries()
+        }
+
+        fn describe(&self) -> Vec<(String, String)> {
+            Vec::new()
+        }
+    }
+
+    #[test]
+    fn statements_are_operations_with_a_place_and_a_text() {
+        let all = statements(&Listed);
+        assert_eq!(all.keys().collect::<Vec<_>>(), ["app.sql:3"]);
+        assert_eq!(all["app.sql:3"], statement::shown("SELECT 1"));
     }
 }

@@ -121,3 +121,231 @@ impl Administered<'_> {
         self.database.statements(self.server, self.setup, &how, Speaker::Administrator)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        path::PathBuf,
+        sync::{Arc, Mutex, MutexGuard, PoisonError},
+    };
+
+    use tithe_machine::{
+        launch::{Address, Install, Launch, Missing, Place, Search},
+        paths::Paths,
+    };
+    use tithe_model::{
+        catalogue::{AskedOfCustom, DatabaseEntry},
+        record::ArmFacts,
+    };
+    use tithe_plugin::{
+        database::Row,
+        session::{Session, Table},
+        setup::AfterLoading,
+    };
+
+    use super::*;
+    use crate::load::frame::tests::Idle;
+
+    const KEPT: KeptUndo = KeptUndo {
+        is_there: "IS {space}",
+        make: &["MAKE {space}"],
+        add: "ADD {space} {number} {statement}",
+        read: "READ {space}",
+        remove: "REMOVE {space}",
+    };
+
+    static ENTRY: DatabaseEntry = DatabaseEntry {
+        custom: Some(AskedOfCustom { setting: "SHOW {setting}", between: '_', careful: &[], kept: Some(KEPT) }),
+        ..DatabaseEntry::BARE
+    };
+
+    /// A server that runs statements, and stores some for Tithe.
+    #[derive(Clone, Default)]
+    struct Storing(Arc<Mutex<State>>);
+
+    #[derive(Default)]
+    struct State {
+        /// Numbers and digits of what it stores; `None` without a place for them.
+        stored: Option<Vec<(usize, String)>>,
+        /// All other statements that it ran.
+        said: Vec<String>,
+        /// Statements that it refuses.
+        refuses: Vec<&'static str>,
+        /// Why it opens no session.
+        closed: Option<Fault>,
+    }
+
+    impl Storing {
+        fn state(&self) -> MutexGuard<'_, State> {
+            self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        }
+
+        /// The number of statements that it stores, and what it ran since the last call.
+        fn seen(&self) -> (Option<usize>, Vec<String>) {
+            let mut state = self.state();
+            (state.stored.as_ref().map(Vec::len), std::mem::take(&mut state.said))
+        }
+
+        /// What `work` makes of an arm with these statements to `undo` its own.
+        fn with<T>(&self, undo: &[&str], work: impl FnOnce(&Administered<'_>) -> T) -> T {
+            let owned = |all: &[&str]| all.iter().map(|one| (*one).to_owned()).collect::<Vec<_>>();
+            let statements = owned(&["do a", "do {space}"]);
+            let after_loading = AfterLoading { statements, undo: owned(undo), ..AfterLoading::default() };
+            let setup = Setup { after_loading, space: "mine".to_owned(), ..Setup::bare() };
+            let server = Server {
+                address: Address::Nowhere,
+                process: None,
+                remote: None,
+                paths: Paths::default(),
+                folder: PathBuf::new(),
+            };
+            let workload = Idle { writes: false };
+            work(&Administered { database: self, server: &server, setup: &setup, workload: &workload })
+        }
+    }
+
+    impl Statements for Storing {
+        fn rows(&mut self, statement: &str) -> Result<Vec<Row>, Fault> {
+            let mut state = self.state();
+            if state.refuses.contains(&statement) {
+                return Err(Fault::Server("no".to_owned()));
+            }
+            let row = |text: &str| vec![Some(text.to_owned())];
+            match statement.split(' ').collect::<Vec<_>>().as_slice() {
+                ["MAKE", "mine"] => {
+                    state.stored.get_or_insert_default();
+                }
+                ["ADD", "mine", number, digits] => {
+                    let one = (number.parse::<usize>().expect("a number"), (*digits).to_owned());
+                    state.stored.as_mut().expect("a place").push(one);
+                }
+                ["IS", "mine"] => return Ok(state.stored.iter().map(|_| row("1")).collect()),
+                ["READ", "mine"] => {
+                    let stored = state.stored.as_ref().expect("a place");
+                    return Ok(stored.iter().map(|(_, digits)| row(digits)).collect());
+                }
+                ["REMOVE", "mine"] => state.stored = None,
+                _ => state.said.push(statement.to_owned()),
+            }
+            Ok(Vec::new())
+        }
+    }
+
+    impl Database for Storing {
+        fn entry(&self) -> &'static DatabaseEntry {
+            &ENTRY
+        }
+
+        fn statements(
+            &self,
+            _server: &Server,
+            _setup: &Setup,
+            _how: &Connect,
+            speaker: Speaker,
+        ) -> Result<Box<dyn Statements>, Fault> {
+            assert_eq!(speaker, Speaker::Administrator);
+            self.state().closed.clone().map_or_else(|| Ok(Box::new(self.clone()) as Box<dyn Statements>), Err)
+        }
+
+        fn find(&self, _search: &Search) -> Result<Install, Missing> {
+            Ok(Install::default())
+        }
+
+        fn launch(&self, _install: &Install, _setup: &Setup, _place: &Place) -> Launch {
+            Launch::default()
+        }
+
+        fn connect(&self, _server: &Server, _setup: &Setup, _how: &Connect) -> Result<Session, Fault> {
+            Err(Fault::Refused("not asked".to_owned()))
+        }
+
+        fn create(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn remove(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn quiesce(&self, _server: &Server, _setup: &Setup, _table: &Table) -> Result<(), Fault> {
+            Ok(())
+        }
+
+        fn facts(&self, _server: &Server, _setup: &Setup) -> Result<ArmFacts, Fault> {
+            Err(Fault::Refused("not asked".to_owned()))
+        }
+    }
+
+    const UNDO: [&str; 2] = ["undo a", "undo {space}"];
+
+    fn said(all: &[&str]) -> Vec<String> {
+        all.iter().map(|one| (*one).to_owned()).collect()
+    }
+
+    #[test]
+    fn what_was_said_is_undone_in_its_order_and_only_once() {
+        let server = Storing::default();
+        assert_eq!(server.with(&UNDO, |arm| arm.undo()), Ok(()), "nothing is stored");
+        assert_eq!(server.seen(), (None, said(&[])));
+        assert_eq!(server.with(&UNDO, |arm| arm.say()), Ok(()));
+        assert_eq!(server.seen(), (None, said(&["do a", "do mine"])), "a server of Tithe's own ends with its run");
+        assert_eq!(server.with(&UNDO, |arm| arm.say_and_keep()), Ok(()));
+        // The third one tells that all was said.
+        assert_eq!(server.seen(), (Some(3), said(&["do a", "do mine"])));
+        let numbers = server.state().stored.iter().flatten().map(|(number, _)| *number).collect::<Vec<_>>();
+        assert_eq!(numbers, [0, 1, 2]);
+        for undone in [&["undo a", "undo mine"][..], &[]] {
+            assert_eq!(server.with(&UNDO, |arm| arm.undo()), Ok(()));
+            assert_eq!(server.seen(), (None, said(undone)));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_undone_stays_stored_if_all_was_said() {
+        let refused = |words: &str| Err(Fault::Server(format!("{words}: no")));
+        for (refuses, outcome, stored) in
+            [("do mine", refused("after loading, `do mine`"), 2), ("never said", Ok(()), 3)]
+        {
+            let server = Storing::default();
+            server.state().refuses = vec![refuses, "undo a"];
+            assert_eq!(server.with(&UNDO, |arm| arm.say_and_keep()), outcome);
+            assert_eq!(server.seen().0, Some(stored), "{refuses}");
+            let (undone, left) = match outcome {
+                Ok(()) => (refused("to undo, `undo a`"), Some(3)),
+                // It is unknown which statements were said.
+                Err(_) => (Ok(()), None),
+            };
+            assert_eq!(server.with(&UNDO, |arm| arm.undo()), undone);
+            assert_eq!(server.seen(), (left, said(&["undo mine"])), "all others are undone");
+            server.state().refuses.clear();
+            assert_eq!(server.with(&UNDO, |arm| arm.undo()), Ok(()));
+            assert_eq!(server.seen().0, None);
+        }
+    }
+
+    #[test]
+    fn nothing_is_run_that_is_not_this_arms() {
+        let server = Storing::default();
+        assert_eq!(server.with(&UNDO, |arm| arm.say_and_keep()), Ok(()));
+        let before = server.seen().0;
+        let told = server.with(&["undo a", "undo b"], |arm| arm.undo()).expect_err("another arm").to_string();
+        assert!(told.starts_with("refused: the server keeps `undo mine`, which undoes an earlier run"), "{told}");
+        assert_eq!(server.seen(), (before, said(&[])));
+    }
+
+    #[test]
+    fn an_account_that_stores_nothing_need_not_read_there() {
+        let server = Storing::default();
+        server.state().refuses = vec!["IS mine"];
+        let no = || Err(Fault::Server("no".to_owned()));
+        assert_eq!([server.with(&[], |arm| arm.undo()), server.with(&UNDO, |arm| arm.undo())], [Ok(()), no()]);
+        // Without Tithe's own space it has no administrator there.
+        for (closed, outcome) in [
+            (Fault::Server("no space".to_owned()), Ok(())),
+            (Fault::Connection("lost".to_owned()), Err(Fault::Connection("lost".to_owned()))),
+        ] {
+            server.state().closed = Some(closed);
+            assert_eq!(server.with(&UNDO, |arm| arm.undo()), outcome);
+        }
+    }
+}

@@ -436,3 +436,57 @@ fn a_provider_switches_one_server_that_is_both_arms() {
     "#]],
     );
 }
+
+/// The problems of arms `a` and `b` of PostgreSQL with these lines; empty if there are none.
+fn said(first: &[&str], second: &[&str]) -> String {
+    let arm = |name: &str, lines: &[&str]| format!("[[arm]]\nname = \"{name}\"\n{}\n", lines.join("\n"));
+    let text = with_arms("postgres", &(arm("a", first) + &arm("b", second)));
+    read_experiment(&text).err().map_or_else(String::new, |them| render(&text, &them))
+}
+
+#[test]
+fn observers_are_beside_all_servers_or_beside_none() {
+    let (url, observer) = ("url = \"postgres://u@h/db\"", "observer = { name = \"db1\" }");
+    assert_eq!(said(&[url, observer], &[url, observer]), "");
+    assert!(said(&[observer], &[observer]).contains("an arm has no `url`"));
+    for (first, second) in [(vec![url, observer], vec![url]), (vec![url], vec![url, observer])] {
+        let said = said(&first, &second);
+        assert!(said.contains("some arms have an `observer` and some have none"), "{said}");
+    }
+    let switch = "switch = { on = [\"a\"], off = [\"b\"], ready = \"SELECT true\" }";
+    assert!(said(&[url, observer], &[url, observer, switch]).contains("no observer knows which it is"));
+}
+
+#[test]
+fn an_observer_has_a_name_that_is_part_of_a_subject() {
+    let url = "url = \"postgres://u@h/db\"";
+    for (name, is_name) in [("db1", true), ("a-b_C", true), ("", false), ("a b", false), ("a.b", false), ("ä", false)] {
+        let observer = format!("observer = {{ name = \"{name}\" }}");
+        let said = said(&[url, &observer], &[url, &observer]);
+        assert_eq!(said.is_empty(), is_name, "{name}: {said}");
+        assert_eq!(said.contains("is not a name of an observer"), !is_name, "{name}: {said}");
+    }
+}
+
+#[test]
+fn a_switch_of_sessions_and_one_of_the_server_exclude_each_other() {
+    let switch = "switch = { on = [\"a\"], off = [\"b\"], ready = \"SELECT true\" }";
+    for statements in ["on = [\"SET a\"]", "off = [\"RESET a\"]"] {
+        let text = attached(&format!("{switch}\n{statements}"));
+        let said = render(&text, &read_experiment(&text).expect_err("two switches"));
+        assert!(said.contains("`switch` the server every few minutes"), "{said}");
+    }
+}
+
+#[test]
+fn the_help_about_a_text_in_place_of_a_protection_names_it_if_it_can_be_a_name() {
+    let help = |word: &str| said(&[], &[&format!("protections = [{word:?}]")]);
+    let named = |word: &str| format!("write for example `{{ use = \"{word}\" }}`");
+    let (long, longer) = ("a".repeat(39), "a".repeat(40));
+    for name in ["pgaudit", long.as_str()] {
+        assert!(help(name).contains(&named(name)), "{}", help(name));
+    }
+    for other in ["a:b", "a\"b", "a\\b", longer.as_str()] {
+        assert!(help(other).contains(&named("tls")), "{}", help(other));
+    }
+}

@@ -1,13 +1,16 @@
 //! User-defined protections, and settings of one arm.
 
+use std::io;
+
 use expect_test::expect;
 use tithe_model::{
+    catalogue::{AskedOfCustom, Catalogue},
     experiment::{Claim, Says},
-    parse::custom_file,
+    parse::{custom_file, parse, protection_files},
 };
 
 use super::{check, with_arms};
-use crate::read_experiment;
+use crate::{catalogue, read_experiment, render};
 
 /// An experiment whose second arm has `lines`.
 fn with(lines: &str) -> String {
@@ -217,4 +220,84 @@ fn options_of_a_file_stand_beside_its_use() {
             14:9 protections/options.toml:7:17: `default` is none of `one_of` (write for example `default = "one"`)
         "#]],
     );
+}
+
+#[test]
+fn what_an_own_protection_may_have_depends_on_its_server() {
+    let url = "url = \"postgres://u@h/d\"\n";
+    let switch = "switch = { on = [\"a\"], off = [\"b\"], ready = \"SELECT true\" }\n";
+    let keeps_no_undo = |catalogue: &mut Catalogue| {
+        let asked = &mut catalogue.databases[1].entry.custom;
+        *asked = asked.map(|asked| AskedOfCustom { kept: None, ..asked });
+    };
+    let embedded_with_own =
+        |catalogue: &mut Catalogue| catalogue.databases[0].entry.custom = catalogue.databases[1].entry.custom;
+    for (part, may_have) in [
+        ("settings = { jit = \"off\" }", [true, true, false, false, false]),
+        ("files = { a = \"b\" }", [true, false, false, false, false]),
+        ("statements = [\"MAKE\"]", [true, true, false, false, false]),
+        ("statements = [\"MAKE\"], undo = [\"UNMAKE\"]", [true, true, true, false, false]),
+        ("session = [\"SET a = 1\"]", [true; 5]),
+    ] {
+        let own = format!("protections = [{{ use = \"custom\", name = \"a\", {part} }}]\n");
+        let is_read = |database: &str, of_all: &str, of_own: &str, change: &dyn Fn(&mut Catalogue)| {
+            let arms = format!("[[arm]]\nname = \"plain\"\n{of_all}[[arm]]\nname = \"own\"\n{of_all}{of_own}{own}");
+            let text = with_arms(database, &arms).replace("[data]", "[measure]\nbudget = \"20 min\"\n[data]");
+            let mut catalogue = catalogue::catalogue();
+            change(&mut catalogue);
+            parse(&text, &catalogue, &catalogue::read).is_ok()
+        };
+        let read = [
+            is_read("postgres", "", "", &|_| {}),
+            is_read("sqlite", "", "", &embedded_with_own),
+            is_read("postgres", url, "", &|_| {}),
+            is_read("postgres", url, "", &keeps_no_undo),
+            is_read("postgres", url, switch, &|_| {}),
+        ];
+        assert_eq!(read, may_have, "{part}: launched, embedded, running, without undo, switched by its provider");
+    }
+}
+
+#[test]
+fn options_of_a_file_take_what_their_kind_takes() {
+    let file = "description = \"d\"\nsession = [\"{text} {word} {flag} {number}\"]\n[options]\ntext = \"a\"\n\
+                word = { default = \"b\", one_of = [\"b\", \"c\"] }\nflag = false\n\
+                number = { default = 2, low = 1, high = 5 }\n";
+    let read = |path: &str| match path {
+        "protections/kinds.toml" => Ok(file.as_bytes().to_vec()),
+        other => catalogue::read(other),
+    };
+    let said = |options: &str| {
+        let text = with(&format!("protections = [{{ use = \"kinds\"{options} }}]"));
+        let experiment = parse(&text, &catalogue::catalogue(), &read).ok()?;
+        experiment.arms[1].protections[0].custom.as_ref().map(|custom| custom.session.concat())
+    };
+    assert_eq!(said("").as_deref(), Some("a b false 2"));
+    assert_eq!(said(", text = \"z\", word = \"c\", flag = true, number = 5").as_deref(), Some("z c true 5"));
+    for wrong in ["text = 1", "word = \"d\"", "word = 1", "flag = 1", "number = 0.9", "number = 5.1", "number = true"] {
+        assert_eq!(said(&format!(", {wrong}")), None, "{wrong}");
+    }
+}
+
+#[test]
+fn only_a_plain_name_is_that_of_a_file() {
+    for name in ["", ".", "..", "../x", "a/b", "/etc/x", "~", "a.b", "a b", "ä"] {
+        assert_eq!(protection_files(name), [""; 0], "{name}");
+    }
+    let files = ["protections/row-level_2.toml", "~/.config/tithe/protections/row-level_2.toml"];
+    assert_eq!(protection_files("row-level_2"), files);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_not_taken_for_one_that_is_not_there() {
+    let text = with("protections = [{ use = \"rls\" }]");
+    let said = |kind: io::ErrorKind| {
+        let read = |_: &str| -> io::Result<Vec<u8>> { Err(kind.into()) };
+        render(&text, &parse(&text, &catalogue::catalogue(), &read).expect_err("nothing can be read"))
+    };
+    let missing = said(io::ErrorKind::NotFound);
+    assert!(missing.contains("there is no protection `rls`") && missing.lines().count() == 1, "{missing}");
+    let refused = said(io::ErrorKind::PermissionDenied);
+    assert!(refused.contains("the file protections/rls.toml cannot be read"), "{refused}");
+    assert_eq!(refused.lines().count(), 1, "the file is meant, and no other is looked for: {refused}");
 }
