@@ -265,7 +265,9 @@ fn check_rotation(
         let program = workloads.iter().zip(described).find(|(workload, _)| workload.offered_by().program().is_some());
         if let Some((_, described)) = program {
             let name = &described.name;
-            return refused(format!("which needs the load of Tithe's own clients, and workload {name} has a program's"));
+            return refused(format!(
+                "which needs the load of Tithe's own clients, and workload {name} has a program's"
+            ));
         }
     }
     Ok(())

@@ -168,9 +168,8 @@ mod tests {
     #[test]
     fn a_pair_that_was_begun_counts_and_those_of_other_cells_do_not() {
         let done = |frames: &[(u32, u32)]| {
-            let frame = |(cell, number): &(u32, u32)| {
-                ProfiledFrame::without_samples((*cell, PROFILED_FROM + number), 2, &[])
-            };
+            let frame =
+                |(cell, number): &(u32, u32)| ProfiledFrame::without_samples((*cell, PROFILED_FROM + number), 2, &[]);
             pairs_done(&frames.iter().map(frame).collect::<Vec<_>>(), 1)
         };
         assert_eq!([done(&[]), done(&[(0, 7)]), done(&[(1, 0)]), done(&[(1, 0), (1, 1)])], [0, 0, 1, 1]);

@@ -315,7 +315,14 @@ fn records_are_needed_unless_no_workload_uses_them() {
     let mut catalogue = catalogue::catalogue();
     let own = WorkloadEntry {
         id: "own",
-        shape: |_| WorkloadShape { writes: false, record_bytes: 0, program: false, gaps: false, slot_ns: None },
+        shape: |_| WorkloadShape {
+            writes: false,
+            record_bytes: 0,
+            program: false,
+            gaps: false,
+            batch: Some(1),
+            slot_ns: None,
+        },
         ..catalogue.workloads[0].clone()
     };
     catalogue.workloads.push(own);

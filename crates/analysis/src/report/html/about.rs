@@ -136,11 +136,7 @@ fn arms(analysis: &Analysis) -> Markup {
 
 /// A few arms by name, many as a number.
 fn in_short(places: &[&str], all: &str) -> String {
-    if places.len() <= 4 {
-        places.join(", ")
-    } else {
-        format!("{} of {all}, {} and others", places.len(), places[0])
-    }
+    if places.len() <= 4 { places.join(", ") } else { format!("{} of {all}, {} and others", places.len(), places[0]) }
 }
 
 /// Limits of the figures and how to remove them; each flag once, with its cells and arms.

@@ -127,7 +127,9 @@ impl Roles {
             if has("MODIFY") && (has_rights || is_all && all_reach_rights) {
                 reach.edge(role, RIGHTS, "MODIFY makes it a superuser");
             }
-            if node.free_functions && let Some(right) = makes_functions(resource, has) {
+            if node.free_functions
+                && let Some(right) = makes_functions(resource, has)
+            {
                 reach.edge(role, PROCESS, format!("{right}: its functions run as the server"));
             }
             let on = match resource.split_once('/') {

@@ -247,13 +247,8 @@ fn the_first_reason_is_told_why_a_frame_must_not_be_used() {
     };
     let told = |not_paused: Option<&str>, arms: [Option<&str>; 2], clock_fault: Option<&str>| {
         let (not_paused, clock_fault) = (not_paused.map(str::to_owned), clock_fault.map(str::to_owned));
-        let grown = FrameConditions {
-            host: Host::default(),
-            duration_ns: 1,
-            not_paused,
-            observer_lost: None,
-            clock_fault,
-        };
+        let grown =
+            FrameConditions { host: Host::default(), duration_ns: 1, not_paused, observer_lost: None, clock_fault };
         why_invalid(&grown, &arms.map(arm)).map_or(String::new(), |why| why.to_string())
     };
     assert_eq!(told(Some("it ran"), [Some("wrong"), None], Some("slept")), "it ran");

@@ -460,7 +460,8 @@ fn observers_are_beside_all_servers_or_beside_none() {
 #[test]
 fn an_observer_has_a_name_that_is_part_of_a_subject() {
     let url = "url = \"postgres://u@h/db\"";
-    for (name, is_name) in [("db1", true), ("a-b_C", true), ("", false), ("a b", false), ("a.b", false), ("ä", false)] {
+    for (name, is_name) in [("db1", true), ("a-b_C", true), ("", false), ("a b", false), ("a.b", false), ("ä", false)]
+    {
         let observer = format!("observer = {{ name = \"{name}\" }}");
         let said = said(&[url, &observer], &[url, &observer]);
         assert_eq!(said.is_empty(), is_name, "{name}: {said}");
