@@ -329,7 +329,7 @@ mod tests {
             (estimate.verdict, estimate.flags == [Flag::NotSteady], estimate.text)
         };
         let kept = |verdict: Outcome| (verdict, false, "as it was".to_owned());
-        let withdrawn = (Outcome::TooNoisy, true, "within the 5.13 % by which it may still have changed".to_owned());
+        let withdrawn = (Outcome::TooNoisy, true, "within the 5.1 % by which it may still have changed".to_owned());
         assert_eq!(held(Outcome::Costs, 0.06, 0.09, 0.05), kept(Outcome::Costs));
         assert_eq!(held(Outcome::Costs, 0.05, 0.09, 0.05), withdrawn);
         assert_eq!(held(Outcome::Gains, -0.09, -0.06, 0.05), kept(Outcome::Gains));

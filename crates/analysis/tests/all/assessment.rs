@@ -441,12 +441,9 @@ fn where_starts_count_that_were_not_steady_an_answer_stands_only_beyond_what_the
     // On the first start, the cost is `first` and then that of the other starts.
     let found = |first: f64, then: f64, starts: u32, alike: bool| {
         let (before, mut records) = (invented(first), invented(then));
-        for (frame, before) in records.frames.iter_mut().zip(before.frames) {
-            if before.frame < 20 / starts {
-                *frame = before;
-            }
-            frame.start = frame.frame * starts / 40;
-        }
+        let moved = |frame: u32| frame < 20 / starts;
+        records.slots.iter_mut().zip(before.slots).filter(|(_, it)| moved(it.frame)).for_each(|(slot, it)| *slot = it);
+        records.frames.iter_mut().for_each(|frame| frame.start = frame.frame * starts / 40);
         let ended = |start: u32| if start == 0 { Steadiness::Changing } else { Steadiness::Steady };
         records.cells[0].warm_ups = (0..starts).map(|start| warmed_up(start, ended(start))).collect();
         records.cells[0].warm_ups[1].as_before = alike;

@@ -213,7 +213,7 @@ fn what_is_no_document_is_refused_in_words() {
         it is of format 1, which an older tithe wrote and which lacks what reports are made from; this one reads format 3: make the document again from its run folder (tithe report RUN --format json)
         it is of format 4, which a newer tithe wrote; this one reads format 3
         line 2, column 23 is damaged: duplicate field `format`
-        line 8, column 21 is damaged: unknown field `sed`, expected one of `run`, `title`, `database`, `tithe`, `seed`, `records`, `began_unix_s`, `confidence`, `margin`, `machine`, `cells`, `sweeps`, `warnings`
+        line 8, column 21 is damaged: unknown field `sed`, expected one of `run`, `title`, `database`, `tithe`, `seed`, `records`, `began_unix_s`, `confidence`, `margin`, `precision`, `machine`, `cells`, `sweeps`, `warnings`
         line 8, column 15 is damaged: invalid value: integer `-42`, expected u64
         line 8, column 17 is not JSON: number out of range
         line 157, column 3 is damaged: missing field `seed`

@@ -421,7 +421,7 @@ mod tests {
         let two: Then = |opening, _| opening.clients = vec![0, 1];
         let several = "a lane drives several connections, and the kernel keeps no pressure of a group for them";
         assert_eq!([told(|_| (), two), told(|at| at.embedded = true, two)], [several, "waits"]);
-        let elsewhere = "what serves clients on a server that Tithe did not start is not bound to their processor";
+        let elsewhere = "Tithe did not start the server, and its tasks are not bound to the clients' processors";
         assert_eq!(told(attached, |_, by| by.tasks = vec![ServerTask::Process(i32::MAX)]), elsewhere);
         assert_eq!(told(attached, |_, by| by.tasks = vec![ServerTask::Caller]), "waits");
     }

@@ -341,5 +341,5 @@ fn lanes_of_servers_on_another_machine_see_nothing_that_delays_those() {
     let mut lanes = Lanes::new(&workload, &at, false);
     assert_eq!(lanes.stalls_hidden, None);
     lanes.servers_are_remote();
-    assert_eq!(lanes.stalls_hidden, Some("what serves clients is on another machine"));
+    assert_eq!(lanes.stalls_hidden, Some("the tasks that serve clients are on another machine"));
 }
