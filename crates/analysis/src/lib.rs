@@ -8,6 +8,7 @@
 pub mod assess;
 pub mod atlas;
 pub mod compare;
+mod counted;
 pub mod figures;
 pub mod history;
 pub mod matrix;
@@ -511,7 +512,8 @@ impl Estimate {
         !self.flags.contains(&Flag::Asymmetric)
     }
 
-    /// Why the interval does not hold the cost, although it is narrow, so that it cannot be compared; `None` if it does.
+    /// Why the interval does not hold the cost, although it is narrow, so that it cannot be compared; `None` if it
+    /// does.
     pub fn not_held(&self) -> Option<&'static str> {
         let flagged = |flag: Flag| self.flags.contains(&flag);
         let steady = flagged(Flag::NotSteady).then_some("its servers still changed when measuring began");
@@ -584,8 +586,8 @@ pub enum Flag {
     SlowCipher,
     /// The A/A arm differs from the baseline by as much.
     WithinControl,
-    /// Starts count whose servers were certainly still changing when the first frame began, and there is no answer beyond
-    /// what the cost moved on them.
+    /// Starts count whose servers were certainly still changing when the first frame began, and there is no answer
+    /// beyond what the cost moved on them.
     NotSteady,
     /// The arm saves time by waiting less than its processor time explains, on fewer than four loads of the data.
     WaitingAlone,

@@ -31,7 +31,7 @@ use tithe_statistics::{
 
 use crate::{
     CONFIDENCE, Interval, Outcome,
-    assess::{holds_waiting, is_of_waiting, left_out},
+    counted::{holds_waiting, is_of_waiting, left_out},
 };
 
 /// How the end of a cell is chosen. Choosing it by results requires a smaller error.

@@ -16,9 +16,8 @@ use tithe_statistics::{
     starts::{IntervalOptions, KnownSpread},
 };
 
-use super::warm_up;
 use crate::{
-    Estimate, Figure, Flag,
+    Estimate, Figure, Flag, counted,
     stopping::{self, EndsBy, SlotTotals},
 };
 
@@ -74,7 +73,7 @@ impl<'a> Measured<'a> {
         let arms = experiment.arms.len();
         let (frames, invalid) = frames(records, index);
         let (frames, invalid) = whole_pairs(cell, records, (frames, invalid));
-        let (frames, invalid) = of_steady_starts(&warm_up::left_out(&records.cells[index].warm_ups), frames, invalid);
+        let (frames, invalid) = of_steady_starts(&counted::left_out(&records.cells[index].warm_ups), frames, invalid);
         let (free, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.record.free);
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
         let ended_by = |reason: CellEnding| records.cells[index].ending == Some(reason);
@@ -347,7 +346,7 @@ impl<'a> Measured<'a> {
 /// True for frames of the cell with this `index` that are whole, and of a start whose servers were steady.
 pub(crate) fn counts_in(records: &Records, index: usize) -> impl Fn(&Frame) -> bool + use<> {
     let arms = records.plan.experiment.arms.len();
-    let unsteady = records.cells.get(index).map(|facts| warm_up::left_out(&facts.warm_ups)).unwrap_or_default();
+    let unsteady = records.cells.get(index).map(|facts| counted::left_out(&facts.warm_ups)).unwrap_or_default();
     move |frame| {
         let is_whole = frame.is_used() && frame.arms.len() == arms;
         frame.cell as usize == index && is_whole && !unsteady.contains(&frame.start)

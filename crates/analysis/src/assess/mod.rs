@@ -46,12 +46,10 @@ use tithe_model::{
     records::Records,
 };
 
-use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Flag, Level};
+use crate::{Analysis, ArmAnalysis, CONFIDENCE, CellAnalysis, Estimate, Figure, Flag, Level, counted::holds_waiting};
 pub(crate) use levels::{busy_ns, throughput};
 use measured::Measured;
 pub(crate) use measured::counts_in;
-pub(crate) use persistence::{holds_waiting, is_of_waiting};
-pub(crate) use warm_up::left_out;
 
 /// The analysis of records. The same records always give the same analysis.
 pub fn assess(records: &Records) -> Analysis {
@@ -125,16 +123,16 @@ fn assess_cell(
     let (primary, because) = match &waiting {
         _ if measured.frames.is_empty() => (asked, None),
         // Processor time does not contain the work of a volume.
-        Some((_, words)) if persistence::holds_waiting(deciding) && has_volume(&records.cells[index].arms) => {
+        Some((_, words)) if holds_waiting(deciding) && has_volume(&records.cells[index].arms) => {
             notes.push(format!("{words}: a difference as small as that is no cost"));
             (deciding, None)
         }
-        Some((_, words)) if persistence::holds_waiting(deciding) => (Metric::Cpu, Some(words.clone())),
+        Some((_, words)) if holds_waiting(deciding) => (Metric::Cpu, Some(words.clone())),
         _ => (deciding, measured.cannot_decide(asked)),
     };
     // Figures that do not decide are shown as well. An unprotected arm of the experiment says nothing about them.
-    let taken_back = waiting.filter(|(arm, _)| experiment.arms[*arm].aa && !persistence::holds_waiting(primary));
-    if let Some((_, words)) = taken_back.as_ref().filter(|_| !persistence::holds_waiting(deciding)) {
+    let taken_back = waiting.filter(|(arm, _)| experiment.arms[*arm].aa && !holds_waiting(primary));
+    if let Some((_, words)) = taken_back.as_ref().filter(|_| !holds_waiting(deciding)) {
         notes.push(format!("{words}: figures that include waiting are no answers"));
     }
     notes.extend(because.map(|because| format!("{because}; CPU per op decides instead")));

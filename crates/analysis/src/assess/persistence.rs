@@ -17,7 +17,10 @@ use tithe_statistics::{
 };
 
 use super::measured::Measured;
-use crate::{ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome};
+use crate::{
+    ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome,
+    counted::{holds_waiting, is_of_waiting},
+};
 
 /// Probability of wrongly reporting, for any cell of a run, that a difference in waiting persists.
 const PERSISTS: f64 = 0.01;
@@ -68,11 +71,6 @@ fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persist
     Persistence::of(&starts.values().map(|frames| mean(frames)).collect::<Vec<_>>())
 }
 
-/// True if the metric includes the time that an operation waits.
-pub(crate) fn holds_waiting(metric: Metric) -> bool {
-    matches!(metric, Metric::Net | Metric::Time)
-}
-
 /// True if the figure includes the time that an operation waits.
 fn waits(estimate: &Estimate) -> bool {
     match &estimate.name {
@@ -80,12 +78,6 @@ fn waits(estimate: &Estimate) -> bool {
         Figure::Throughput | Figure::Percentile(_) => true,
         _ => false,
     }
-}
-
-/// True if `saving` may be one of waiting alone, or is certainly larger than that of processor time: then waiting fell
-/// by more than the work explains. Both are natural-log ratios.
-pub(crate) fn is_of_waiting(saving: &Interval, cpu: &Interval) -> bool {
-    cpu.high >= 0.0 || saving.high < cpu.low
 }
 
 /// Withdraws each saving of `arms` that is one of waiting, unless the cell has several loads of which frames count.

@@ -26,9 +26,9 @@ use tithe_statistics::{
     order::signed_rank_p,
 };
 
-use super::warm_up::left_out;
 use crate::{
     ArmAnalysis, CONFIDENCE, Figure, Interval,
+    counted::left_out,
     profiled::{ArmProfile, CellProfile, Part, STARTS_MIN, StackPart},
 };
 

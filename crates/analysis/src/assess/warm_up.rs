@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tithe_model::{
     experiment::Arm,
-    plan::{Cell, STARTS_MIN, WarmUp},
+    plan::{Cell, WarmUp},
     quantity,
     record::{Steadied, WarmedUp},
     steady::Steadiness,
@@ -15,7 +15,10 @@ use tithe_statistics::{
     verdict::{digits, percent},
 };
 
-use crate::{ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome, StartCourse};
+use crate::{
+    ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome, StartCourse,
+    counted::{arms_changed_alike, left_out},
+};
 
 /// How the starts of `cell` were warmed up; empty without a warm-up.
 pub(super) fn words(cell: &Cell, warm_ups: &[WarmedUp]) -> String {
@@ -107,19 +110,9 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
     ))
 }
 
-/// The starts whose frames do not count, because their servers were certainly still changing when the first frame
-/// began. Only if enough others are left to estimate start-to-start variation, and arms did not change alike.
-pub(crate) fn left_out(warm_ups: &[WarmedUp]) -> BTreeSet<u32> {
-    let (changing, steady): (Vec<_>, Vec<_>) = warm_ups.iter().partition(|it| it.is_unsteady());
-    match steady.len() >= STARTS_MIN as usize && !arms_changed_alike(warm_ups) {
-        true => changing.into_iter().map(|it| it.start).collect(),
-        false => BTreeSet::new(),
-    }
-}
-
 /// Withdraws each answer of `arms` that may come from starts that count although their servers were certainly still
-/// changing, and flags every figure that has no answer beyond that. Servers may change alike, so what decides is how far
-/// the cost itself moved.
+/// changing, and flags every figure that has no answer beyond that. Servers may change alike, so what decides is how
+/// far the cost itself moved.
 pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], margin: f64) {
     let unsteady: Vec<&WarmedUp> = warm_ups.iter().filter(|it| it.is_unsteady()).collect();
     if unsteady.is_empty() || !left_out(warm_ups).is_empty() || arms_changed_alike(warm_ups) {
@@ -168,11 +161,6 @@ fn hold_against(estimate: &mut Estimate, left: f64, margin: f64) {
         estimate.verdict = Outcome::TooNoisy;
         estimate.text = format!("within the {} % by which it may still have changed", digits(percent(left)));
     }
-}
-
-/// True if warm-ups have shown that all arms change in the same way, so that further warm-ups could be shorter.
-fn arms_changed_alike(warm_ups: &[WarmedUp]) -> bool {
-    warm_ups.iter().any(|it| it.as_before)
 }
 
 fn seconds(ns: u64) -> String {

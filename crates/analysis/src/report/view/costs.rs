@@ -263,7 +263,8 @@ pub(super) fn verdict(estimate: &Estimate, arm: &ArmAnalysis, margin: f64) -> En
 }
 
 /// How much longer a measurement must take until every arm reaches the requested precision; `None` if the answers were
-/// certain before, and if that is unknown of every arm. An arm of which it is unknown misses the precision all the same.
+/// certain before, and if that is unknown of every arm. An arm of which it is unknown misses the precision all the
+/// same.
 pub(super) fn more(analysis: &Analysis, cell: &CellAnalysis) -> Option<Note> {
     if cell.ending == Some(CellEnding::Decided) {
         return None;

@@ -240,12 +240,13 @@ impl<'a> Opening<'a> {
         let context = self.context;
         let cache_each = context.embedded && !context.database.entry().restarts;
         let started = context.fresh || context.cell.starts == Starts::EveryFrame;
-        match () {
-            () if context.cold => 0,
-            () if cache_each => connections,
+        if context.cold {
+            0
+        } else if cache_each {
+            connections
+        } else {
             // One connection warms a shared cache.
-            () if started && self.how.lane == 0 => 1,
-            () => 0,
+            usize::from(started && self.how.lane == 0)
         }
     }
 
