@@ -53,7 +53,7 @@ pub struct RunFolder {
     /// Lengths of the HdrHistogram logs that this process has written. They are closed: there may be more than a
     /// process may have open.
     histograms: HashMap<String, u64>,
-    _lock: File,
+    _lock: Lock,
 }
 
 impl RunFolder {
@@ -123,7 +123,7 @@ impl RunFolder {
         Ok((Self::open(path, &records.plan, records.cells.clone(), lock)?, records))
     }
 
-    fn open(path: &Path, plan: &Plan, cells: Vec<CellFacts>, lock: File) -> Result<Self, Fault> {
+    fn open(path: &Path, plan: &Plan, cells: Vec<CellFacts>, lock: Lock) -> Result<Self, Fault> {
         Ok(Self {
             path: path.to_owned(),
             frames: Growing::open(append(path, "frames.jsonl")?)?,
@@ -237,11 +237,22 @@ fn cannot_make(path: &Path, error: std::io::Error) -> Fault {
     Fault::machine(format!("cannot make the run folder {}", path.display()), error)
 }
 
-/// Takes the lock for writing into the run folder `path`, until the returned file is dropped.
-fn lock(path: &Path) -> Result<File, Fault> {
+/// The lock for writing into a run folder, until it is dropped.
+struct Lock(File);
+
+impl Drop for Lock {
+    /// Closing the file would keep the lock for as long as a child has it open that was forked, and has not executed
+    /// its program yet.
+    fn drop(&mut self) {
+        let _ = self.0.unlock();
+    }
+}
+
+/// Takes the lock of the run folder `path`.
+fn lock(path: &Path) -> Result<Lock, Fault> {
     let lock = append(path, "lock")?;
     match try_lock(&lock) {
-        true => Ok(lock),
+        true => Ok(Lock(lock)),
         false => Err(Fault::Machine(format!("another tithe is writing to {}", path.display()))),
     }
 }
@@ -778,6 +789,18 @@ mod tests {
         let profile = read(&path).expect("readable").profile;
         let invalid: Vec<(u32, bool)> = profile.iter().map(|frame| (frame.frame, frame.invalid.is_some())).collect();
         assert_eq!(invalid, [(2, false), (3, true)]);
+    }
+
+    #[test]
+    fn a_folder_is_free_once_it_is_dropped_also_while_a_forked_child_has_its_file() {
+        let (_folder, path, run) = with_frame();
+        drop(run);
+        let held = lock(&path).expect("nobody writes");
+        let of_child = held.0.try_clone().expect("as fork does");
+        assert!(lock(&path).is_err());
+        drop(held);
+        lock(&path).expect("nobody writes any more");
+        drop(of_child);
     }
 
     #[test]
