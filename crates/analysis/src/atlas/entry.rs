@@ -12,7 +12,7 @@ use tithe_model::{
 use tithe_statistics::verdict::digits;
 
 use super::{AtlasArm, AtlasCell, AtlasProfile, AtlasRun, FORMAT, Kind};
-use crate::{Analysis, ArmAnalysis, ArmProfile, CellAnalysis, Flag, Part, Proof, matrix::Outcome};
+use crate::{Analysis, ArmAnalysis, ArmProfile, CellAnalysis, Flag, Proof, matrix::Outcome};
 
 /// Highest steal time, a share: more is another virtual machine's load.
 const STEAL_MOST: f64 = 0.01;
@@ -156,6 +156,9 @@ fn arm(cell: &CellAnalysis, arm: &ArmAnalysis) -> AtlasArm {
 }
 
 fn profile(arm: &ArmProfile) -> AtlasProfile {
-    let part = |part: &Part| (format!("{}, {}", part.side.words(), part.component), part.difference);
-    AtlasProfile { sum: arm.sum, parts: arm.components.iter().take(PARTS).map(part).collect() }
+    let parts = |is_counted: bool| {
+        let parts = arm.components.iter().filter(|it| it.side.is_counted() == is_counted);
+        parts.take(PARTS).map(|it| (format!("{}, {}", it.side.words(), it.component), it.difference)).collect()
+    };
+    AtlasProfile { sum: arm.sum, parts: parts(true), beside: parts(false) }
 }

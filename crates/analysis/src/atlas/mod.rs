@@ -123,6 +123,9 @@ pub struct AtlasProfile {
     pub sum: Interval,
     /// The largest parts, the largest first: side and component, and what they add.
     pub parts: Vec<(String, Interval)>,
+    /// The same of other processes and of threads of the kernel, which the sum does not include.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<(String, Interval)>,
 }
 
 impl AtlasRun {

@@ -63,7 +63,11 @@ fn profile(sum: f64) -> CellProfile {
         adds_up: None,
         resolves: 0.1,
         sides: Vec::new(),
-        components: vec![part(Side::Server, "TLS <1.3>", 0.5), part(Side::Client, "TLS", 0.25)],
+        components: vec![
+            part(Side::Kernel, "kworker: encryption", 2.0),
+            part(Side::Server, "TLS <1.3>", 0.5),
+            part(Side::Client, "TLS", 0.25),
+        ],
         elsewhere: around(0.25 * sum),
         functions: Vec::new(),
         stacks: Vec::new(),

@@ -130,6 +130,8 @@ pub struct CostSource<'a> {
     pub sum: String,
     /// Its parts with what they add.
     pub parts: Vec<String>,
+    /// What the sum does not include, in a sentence; empty without.
+    pub beside: String,
     /// The same as figures, for a picture.
     pub profile: Option<&'a AtlasProfile>,
 }
@@ -144,13 +146,18 @@ fn source<'a>((row, kind, measured): (&AtlasRow, Kind, &'a Measured)) -> CostSou
     let (lead, rest) = cost(measured);
     let time = |difference: &Interval| number::difference(difference, "µs/op", Outcome::Costs).to_string();
     let profile = measured.profile.as_ref();
+    let each = |parts: &[(String, Interval)]| -> Vec<String> {
+        parts.iter().map(|(name, more)| format!("{name} {}", time(more))).collect()
+    };
+    let beside = profile.map_or_else(Vec::new, |it| each(&it.beside));
     CostSource {
         name: format!("{}, {}, {work}", row.product, row.arm),
         cost: format!("{lead} {rest}").trim().to_owned(),
         sum: profile.map_or("Not profiled.".to_owned(), |it| {
             format!("Of {} of processor time on client and server:", time(&it.sum))
         }),
-        parts: profile.iter().flat_map(|it| &it.parts).map(|(name, more)| format!("{name} {}", time(more))).collect(),
+        parts: profile.map_or_else(Vec::new, |it| each(&it.parts)),
+        beside: if beside.is_empty() { String::new() } else { format!("Not in this sum: {}.", beside.join("; ")) },
         profile,
     }
 }
@@ -224,10 +231,10 @@ pub fn markdown(atlas: &Atlas) -> String {
     let sources = sources(atlas);
     if !sources.is_empty() {
         let _ = write!(text, "\n## {SOURCES}\n\n");
-        for CostSource { name, cost, sum, parts, .. } in sources {
-            let parts: Vec<String> = parts.iter().map(|part| escape(part)).collect();
-            let parts = if parts.is_empty() { String::new() } else { format!(" {}.", parts.join("; ")) };
-            let _ = writeln!(text, "* **{}**: {cost}. {sum}{parts}", escape(&name));
+        for CostSource { name, cost, sum, parts, beside, .. } in sources {
+            let parts = if parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) };
+            let sentences = [sum, escape(&parts), escape(&beside)].into_iter().filter(|it| !it.is_empty());
+            let _ = writeln!(text, "* **{}**: {cost}. {}", escape(&name), sentences.collect::<Vec<_>>().join(" "));
         }
     }
     if !atlas.unmeasured.is_empty() {

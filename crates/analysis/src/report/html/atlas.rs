@@ -199,6 +199,7 @@ fn source(source: &CostSource<'_>) -> Markup {
             @for (index, part) in source.parts.iter().enumerate() {
                 " " span.part { i aria-hidden="true" style=(fill("background", index)) {} (part) }
             }
+            @if !source.beside.is_empty() { " " (source.beside) }
         }
     }
 }
