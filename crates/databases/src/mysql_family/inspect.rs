@@ -98,8 +98,9 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
         Err(_) => authentication,
     };
     let mut rights = accounts.and_then(|holders| Rights::read(&mut session, holders, queries.roles));
+    let sources = (queries.sources)(&mut session);
     if let Ok(rights) = &mut rights {
-        rights.powers.is_replica = (queries.sources)(&mut session).is_ok_and(|sources| !sources.is_empty());
+        rights.powers.is_replica = sources.as_ref().is_ok_and(|sources| !sources.is_empty());
     }
     let mut reach = rights.as_ref().map(Rights::reach).map_err(Clone::clone);
     let switching_off = match (&rights, &mut reach) {
@@ -119,7 +120,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     };
     of_settings(Feature::AtRest, &queries.at_rest);
     of_settings(Feature::Auditing, &|session, settings| (queries.auditing)(session, settings).map(of_audit));
-    of_settings(Feature::NodeToNode, &|session, settings| replication::judge(session, settings, queries.sources));
+    of_settings(Feature::NodeToNode, &|session, settings| replication::judge(session, settings, &sources));
     seen.push(inspect_feature(Feature::ProxyRoles, || {
         let (rights, ways) = (rights.as_ref().map_err(Clone::clone)?, ways.as_ref().map_err(Clone::clone)?);
         Ok(of_proxies(rights, ways))

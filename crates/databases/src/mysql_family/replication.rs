@@ -31,14 +31,18 @@ struct Hop {
     words: String,
 }
 
-/// Judges all hops: the row is as good as the worst of them.
+/// Judges all hops, those from the `sources` that were read too: the row is as good as the worst of them.
 ///
 /// # Errors
 /// The server's error.
-pub fn judge(session: &mut WireSession, settings: &Settings, sources: ReadSources) -> Result<Judgement, Fault> {
+pub fn judge(
+    session: &mut WireSession,
+    settings: &Settings,
+    sources: &Result<Vec<Source>, Fault>,
+) -> Result<Judgement, Fault> {
     let mut hops = Vec::new();
     let mut doubts = Vec::new();
-    match sources(session) {
+    match sources {
         Ok(sources) => hops.extend(sources.iter().map(of_source)),
         Err(fault) => doubts
             .push(format!("whether this is a replica (GRANT REPLICATION CLIENT or SLAVE MONITOR ON *.*: {fault})")),

@@ -158,7 +158,7 @@ fn beside_certificates(path: &str, permissions: &str, rules: &mut Rules) {
             rules.exceptions.push(format!("{socket} asks for no certificate (unixsocketperm = {permissions})"));
         }
         Ok(1..) => {}
-        _ => rules.doubts.push(format!("who may write to {socket}, which asks for no certificate (unixsocketperm)")),
+        _ => rules.doubts.push(format!("who can connect to {socket} without a certificate (unixsocketperm)")),
     }
 }
 

@@ -182,7 +182,10 @@ mod tests {
 
     impl Rotator for Pausing<'_> {
         fn rotate(&mut self) -> Result<(), Fault> {
-            std::thread::sleep(Duration::from_millis(1));
+            let begun = Instant::now();
+            while begun.elapsed() < Duration::from_millis(1) {
+                std::thread::yield_now();
+            }
             self.paused_ns.fetch_add(self.more_ns, Ordering::SeqCst);
             self.stop.store(self.is_second, Ordering::SeqCst);
             self.is_second = true;

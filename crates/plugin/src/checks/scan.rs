@@ -319,6 +319,17 @@ impl Report {
         }
     }
 
+    /// The [`observation`](Self::observation) of files, called `what`, to which `written_bytes` were just written: if
+    /// they hold less, nothing was seen.
+    pub fn observation_of_written(&self, what: &str, written_bytes: usize, none: String) -> Observation {
+        match self.observation(none) {
+            Observation::Protected(_) if self.bytes < written_bytes as u64 => {
+                Observation::Unknown(format!("{what} has {}, less than was written", self.extent()))
+            }
+            observation => observation,
+        }
+    }
+
     /// `43 files, 38.1 MB`.
     pub fn extent(&self) -> String {
         let files = if self.files == 1 { "file" } else { "files" };

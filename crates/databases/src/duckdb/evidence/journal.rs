@@ -38,12 +38,8 @@ impl Check for JournalCanary {
 
 /// What a search for `canaries` of `written` bytes together shows, if the log holds that much.
 fn judged(report: &Report, canaries: usize, written: usize) -> Observation {
-    match report.observation(format!("none of {canaries} canaries in {}", report.extent())) {
-        Observation::Protected(_) if report.bytes < written as u64 => {
-            Observation::Unknown(format!("the log has {}, less than was written", report.extent()))
-        }
-        observation => observation,
-    }
+    let none = format!("none of {canaries} canaries in {}", report.extent());
+    report.observation_of_written("the log", written, none)
 }
 
 #[cfg(test)]

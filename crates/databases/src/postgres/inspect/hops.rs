@@ -25,15 +25,12 @@ pub fn clients(
     hops: &Hops,
     rules: Result<Rules, Fault>,
 ) -> Result<[FeatureStatus; 2], Fault> {
-    let offers = session.value("SHOW ssl").map(|value| value == "on");
     let found =
         |judged: Judgement| if judged.state == State::Enforced { judged } else { judged.found(&PG_TLS_OPTIONAL) };
-    let own = || {
-        let offers = if target.tls.is_some() { Ok(true) } else { has_tls(target) };
-        transport(target, &hops.client, offers, plaintext)
-    };
-    let Some([own, behind]) = hops.split(own) else {
-        let mut judged = transport(target, &hops.client, offers, plaintext);
+    let of_client = |offers: Result<bool, Fault>| transport(target, &hops.client, offers, plaintext);
+    let to_pooler = || of_client(if target.tls.is_some() { Ok(true) } else { has_tls(target) });
+    let Some([own, behind]) = hops.split(to_pooler) else {
+        let mut judged = of_client(session.value("SHOW ssl").map(|value| value == "on"));
         // If the server has no TLS at all, every rule gives the same result.
         if judged.state != State::Off {
             judged = judged.with_rules(rules, hba::RIGHT);

@@ -440,7 +440,7 @@ fn a_socket_asks_for_no_certificate() {
         let text = format!("the Unix socket /run/redis.sock asks for no certificate (unixsocketperm = {open})");
         assert_eq!(judged("/run/redis.sock", open), (vec![text], Vec::new()));
     }
-    let doubt = "who may write to the Unix socket /run/redis.sock, which asks for no certificate (unixsocketperm)";
+    let doubt = "who can connect to the Unix socket /run/redis.sock without a certificate (unixsocketperm)";
     assert_eq!(judged("/run/redis.sock", "0"), (Vec::new(), vec![doubt.to_owned()]));
 }
 

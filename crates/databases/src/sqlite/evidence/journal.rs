@@ -45,12 +45,7 @@ impl Check for JournalCanary {
 
 /// What a search in the journal shows, if it holds at least as much as one canary.
 fn judged(report: &Report) -> Observation {
-    match report.observation(format!("no canary in {}", report.extent())) {
-        Observation::Protected(_) if report.bytes < TOKEN_BYTES as u64 => {
-            Observation::Unknown(format!("the journal has {}, less than was written", report.extent()))
-        }
-        observation => observation,
-    }
+    report.observation_of_written("the journal", TOKEN_BYTES, format!("no canary in {}", report.extent()))
 }
 
 #[cfg(test)]

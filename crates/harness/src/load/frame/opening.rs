@@ -407,7 +407,7 @@ mod tests {
         let rotates: Change = |at| at.rotates = true;
         let rotation = "clients may wait for the rotation of a key";
         assert_eq!(told(|_| (), |_, _| ()), "waits");
-        // The first reason is told.
+        // Of several reasons the first is reported.
         assert_eq!(told(rotates, |opening, _| opening.pinned = false), rotation);
         assert_eq!(told(|_| (), |opening, by| (opening.pinned, by.log_hides) = (false, Some("a log"))), NOT_BOUND);
         assert_eq!(told(|_| (), |_, by| by.log_hides = Some("a log")), "a log");

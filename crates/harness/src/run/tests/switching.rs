@@ -31,8 +31,8 @@ impl EventListener for Told {
 /// Scripts that switch the server on and off.
 const SCRIPTS: [&str; 2] = ["echo yes > FILE", "echo no > FILE"];
 
-/// What `work` makes of a server that is as the text `before` says, with these scripts in a run that was `cancelled` or
-/// not; what it is afterwards, and what was told.
+/// Does `work` on a server with these scripts, whose state is `before`, in a run that may be `cancelled`. Returns the
+/// result, the server's state afterwards, and the events.
 fn with<T>(
     before: &str,
     [on, off]: [&str; 2],
