@@ -200,10 +200,13 @@ const IN_USER_SPACE: &[(&str, &[&str], &str)] = &[
     ("server_audit", &[""], "server_audit"),
     ("tithe", &["ring_core", "ring::"], "cryptography (ring)"),
     ("tithe", &["rustls"], "TLS (rustls)"),
+    ("tithe", &["wiredtiger::encryptor"], "WiredTiger's encryptor"),
+    ("tithe", &["aes_siv", "cmac", "sm4", "tithe_plugin::columns"], "column encryption"),
+    // Of columns and of WiredTiger's encryptor.
     (
         "tithe",
-        &["aes_siv", "aes_gcm", "cmac", "polyval", "ghash", "sm4", "aes::", "ctr::", "tithe_plugin::columns"],
-        "column encryption",
+        &["aes_gcm", "polyval", "ghash", "aes::", "ctr::", "cbc::", "hmac::", "sha2::"],
+        "cryptography (RustCrypto)",
     ),
     // SQLite is written in C, whose names have no paths.
     ("tithe", &["::"], "Tithe's client"),
@@ -287,6 +290,7 @@ const LEVERS: &[(&str, &str, &str)] = &[
     ("tls", "cryptography (OpenSSL)", "tls:suite=aes-128-gcm"),
     ("tls", "cryptography (ring)", "tls:suite=aes-128-gcm"),
     ("columns", "column encryption", "columns:share=0.5"),
+    ("columns", "cryptography (RustCrypto)", "columns:share=0.5"),
 ];
 
 /// How to reduce `component` for an arm with `protections`; empty if unknown.
@@ -335,6 +339,11 @@ mod tests {
         for own in ["tithe_harness::load", "<&std::os::unix::net::stream::UnixStream>::write", "tithe_plugin::Cipher"] {
             assert_eq!(told(&[("tithe", own)]), "Tithe's client", "{own}");
         }
+        let cipher = "tithe_databases::wiredtiger::encryptor::cipher::Cbc<A>::encrypt";
+        assert_eq!(told(&[("tithe", cipher)]), "WiredTiger's encryptor");
+        assert_eq!(told(&[("tithe", "<cbc::Decryptor<aes::Aes256> as Blocks>::run")]), "cryptography (RustCrypto)");
+        assert_eq!(told(&[("tithe", "sha2::sha256::x86_sha::compress")]), "cryptography (RustCrypto)");
+        assert_eq!(told(&[("tithe", "tithe_plugin::columns::open")]), "column encryption");
         assert_eq!(told(&[("libother.so", "f")]), "libother.so");
         assert_eq!(told(&[]), "unknown");
     }
