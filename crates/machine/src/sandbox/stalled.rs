@@ -41,7 +41,7 @@ fn watch_each(process: i32, program: &str, interval: Duration) -> Result<(), Fau
         }
         if pidfd_send_signal(&descriptor, Signal::KILL).is_ok() {
             leave_behind(format!(
-                "{program} was killed: a signal had stopped it for {LOOKS} s, and all who use its volume would wait for ever"
+                "{program} was killed: a signal had stopped it for {LOOKS} s, and programs on its volume waited for it"
             ));
         }
     })
