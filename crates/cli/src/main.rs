@@ -96,7 +96,7 @@ enum Command {
     Manual(ManualArgs),
 }
 
-/// What Tithe calls itself. Nobody else does, so neither help nor manual nor completions know it.
+/// The command by which Tithe starts itself. Users never need it, so help, manual and completions leave it out.
 #[derive(Parser)]
 #[command(name = commands::child::NAME)]
 struct ChildArgs {
