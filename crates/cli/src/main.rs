@@ -96,7 +96,7 @@ enum Command {
     Manual(ManualArgs),
 }
 
-/// What Tithe calls itself. Nobody else does, so neither help nor manual nor completions know it.
+/// The command by which Tithe starts itself. Users never need it, so help, manual and completions leave it out.
 #[derive(Parser)]
 #[command(name = commands::child::NAME)]
 struct ChildArgs {
@@ -197,7 +197,7 @@ pub struct AskedArgs {
     experiment: ExperimentArgs,
 }
 
-/// What to look at.
+/// What to verify.
 #[derive(Args)]
 pub struct VerifyArgs {
     #[command(flatten)]
@@ -337,14 +337,14 @@ pub struct CalibrateArgs {
     quiet: bool,
 }
 
-/// What to look at on this machine, and at which broker.
+/// What to check on this machine, and at which broker.
 #[derive(Args)]
 pub struct DoctorArgs {
     /// URLs of running servers: prints everything they lack for a measurement with proof, as statements that an
     /// administrator can paste. Changes nothing
     #[arg(value_name = "URL")]
     urls: Vec<String>,
-    /// Of the servers' protections only this, written as for `tithe run`; repeat it for several
+    /// Check only this protection of the servers, written as for `tithe run`; repeat it for several
     #[arg(long, value_name = "PROTECTION", requires = "urls")]
     protect: Vec<String>,
     #[command(flatten)]
@@ -373,7 +373,7 @@ pub struct AgentArgs {
     access: team::AccessArgs,
 }
 
-/// What an observer may look at.
+/// What an observer may read.
 #[cfg(feature = "agents")]
 #[derive(Args)]
 pub struct ObserveArgs {

@@ -22,20 +22,20 @@ use crate::exit::{self, Stop};
 /// Which agents.
 #[derive(Args)]
 pub struct TeamArgs {
-    /// Have agents offer the load that wait at this broker: tls://HOST:4222, or nats://127.0.0.1:4222 on this machine
+    /// Let the agents at this broker offer the load: tls://HOST:4222, or nats://127.0.0.1:4222 on this machine
     #[arg(long, value_name = "URL")]
     agents: Option<String>,
-    /// How many agents; as many as the experiment says unless it is said
+    /// Number of agents [default: `agents` of the experiment]
     #[arg(long, value_name = "N", requires = "agents", value_parser = clap::value_parser!(u32).range(1..=1024))]
     expect: Option<u32>,
-    /// Seconds that agents are waited for, at the beginning and when one is lost
+    /// Seconds to wait for agents, at the beginning and when one is lost
     #[arg(long, value_name = "SECONDS", requires = "agents", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=86_400))]
     wait: u32,
     #[command(flatten)]
     access: AccessArgs,
 }
 
-/// What the broker lets somebody in by. Files that others than their owner may read are refused.
+/// How to log in at the broker. Files that others than their owner may read are refused.
 #[derive(Args)]
 pub struct AccessArgs {
     /// Credentials for the broker, as `nsc generate creds` writes them

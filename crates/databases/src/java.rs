@@ -107,9 +107,9 @@ pub fn program(install: &Install) -> PathBuf {
 }
 
 /// Starts the nodes of a cluster one after the other, each when the previous one is ready: they find each other
-/// through the first. If one ends, all end; their last output is repeated, that of a node that did not start, and at
-/// the end which one ended. If this shell is killed, the kernel kills all nodes (`setpriv`, of util-linux). On SIGTERM
-/// it stops them and waits.
+/// through the first. If one ends, all end; the last output of all nodes and that of a node that did not start are
+/// repeated, and the end names the one that ended. If this shell is killed, the kernel kills all nodes (`setpriv`, of
+/// util-linux). On SIGTERM it stops them and waits.
 const TOGETHER: &str = r#"program=$1; main=$2; folder=$3; ready=$4; failed=$5; shift 5
 trap 'trap "" TERM
   tail -qn 5 "$folder"/node*/server.log

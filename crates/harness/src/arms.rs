@@ -61,7 +61,7 @@ pub fn install_of(product: &dyn Product, arm: &Arm, installed: &Install) -> Resu
 pub struct Resolved<'a> {
     /// The arm as the experiment describes it.
     pub arm: &'a Arm,
-    /// Its protections in the order in which they are applied, each with what the arm chose of it.
+    /// Its protections in the order in which they are applied, each with the options that the arm chose.
     pub protections: Vec<(&'static dyn Protection, &'a experiment::Protection)>,
     /// How its clients log in if other machines can reach its server.
     network_login: NetworkLogin,

@@ -170,7 +170,7 @@ pub fn compose(
             prepare(words, &typed, &mut writer);
             continue;
         }
-        writer.explain("the keys of this experiment win over its own");
+        writer.explain("the keys of this experiment override its own");
         writer.put("\n");
     }
     if !words.scripts.is_empty() {

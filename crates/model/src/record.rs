@@ -65,7 +65,7 @@ pub enum Stalls {
 impl Default for Stalls {
     fn default() -> Self {
         Self::Unseen(
-            "the run was measured by a version of Tithe that did not record who kept clients waiting".to_owned(),
+            "an older version of Tithe measured this run and did not record what kept clients waiting".to_owned(),
         )
     }
 }

@@ -143,7 +143,7 @@ impl Check for SettingDiffers {
 /// How to query the server of `context`.
 fn asked(context: &CheckContext<'_>) -> Result<AskedOfCustom, Fault> {
     let entry = context.database.entry();
-    let refused = || Fault::Refused(format!("Tithe puts no question of yours to {}", entry.title));
+    let refused = || Fault::Refused(format!("Tithe cannot run statements of yours on {}", entry.title));
     entry.custom.ok_or_else(refused)
 }
 

@@ -495,7 +495,7 @@ pub trait Database: Sync {
 
 /// The refusal of a database, called `title` in reports, that does not run the user's own statements.
 fn no_statements(title: &str) -> Fault {
-    Fault::Refused(format!("Tithe puts no question of yours to {title}"))
+    Fault::Refused(format!("Tithe cannot run statements of yours on {title}"))
 }
 
 /// The refusal of a database, called `title` in reports, that does not support [`Database::rotator`].

@@ -366,7 +366,7 @@ impl Wire {
     pub fn hears_nothing(&self) -> Result<(), Fault> {
         match self.unread() {
             [] => Ok(()),
-            _ => Err(Fault::Protocol("the server sends what nothing asked for".to_owned())),
+            _ => Err(Fault::Protocol("the server sent data that was not requested".to_owned())),
         }
     }
 

@@ -39,7 +39,7 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
     if arm.protections.is_empty() {
         open.push("the arm names no protection, so only its provider's switch was checked".to_owned());
     }
-    // Of the proofs of several protections, the one that says less.
+    // The weakest of the proofs of several protections.
     let is_by_claim = arm.rests_on_claims() || arm.protections.iter().all(|it| it.custom.is_some());
     match () {
         () if open.is_empty() && is_by_claim => Proof::ByClaim,

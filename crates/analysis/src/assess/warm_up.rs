@@ -110,9 +110,9 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
     ))
 }
 
-/// Withdraws each answer of `arms` that may come from starts that count although their servers were certainly still
-/// changing, and flags every figure that has no answer beyond that. Servers may change alike, so what decides is how
-/// far the cost itself moved.
+/// For starts that count although their servers were certainly still changing: withdraws each answer of `arms` that
+/// their change may explain, and flags all other figures. All servers may change alike, so the limit is how far the
+/// cost itself moved.
 pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], margin: f64) {
     let unsteady: Vec<&WarmedUp> = warm_ups.iter().filter(|it| it.is_unsteady()).collect();
     if unsteady.is_empty() || !left_out(warm_ups).is_empty() || arms_changed_alike(warm_ups) {

@@ -288,8 +288,8 @@ pub(crate) fn judged_over_all(each: &str) -> String {
 pub(crate) fn judged_over_runs<'a>(known: impl Iterator<Item = (&'a str, KnownSpread)>) -> BTreeSet<String> {
     let told = known.map(|(database, known)| {
         format!(
-            "Identical runs on {database} differ by more than each says, by {} % (standard deviation): differences are judged as if \
-             each run erred by ±{} % besides.",
+            "Identical runs on {database} differ by more than their intervals allow, by {} % (standard deviation): each run \
+             counts as if it erred by another ±{} %.",
             fixed(100.0 * known.spread, 2),
             fixed(100.0 * known.widening(1, 2.0 * USUAL), 2)
         )

@@ -582,8 +582,8 @@ mod tests {
         let compared = compare(&[subject("one", unknown), subject("two", unknown)], &[]).expect("runs alike");
         let known = compared.matches[0].sides[0].between_runs.expect("known");
         let words = format!(
-            "Identical runs on tomorrow differ by more than each says, by {} % (standard deviation): differences are \
-             judged as if each run erred by ±{} % besides.",
+            "Identical runs on tomorrow differ by more than their intervals allow, by {} % (standard deviation): each run \
+             counts as if it erred by another ±{} %.",
             fixed(100.0 * known.spread, 2),
             fixed(100.0 * known.widening(1, 0.05), 2)
         );

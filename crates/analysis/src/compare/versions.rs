@@ -3,8 +3,8 @@
 use super::{Comparison, compare};
 use crate::{Analysis, CellAnalysis};
 
-/// How costs differ between the versions of `analysis`, the first one first; `None` of a run of one version, and where
-/// no cost can be compared, which the cells then say.
+/// How costs differ between the versions of `analysis`, each compared with the first. `None` if it has one version, or
+/// if no cost can be compared; the cells then have the reason.
 pub fn between_versions(analysis: &Analysis) -> Option<Comparison> {
     let mut versions: Vec<&str> = Vec::new();
     for CellAnalysis { version, .. } in &analysis.cells {

@@ -378,7 +378,7 @@ impl Repeat {
     }
 }
 
-/// The worse of two proofs, or of two that stand the one that says less.
+/// The weaker of two proofs.
 fn worse(one: Proof, other: &Proof) -> Proof {
     let rank = |proof: &Proof| match proof {
         Proof::Baseline | Proof::Proven => 0,

@@ -74,7 +74,7 @@ pub fn difference(difference: &Interval, unit: &str, outcome: Outcome) -> Figure
     if !(low.is_finite() && high.is_finite()) {
         return Figure { lead: "~".to_owned(), rest: TOO_FEW.to_owned() };
     }
-    // In the unit of what is printed: of a noisy one the ends alone.
+    // In the unit for the printed numbers: if it is too noisy, only the ends are printed.
     let printed = if outcome == Outcome::TooNoisy { low.abs().max(high.abs()) } else { estimate.abs() };
     let (divisor, unit) = readable(printed, unit.split('/').next().unwrap_or(unit));
     let (estimate, low, high) = (estimate / divisor, low / divisor, high / divisor);

@@ -109,7 +109,7 @@ fn kept(
     };
     let file = arguments.into.join(run.file_name());
     if file.exists() {
-        let why = format!("{} is there: a host keeps one run of an experiment and a day.", file.display());
+        let why = format!("{} exists: the atlas keeps one run per host, experiment and day.", file.display());
         return Ok(Err(vec![why]));
     }
     fs::write(&file, run.write()).map_err(|error| unwritten(&file, &error))?;

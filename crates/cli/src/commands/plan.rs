@@ -64,7 +64,7 @@ fn left_aside(Prepared { plan, workloads, .. }: &Prepared) -> String {
     let mut text = String::new();
     for (described, workload) in plan.experiment.workloads.iter().zip(workloads) {
         for (name, reason) in workload.ignored() {
-            text += &format!("Left aside        {name} of {}: {reason}\n", described.name);
+            text += &format!("Not used          {name} of {}: {reason}\n", described.name);
         }
     }
     text

@@ -201,13 +201,13 @@ fn attacks(own: &str, other: &str, server: &Arc<ServerConfig>) -> Vec<Attack> {
     add("redis: an array of nothing", url, &[b"", b"*1000000\r\n"], many(b"+\r\n", 20_000), ended);
     add("redis: arrays in arrays", url, &[b""], many(b"*1\r\n", 10_000), "arrays in arrays");
     add("redis: wide arrays in arrays", url, &[b""], many(b"*1000000\r\n", 5000), "arrays in arrays");
-    add("redis: unasked", url, &[b""], many(b"+OK\r\n", 10_000), "nothing asked for");
+    add("redis: unasked", url, &[b""], many(b"+OK\r\n", 10_000), "was not requested");
 
     let url = "memcached://HOST";
     add("memcached: 1 GB", url, &[b"", b"VALUE k 0 1000000000\r\n"], zeros(), "a value of 1000000000 bytes");
     add("memcached: a line", url, &[b"", b"VERSION "], many(b"x", 1 << 16), "a line without end");
     add("memcached: statistics", url, &[b"", b"VERSION 1.6.18\r\n"], many(b"STAT a 1\r\n", 5000), "");
-    add("memcached: unasked", url, &[b""], many(b"VERSION 1.6.18\r\n", 5000), "nothing asked for");
+    add("memcached: unasked", url, &[b""], many(b"VERSION 1.6.18\r\n", 5000), "was not requested");
 
     let url = "etcd://HOST";
     let settings = h2(4, 0, 0, b"");

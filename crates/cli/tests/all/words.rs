@@ -565,7 +565,7 @@ fn a_property_file_is_measured_without_an_experiment() {
         "Simulated database, 400 records",
         "recordcount = 400  is `records` of the experiment",
         "threadcount = 2    is `clients` of the experiment",
-        "Left aside        tikv.pd of mine: the experiment's database and arms decide it",
+        "Not used          tikv.pd of mine: the experiment's database and arms decide it",
     ] {
         assert!(told.to_lowercase().contains(&line.to_lowercase()), "{line} is not in: {told}");
     }

@@ -175,9 +175,9 @@ pub fn launch(install: &Install, setup: &Setup, place: &Place) -> Launch {
     }
 }
 
-/// Starts three members, each with the options of its own, one a line. If one ends, all end, and the last words are
-/// which one did. If this shell is killed, the kernel kills all members (`setpriv`, of util-linux). On SIGTERM it stops
-/// them and waits.
+/// Starts three members, each with the options of its own, one a line. If one ends, all end, and the end of the output
+/// names it. If this shell is killed, the kernel kills all members (`setpriv`, of util-linux). On SIGTERM it stops them
+/// and waits.
 const TOGETHER: &str = r#"program=$1; ended=$2; first=$3; second=$4; third=$5; shift 5; number=0
 trap 'trap "" TERM; kill 0; wait; cat "$ended" 2>/dev/null; exit 0' TERM
 IFS='

@@ -1,9 +1,9 @@
 //! The files that may hold an audit log, and what is added to them.
 //!
-//! For a server that Tithe launched they are known. Another server on a Java virtual machine does not report where its
-//! audit log goes: text goes where its configuration of logging says, Cassandra's binary queue into the folder that
-//! `nodetool` named. So Tithe takes the logs that its process has open, and the files beside them, if it runs on this
-//! machine. A log that goes to syslog is not among them.
+//! For a server that Tithe launched they are known. An attached server on a Java virtual machine does not report where
+//! its audit log is: the configuration of logging decides for text, and `nodetool` for Cassandra's binary queue. So
+//! Tithe reads the logs that the server's process has open, and the files next to them, if it runs on this machine. A
+//! log that goes to syslog is not among them.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -135,8 +135,8 @@ impl Growth {
     }
 }
 
-/// The `doubt` about a log in which nothing is of what was sent, although the arm is `protected`: a server whose log
-/// [`Growth::may_miss`] something may write its records `elsewhere`.
+/// The `doubt` about the log of a `protected` arm that contains nothing of what was sent (`is_empty`): if the log
+/// [`may_miss`](Growth::may_miss) something, the server may write its records `elsewhere`.
 pub fn doubted(
     doubt: Option<&'static str>,
     (protected, is_empty, may_miss): (bool, bool, bool),

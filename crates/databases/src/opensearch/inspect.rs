@@ -167,10 +167,7 @@ fn between(connection: &mut OpenSearchConnection, has_plugin: bool) -> Result<Ju
     }
     let nodes = connection.request("GET /_cluster/health")?["number_of_nodes"].as_u64().unwrap_or_default();
     Ok(match nodes {
-        1 => Judgement::whole(
-            State::Off,
-            "one node, which has nobody to speak with; without accounts it would speak plaintext",
-        ),
+        1 => Judgement::whole(State::Off, "a single node; without accounts it would speak plaintext to other nodes"),
         nodes => {
             let nodes = counted(nodes as usize, "node");
             Judgement::unseen(format!("{nodes}; whether the plugin encrypts between them is not shown"))

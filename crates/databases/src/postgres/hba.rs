@@ -122,10 +122,10 @@ impl Hba {
             match rule.method.as_str() {
                 "trust" if has(rule, "clientcert=verify-full") => None,
                 "trust" if has(rule, "clientcert=verify-ca") => {
-                    Some(("lets everyone with some certificate be anyone", &PG_AUTHN_NO_PASSWORD))
+                    Some(("lets anyone with a certificate log in as any account", &PG_AUTHN_NO_PASSWORD))
                 }
                 "trust" => Some(("lets everyone in", &PG_AUTHN_NO_PASSWORD)),
-                "ident" if rule.kind != "local" => Some(("believes the client's machine", &PG_AUTHN_NO_PASSWORD)),
+                "ident" if rule.kind != "local" => Some(("trusts the client's machine", &PG_AUTHN_NO_PASSWORD)),
                 "ldap" if !has(rule, "ldaptls=true") && !has(rule, "ldapscheme=ldaps") => {
                     Some(("has passwords sent to the directory in the clear", &PG_AUTHN_WEAK_METHOD))
                 }

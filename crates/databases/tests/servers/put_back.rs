@@ -1,5 +1,5 @@
-//! What a stopped server leaves is enough for another start: the rows from when it was kept are there again, whatever
-//! was written since, and however the server ended.
+//! A server can be started again on data that were kept when it was stopped: the rows of that time are there again,
+//! whatever was written since, and however the server ended.
 
 use std::{
     fs,

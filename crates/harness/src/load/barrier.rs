@@ -98,7 +98,7 @@ mod tests {
 
     type Part<T> = Box<dyn FnOnce(&Barrier) -> T + Send>;
 
-    /// Runs each of `parts` on a thread of its own; what each came to, `None` for one that panicked.
+    /// Runs each of `parts` on a thread of its own; returns the result of each, `None` for one that panicked.
     fn run<T: Send + 'static>(parts: Vec<Part<T>>) -> Vec<Option<T>> {
         let barrier = Arc::new(Barrier::of(parts.len()));
         let ends: Vec<mpsc::Receiver<T>> = parts

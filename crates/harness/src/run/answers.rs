@@ -54,9 +54,9 @@ impl Run<'_> {
                 true => String::new(),
                 false => format!("; left out, because they differ on one server too: {}", left_out.join(", ")),
             };
-            let claim = "with the same seed statements answer what they answer on the plain arm";
+            let claim = "with the same seed, statements return the same answers as on the plain arm";
             let same = format!("{compared} answers of {} transactions are the same{left_out}", plain.len());
-            let control = "none: another answer ends the cell";
+            let control = "none: a different answer ends the cell";
             event_log.found(self.disclosed(part, (phase, number), ("same-answers", claim), (same, control)))?;
         }
         Ok(())

@@ -208,7 +208,7 @@ impl DataSets {
         self.sets.iter().find(|set| set.fingerprint == *fingerprint)
     }
 
-    /// Keeps the data that a stopped server in the folder `from` has left, by moving them: the server goes on with a
+    /// Keeps the data that a stopped server in the folder `from` has left, by moving them: the server continues with a
     /// copy. If a volume has no space for that copy, nothing is moved or kept.
     ///
     /// # Errors

@@ -38,7 +38,7 @@ impl HeldServers {
                 Ok(())
             }
             Err(error) if error.kind() == ErrorKind::AddrInUse => Err(Fault::Refused(
-                "another run of Tithe works on this server, and would lose its data: wait until it ends".to_owned(),
+                "another run of Tithe uses this server and would lose its data: wait until that run ends".to_owned(),
             )),
             Err(error) => Err(Fault::machine("cannot hold the server against other runs", error)),
         }
@@ -56,7 +56,7 @@ mod tests {
         first.hold("redis", &here, "localhost:1").expect("nobody has it");
         first.hold("redis", &here, "localhost:1").expect("it has it already");
         let refused = second.hold("redis", &here, "127.0.0.1:1").expect_err("the first has it").to_string();
-        assert!(refused.contains("another run of Tithe works on this server"), "{refused}");
+        assert!(refused.contains("another run of Tithe uses this server"), "{refused}");
         second.hold("postgres", &here, "localhost:1").expect("another product");
         second.hold("redis", &format!("{here}, another"), "localhost:1").expect("another server");
         second.hold("redis", &here, "localhost:2").expect("a server on a copy of its data");

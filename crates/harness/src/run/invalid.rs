@@ -21,9 +21,9 @@ impl InvalidInARow {
     /// Adds the next frame, and why it is invalid.
     ///
     /// # Errors
-    /// The reason, once three frames in a row have had it, or eight any reason. A disk that hangs for some seconds
-    /// passes, and so does a machine that is too busy to be watched or to run its agents: what [is of a busy
-    /// machine](Invalid::is_of_a_busy_machine) counts only among the eight.
+    /// The reason, once three frames in a row have had it, or eight any reason. A disk that hangs for some seconds does
+    /// not end the cell. Neither does a machine that is too busy to be watched or to run its agents: [such
+    /// reasons](Invalid::is_of_a_busy_machine) count only among the eight.
     pub(super) fn add(&mut self, invalid: Option<&Invalid>) -> Result<(), Fault> {
         let reason = invalid.map_or(String::new(), |why| without_numbers(&why.to_string()));
         self.count = match invalid {

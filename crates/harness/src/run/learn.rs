@@ -81,7 +81,7 @@ mod tests {
         [[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n\
         [[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\" }]\n";
 
-    /// What prevents that a workload which `learns` learns from the first arm at `url`, if `agents` offer the load.
+    /// Why a workload that `learns` cannot learn from the first arm at `url`, if `agents` offer the load.
     fn told(learns: bool, url: Option<&str>, agents: Option<u32>) -> Result<(), String> {
         let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
         let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);

@@ -68,7 +68,7 @@ impl Run<'_> {
         };
         let Some(holds) = clients.check(&mut session, fresh).map_err(name)? else { return Ok(()) };
         let claim = "the data are as the workload's rules say";
-        let control = "none: what is broken ends the cell";
+        let control = "none: a broken rule ends the cell";
         event_log.found(self.disclosed(part, (phase, arm), ("consistency", claim), (holds, control)))
     }
 

@@ -201,8 +201,8 @@ impl Listed {
         let listed = format!("{which}: {}", kinds.iter().map(kind).collect::<Vec<_>>().join("; "));
         let speaks = |wanted: fn(&Spoken) -> bool| chosen.iter().any(|one| wanted(&one.spoken));
         if chosen.is_empty() {
-            let words = "no connection was listed that came while the command ran: it had none for long enough, or the \
-                         account is shown its own alone";
+            let words = "no connection of the command was listed: none lasted long enough, or the account sees only \
+                         its own";
             Observation::Unknown(words.to_owned())
         } else if speaks(|spoken| *spoken == Spoken::Plaintext) {
             Observation::Exposed(listed)
@@ -302,7 +302,7 @@ mod tests {
             Claim CannotTell: that came while the command ran: 1 as `app`: unknown (no right)
             Claim OutOfReach: no relay
 
-            Disclosure CannotTell: no connection was listed that came while the command ran: it had none for long enough, or the account is shown its own alone
+            Disclosure CannotTell: no connection of the command was listed: none lasted long enough, or the account sees only its own
             Disclosure Holds: all of it
         "#]].assert_eq(&text.join("\n"));
     }

@@ -170,7 +170,7 @@ impl Coprocess {
         let length = self.answers.read(&mut buffer).map_err(|error| self.failed(error))?;
         self.arrived.extend_from_slice(&buffer[..length]);
         if self.arrived.len() > ANSWER_MAX {
-            return Err(Fault::Machine(format!("{} sends an answer without end", self.name)));
+            return Err(Fault::Machine(format!("{} sent an answer that is too long", self.name)));
         }
         Ok(length > 0)
     }

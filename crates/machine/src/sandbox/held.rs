@@ -161,8 +161,8 @@ pub(super) fn remove(folder: &Path) {
     }
 }
 
-/// Removes everything in the sandbox `folder` but its lock, by `remove`. A sandbox that keeps its lock is recognised
-/// by the next clean-up, if this process is killed or something could not be removed, for which the first error stands.
+/// Removes everything in the sandbox `folder` but its lock, by `remove`; returns the first error. By its lock the next
+/// clean-up recognises the sandbox if this process is killed or something could not be removed.
 fn remove_but_lock(folder: &Path, remove: &dyn Fn(&Path) -> io::Result<()>) -> io::Result<()> {
     let mut removed = Ok(());
     for entry in fs::read_dir(folder)? {

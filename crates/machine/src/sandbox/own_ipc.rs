@@ -1,8 +1,8 @@
-//! Shared memory of servers by System V's calls, which belongs to no process and no file: what a server that was killed
-//! left of it would stay until the machine restarts.
+//! System V shared memory of servers. It belongs to no process and no file, so what a killed server leaves stays until
+//! the machine restarts.
 //!
 //! A server that root starts has a namespace of its own for it (ipc_namespaces(7)), which ends with its last process.
-//! Without root there is none. PostgreSQL leaves some dozen bytes then.
+//! Without root there is no namespace, and a killed PostgreSQL leaves some dozen bytes.
 
 use std::{fs::File, os::fd::AsFd};
 

@@ -1,5 +1,5 @@
-//! Kills a program that serves a file system when it stands still: all who touch its mount wait in the kernel until it
-//! answers, Tithe included, and a stopped program never does.
+//! Kills a program that serves a file system if a signal has stopped it: every process that uses its mount, Tithe
+//! included, would wait in the kernel for an answer that never comes.
 
 use std::time::Duration;
 
@@ -11,10 +11,10 @@ use rustix::{
 use super::{leave_behind, process::pidfd_ends_within};
 use crate::{fault::Fault, proc::is_stopped, threads};
 
-/// Interval of looks at its state.
+/// Interval between two checks of its state.
 const INTERVAL: Duration = Duration::from_secs(1);
 
-/// Number of looks in a row that may find it stopped. Looks are counted and not time: Tithe may have been stopped too.
+/// Checks in a row that may find it stopped. Checks are counted and not time, because Tithe may have been stopped too.
 const LOOKS: u32 = 10;
 
 /// Watches `process`, a child that was not waited for yet and runs `program`, until it ends.
@@ -41,7 +41,7 @@ fn watch_each(process: i32, program: &str, interval: Duration) -> Result<(), Fau
         }
         if pidfd_send_signal(&descriptor, Signal::KILL).is_ok() {
             leave_behind(format!(
-                "{program} was killed: a signal had stopped it for {LOOKS} s, and all who use its volume would wait for ever"
+                "{program} was killed: a signal had stopped it for {LOOKS} s, and programs on its volume waited for it"
             ));
         }
     })

@@ -43,7 +43,7 @@ impl Defaults {
             let mut all = asked.iter().filter(|one| one.asked.of == of);
             let first = all.next()?;
             let (key, value) = (of.key(), first.asked.value);
-            let help = format!("write `{key}` in `{}`, where it wins", of.table());
+            let help = format!("write `{key}` in `{}`, which takes precedence", of.table());
             if let Some(other) = all.find(|other| other.asked.value != value) {
                 let problem = format!(
                     "`{}` is {value} in workload {} and {} in workload {}, and one experiment has one `{key}`",

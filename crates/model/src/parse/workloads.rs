@@ -211,7 +211,7 @@ fn from_files(
             Err(error) => {
                 let (why, help) = match error.kind() {
                     io::ErrorKind::IsADirectory => ("it is a folder".to_owned(), "name the file in it"),
-                    _ => (error.to_string(), "the path is taken from the folder of the experiment file"),
+                    _ => (error.to_string(), "the path is relative to the folder of the experiment file"),
                 };
                 problems.at(range, format!("the file {} cannot be read: {why}", wording::quote(path)), help);
                 failed = true;

@@ -77,8 +77,8 @@ pub(super) fn objection(experiment: &Experiment, cells: &[Cell]) -> Option<PlanP
     refused("slot", problem, "write a longer `side` in `switch`, or a shorter `slot`")
 }
 
-/// Switches of a cell of a server that is found off, and left off: set up the plain arm, then the other one, then the
-/// sides of each pair.
+/// Number of switches of a cell whose server is off before and after: for setting up the plain arm and the other one,
+/// then for the sides of each pair.
 pub(super) fn switches(cell: &Cell) -> u32 {
     let set_up = [0, 1];
     let sides = (0..cell.pairs()).flat_map(|pair| {

@@ -101,10 +101,10 @@ fn numbers_of_clients_by_resources_override_the_clients_of_a_file_alone() {
 #[test]
 fn files_that_disagree_and_numbers_that_cannot_be_are_told() {
     expect![[r#"
-        `recordcount` is 2000 in workload `asks` and 3000 in workload `more`, and one experiment has one `records` (write `records` in `[data]`, where it wins; "\"workloads/more.properties\"")
+        `recordcount` is 2000 in workload `asks` and 3000 in workload `more`, and one experiment has one `records` (write `records` in `[data]`, which takes precedence; "\"workloads/more.properties\"")
     "#]].assert_eq(&told(&experiment("", "clients = 4", &["asks", "more"])));
     expect![[r#"
-        `threadcount` of workload `more` is 5000, and `clients` must be from 1 to 1024 (write `clients` in `[load]`, where it wins; "\"workloads/more.properties\"")
+        `threadcount` of workload `more` is 5000, and `clients` must be from 1 to 1024 (write `clients` in `[load]`, which takes precedence; "\"workloads/more.properties\"")
     "#]].assert_eq(&told(&experiment("records = 9", "", &["more"])));
     expect![[r#"
         `[data]` has no `records` (add for example `records = 100_000`; "[data]")

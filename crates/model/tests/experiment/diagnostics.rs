@@ -133,7 +133,7 @@ fn workloads() {
     check(
         &with("ycsb_file = \"nowhere.properties\""),
         expect![[r#"
-        7:13 the file `nowhere.properties` cannot be read: entity not found (the path is taken from the folder of the experiment file)
+        7:13 the file `nowhere.properties` cannot be read: entity not found (the path is relative to the folder of the experiment file)
     "#]],
     );
     check(

@@ -79,7 +79,7 @@ fn a_folder_in_place_of_a_file_is_named() {
     let said = |kind: ErrorKind| workload("ycsb_file = \"d\"", |_| {}, &|_| Err(kind.into())).expect_err("no file");
     let folder = "7:13 the file `d` cannot be read: it is a folder (name the file in it)\n";
     assert_eq!(said(ErrorKind::IsADirectory), folder);
-    let refused = "7:13 the file `d` cannot be read: permission denied (the path is taken from the folder of the \
+    let refused = "7:13 the file `d` cannot be read: permission denied (the path is relative to the folder of the \
                    experiment file)\n";
     assert_eq!(said(ErrorKind::PermissionDenied), refused);
 }

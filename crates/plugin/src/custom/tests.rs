@@ -95,6 +95,6 @@ fn a_setting_counts_where_the_arms_differ_in_it() {
     // A product that Tithe cannot query.
     let bench = crate::simulated::test_bench::Bench::plain();
     let seen = bench.observe(evidence(&custom(), &Probes::NONE)[0].as_ref());
-    expect![[r#"Unknown("refused: Tithe puts no question of yours to simulated database")"#]]
+    expect![[r#"Unknown("refused: Tithe cannot run statements of yours on simulated database")"#]]
         .assert_eq(&format!("{seen:?}"));
 }

@@ -655,7 +655,7 @@ fn a_server_that_speaks_unasked_is_heard() {
     while wire.unread().len() < 5 {
         wire.fill().expect("bytes");
     }
-    let fault = Fault::Protocol("the server sends what nothing asked for".to_owned());
+    let fault = Fault::Protocol("the server sent data that was not requested".to_owned());
     assert_eq!(wire.hears_nothing(), Err(fault));
     wire.consume(5);
     assert_eq!(wire.hears_nothing(), Ok(()));

@@ -180,7 +180,7 @@ impl Config {
         };
         let file = File::open(&self.log).map_err(failed)?;
         if file.metadata().map_err(failed)?.is_dir() {
-            let help = "name its file; the files of one server can be put behind each other by `cat`".to_owned();
+            let help = "name its file; join the files of one server by `cat`, in order of time".to_owned();
             return Err(("log".to_owned(), format!("{} is a folder", self.log), help));
         }
         self.read_from(&mut BufReader::with_capacity(1 << 18, file), name)

@@ -85,7 +85,7 @@ pub fn entry() -> WorkloadEntry {
 /// A log is named, not read: it may be larger than memory.
 fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
     if file.number > 1 {
-        let help = "a workload replays one: put the files of one server behind each other, in the order of time";
+        let help = "a workload replays one: join the files of one server by `cat`, in order of time";
         return Err(vec![(1, "is a second log".to_owned(), help.to_owned())]);
     }
     Ok(BTreeMap::from([(LOG.to_owned(), file.name.to_owned())]))

@@ -76,7 +76,7 @@ pub async fn carry_out(mut channel: StatementChannel, input: Input, rules: Rules
             Stop::Fault(fault) => return Err(fault),
         }
     }
-    Err(Fault::Server(format!("other transactions were in the way {TIMEOUT} times")))
+    Err(Fault::Server(format!("conflicts with other transactions ended it {TIMEOUT} times")))
 }
 
 async fn attempt(channel: &mut StatementChannel, input: &Input, rules: Rules) -> Result<i64, Stop> {

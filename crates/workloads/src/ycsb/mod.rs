@@ -128,7 +128,7 @@ impl Ycsb {
             return Err(problem("dataintegrity", text, "take out dataintegrity, or ask for values = \"ycsb\""));
         }
         let lengths = Lengths::new(&config.length, &|path| std::fs::read_to_string(path)).map_err(|text| {
-            problem("fieldlengthhistogram", text, "the file is looked for from the folder in which tithe is started")
+            problem("fieldlengthhistogram", text, "the path is relative to the folder in which tithe was started")
         })?;
         let (operations, indices) = recorded(&config);
         let ignored = names::ignored(properties).into_iter().map(|(name, why)| (name.to_owned(), why)).collect();

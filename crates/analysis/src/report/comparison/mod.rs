@@ -310,7 +310,7 @@ mod tests {
             assert!(rendered(&compared, Some(0.05)).contains("the cost in B was not compared with the threshold"));
             assert!(!rendered(&compared, None).contains("not held"));
         }
-        // A cost that is proven and not ranked does not stand there as the others do.
+        // A cost that is proven and not ranked is marked with the reason.
         let text = markdown::render(&compared, None);
         assert!(text.contains("| B its set-up was not symmetric |"), "{text}");
         let document: serde_json::Value = serde_json::from_str(&json::render(&compared, None)).expect("JSON");

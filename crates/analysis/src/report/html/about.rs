@@ -206,10 +206,11 @@ pub(super) fn again(analysis: &Analysis, page_data: &PageData) -> Markup {
 pub(super) fn how_to_read(analysis: &Analysis) -> Markup {
     let body = html! {
         p.how {
-            "A cost is how much more an operation takes with the protection than without, everything else being equal. Both \
-             arms take turns every few milliseconds on the same processors, so that what disturbs one disturbs the other. The \
-             interval covers the true cost " ((100.0 * analysis.confidence).round()) " times in 100. If all of it lies above \
-             zero, the protection costs something; if it holds zero and ends below "
+            "A cost is how much more an operation takes with the protection than without, everything else being equal. \
+             Arms usually take turns every few milliseconds on the same processors (each cell says how they share the \
+             machine), so background load affects them alike. The interval covers the true cost "
+            ((100.0 * analysis.confidence).round()) " times in 100. If all of it lies above zero, the protection costs \
+             something; if it holds zero and ends below "
             (number::digits(number::percent(analysis.margin))) " %, no cost was found; otherwise it is too noisy to tell, and \
              more time would decide. Where a protection was not proven to be on, its figure is not its cost. \
              METHODOLOGY.md explains the method, LIMITS.md what a figure cannot show."

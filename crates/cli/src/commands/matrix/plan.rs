@@ -141,7 +141,7 @@ fn lost(text: &str, place: usize, path: &Path) -> Option<Diagnostic> {
     }
     let range = parse::place(text, &["experiments", &place.to_string()]);
     let problem = format!("there is no experiment file {}", path.display());
-    Some(Diagnostic { range, problem, help: "its path begins at the folder of the matrix file".to_owned() })
+    Some(Diagnostic { range, problem, help: "its path is relative to the folder of the matrix file".to_owned() })
 }
 
 /// The value of an option that selects nothing.

@@ -274,7 +274,7 @@ pub fn what_programs_cannot_do_is_refused_before_anything_starts() {
         &of("postgres", "pgbench_file = \"nothing.sql\""),
         expect![[r#"
         error: the file `nothing.sql` cannot be read: No such file or directory (os error 2)
-        = help: the path is taken from the folder of the experiment file
+        = help: the path is relative to the folder of the experiment file
         tithe: 1 problem in e.toml; nothing was started
     "#]],
     );

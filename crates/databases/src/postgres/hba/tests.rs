@@ -112,10 +112,10 @@ fn a_method_is_weak_by_where_the_password_goes_and_who_could_read_it() {
     let no_password = |words: &str| (words.to_owned(), "PG-AUTHN-NO-PASSWORD".to_owned());
     let weak_method = |words: &str| (words.to_owned(), "PG-AUTHN-WEAK-METHOD".to_owned());
     assert_eq!(weak("hostssl all all all trust"), no_password("lets everyone in"));
-    let some_certificate = no_password("lets everyone with some certificate be anyone");
+    let some_certificate = no_password("lets anyone with a certificate log in as any account");
     assert_eq!(weak("hostssl all all all trust clientcert=verify-ca"), some_certificate);
     assert_eq!(weak("hostssl all all all trust clientcert=verify-full"), none());
-    assert_eq!(weak("host all all all ident"), no_password("believes the client's machine"));
+    assert_eq!(weak("host all all all ident"), no_password("trusts the client's machine"));
     assert_eq!(weak("local all all ident"), none(), "the kernel says it");
     let directory = weak_method("has passwords sent to the directory in the clear");
     assert_eq!(weak("hostssl all all all ldap"), directory);

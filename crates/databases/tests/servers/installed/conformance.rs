@@ -1,6 +1,6 @@
-//! What is true of every product alike, one test per line: a protection is proven next to a plain server, less than was
-//! requested is no proof, no client falls back to less, and objects of others on a server are left alone. What only one
-//! product has is in a file of its own.
+//! What is true of every product alike, one test per line: a protection is proven next to a plain server, a weaker one
+//! than requested is not proven, no client falls back, and other users' objects on a server stay. Tests of a single
+//! product are in a file of their own.
 
 use super::{mariadb::MARIADB, mysql::MYSQL, postgres::POSTGRES, redis::REDIS};
 use crate::put_back::put_back_with;

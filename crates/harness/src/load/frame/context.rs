@@ -323,7 +323,7 @@ fn life(process: i32) -> Condition {
     Condition { what: "the server's process", now: if is_gone { "gone" } else { "running" }.to_owned() }
 }
 
-/// Which file system is mounted at `folder`: a server goes on when its volume is gone, and writes elsewhere.
+/// Which file system is mounted at `folder`: without its volume a server would continue, and write elsewhere.
 fn volume(folder: &Path) -> Condition {
     let now = match rustix::fs::stat(folder) {
         Ok(status) => format!("device {}", status.st_dev),

@@ -79,7 +79,7 @@ fn refusal(place: &str, bytes: u64, free: Option<u64>, limit: Option<u64>) -> Op
         }
         None if bytes > limit.unwrap_or(UNSEEN_BYTES) => Some(format!(
             "{takes}, and how much its disk has free is not known: write `copy_limit = \"{}\"` into the \
-             `[[workload]]`, if they may",
+             `[[workload]]` to allow it",
             quantity::size(bytes.saturating_add(bytes / 10))
         )),
         _ => None,
