@@ -97,6 +97,7 @@ impl Protection for PgAudit {
                     "SET pgaudit.log_parameter = {parameter}",
                 ],
                 off: &["RESET pgaudit.log"],
+                other: None,
             }),
             ..ProtectionEntry::BARE
         }
