@@ -18,8 +18,10 @@
 //! Needed: PostgreSQL, MariaDB, Redis, Memcached, etcd with etcdctl, DuckDB (`tithe get duckdb`), sysbench, memcaslap
 //! (libmemcached-tools); Java and Maven for YCSB, Go for etcd's `benchmark`, pip for DuckDB's command line. What is
 //! missing is left out with a message.
+//! Words: the contests to run (`postgres`, `copy`, `mariadb`, `redis`, `memcached`, `etcd`, `duckdb`); all without any.
 //! Options: `--rounds N`, `--only TEXT` (cases and peers by a part of their names, also several times), `--write`
-//! (keeps the result as `benches/results/peers.csv`).
+//! (puts the result into `benches/results/peers.csv` and the table of `benches/RESULTS.md`; what was not measured stays
+//! there).
 
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a bench tells its progress and prints its result")]
 
@@ -41,18 +43,24 @@ use std::{path::Path, process::ExitCode};
 
 use tithe_machine::{fault::Fault, watch::process};
 
-/// Starts a server with all its cases; knows the port of the echo server.
-type Start = fn(u16) -> Result<contest::Contest, Fault>;
+use self::{
+    contest::{Case, Contest},
+    report::Measured,
+};
 
-/// What is compared: its name, with which the names of its cases begin, and what starts its server.
-const CONTESTS: [(&str, Start); 7] = [
-    ("PostgreSQL", postgres::contest),
-    ("PostgreSQL, copy", copy::contest),
-    ("MariaDB", mariadb::contest),
-    ("Redis", redis::contest),
-    ("Memcached", memcached::contest),
-    ("etcd", etcd::contest),
-    ("DuckDB", duckdb::contest),
+/// Starts a server with all its cases; knows the port of the echo server.
+type Start = fn(u16) -> Result<Contest, Fault>;
+
+/// What is compared: its word on the command line, its name, with which the names of its cases begin, and what starts
+/// its server.
+const CONTESTS: [(&str, &str, Start); 7] = [
+    ("postgres", "PostgreSQL", postgres::contest),
+    ("copy", "PostgreSQL, copy", copy::contest),
+    ("mariadb", "MariaDB", mariadb::contest),
+    ("redis", "Redis", redis::contest),
+    ("memcached", "Memcached", memcached::contest),
+    ("etcd", "etcd", etcd::contest),
+    ("duckdb", "DuckDB", duckdb::contest),
 ];
 
 /// Default number of rounds: with it, A/A is within some 5 %.
@@ -61,17 +69,36 @@ const ROUNDS: usize = 9;
 /// Command-line options.
 struct Options {
     rounds: usize,
+    /// Contests by their words; all if there are none.
+    contests: Vec<String>,
     only: Vec<String>,
     write: bool,
 }
 
 impl Options {
-    /// True unless `--only` names cases of other contests than `contest` alone.
-    fn starts(&self, contest: &str) -> bool {
-        let names_a_case = |only: &String| CONTESTS.iter().any(|(name, _)| only.starts_with(name));
+    /// True unless other contests than this one are named, or `--only` names cases of others alone.
+    fn starts(&self, word: &str, contest: &str) -> bool {
+        if !self.contests.is_empty() && !self.contests.iter().any(|named| named == word) {
+            return false;
+        }
+        let names_a_case = |only: &String| CONTESTS.iter().any(|(_, name, _)| only.starts_with(name));
         !self.only.iter().all(names_a_case)
             || self.only.is_empty()
             || self.only.iter().any(|only| only.starts_with(contest) || contest.starts_with(only.as_str()))
+    }
+
+    /// Leaves only the cases and peers that `--only` names.
+    fn choose(&self, cases: &mut Vec<Case>) {
+        let wanted = |name: &str| self.only.is_empty() || self.only.iter().any(|only| name.contains(only.as_str()));
+        for case in cases.iter_mut().filter(|case| !wanted(&case.name)) {
+            case.contestants.retain(|contestant| contestant.ours || wanted(&contestant.name));
+        }
+        cases.retain(|case| case.contestants.iter().any(|contestant| !contestant.ours));
+    }
+
+    /// True if everything is measured.
+    fn is_whole(&self) -> bool {
+        self.contests.is_empty() && self.only.is_empty()
     }
 }
 
@@ -93,7 +120,7 @@ fn main() -> ExitCode {
 
 /// Reads the command line; `cargo bench` itself adds `--bench`.
 fn options(arguments: &[String]) -> Result<Options, Fault> {
-    let mut options = Options { rounds: ROUNDS, only: Vec::new(), write: false };
+    let mut options = Options { rounds: ROUNDS, contests: Vec::new(), only: Vec::new(), write: false };
     let mut arguments = arguments.iter().filter(|argument| *argument != "--bench");
     while let Some(argument) = arguments.next() {
         match argument.as_str() {
@@ -103,7 +130,11 @@ fn options(arguments: &[String]) -> Result<Options, Fault> {
                 let rounds = arguments.next().and_then(|text| text.parse().ok()).filter(|rounds| *rounds > 0);
                 options.rounds = rounds.ok_or_else(|| Fault::Machine("--rounds needs a number".to_owned()))?;
             }
-            other => return Err(Fault::Machine(format!("no such option: {other}"))),
+            word if CONTESTS.iter().any(|(known, ..)| *known == word) => options.contests.push(word.to_owned()),
+            other => {
+                let words = CONTESTS.map(|(word, ..)| word).join(", ");
+                return Err(Fault::Machine(format!("no such option or contest: {other}; the contests are {words}")));
+            }
         }
     }
     Ok(options)
@@ -117,42 +148,70 @@ fn session(options: &Options) -> Result<(), Fault> {
     let processor = process::processors().pop().unwrap_or(0);
     process::pin(0, processor);
     let echo = floor::serve()?;
-    let (mut contests, mut versions, mut cases) = (Vec::new(), Vec::new(), Vec::new());
-    for (name, start) in CONTESTS {
-        if options.starts(name) {
-            // A missing one is left out with a message.
-            contests.extend(start(echo).map_err(|fault| eprintln!("LEFT OUT: {name}: {fault}")));
+    // Servers run until the end.
+    let (mut servers, mut contests) = (Vec::new(), Vec::new());
+    for (word, contest, start) in CONTESTS {
+        if !options.starts(word, contest) {
+            continue;
         }
-    }
-    for contest in &mut contests {
-        let new = [contest.server.version.clone()].into_iter().chain(contest.versions.drain(..));
-        new.for_each(|version| {
-            if !versions.contains(&version) {
-                versions.push(version)
+        match start(echo) {
+            Ok(Contest { mut cases, versions, server }) => {
+                options.choose(&mut cases);
+                let versions = [vec![server.version.clone()], versions, of_peers(&cases)].concat();
+                contests.push((Measured { contest, versions }, cases));
+                servers.push(server);
             }
-        });
-        cases.append(&mut contest.cases);
-    }
-    versions.extend(["sysbench", "java"].iter().filter_map(|program| peer::version(Path::new(program))));
-    versions.push("YCSB 0.17.0 with the JDBC drivers PostgreSQL 42.7.4 and MariaDB 3.4.1".to_owned());
-    let only = &options.only;
-    let wanted = |name: &str| only.is_empty() || only.iter().any(|only| name.contains(only.as_str()));
-    for case in &mut cases {
-        if !wanted(&case.name) {
-            case.contestants.retain(|contestant| contestant.ours || wanted(&contestant.name));
+            Err(fault) => eprintln!("LEFT OUT: {contest}: {fault}"),
         }
     }
-    cases.retain(|case| case.contestants.iter().any(|contestant| !contestant.ours));
-    let mut results = Vec::new();
-    for case in &cases {
-        results.push(case.run(options.rounds)?);
-        eprint!("{}", report::rows(&results[results.len() - 1]));
+    let (mut measured, mut results, mut failed) = (Vec::new(), Vec::new(), Ok(()));
+    for (contest, cases) in contests {
+        let before = results.len();
+        for case in &cases {
+            match case.run(options.rounds) {
+                Ok(result) => {
+                    eprint!("{}", report::rows(&result));
+                    results.push(result);
+                }
+                Err(fault) => {
+                    eprintln!("LEFT OUT: {}: {fault}", case.name);
+                    failed = Err(fault);
+                }
+            }
+        }
+        if results.len() > before {
+            measured.push(contest);
+        }
     }
-    let text = report::csv(&machine, &versions, &results);
+    drop(servers);
+    let is_whole = options.is_whole() && measured.len() == CONTESTS.len();
+    let kept = root.join("benches/results/peers.csv");
+    let page = root.join("benches/RESULTS.md");
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| Fault::machine(path.display(), error));
+    let text = report::csv(&read(&kept)?, &machine, &measured, &results, is_whole);
     print!("{text}");
     if options.write {
-        let path = root.join("benches/results/peers.csv");
-        std::fs::write(&path, text).map_err(|error| Fault::machine(path.display(), error))?;
+        let written = |path: &Path, text: &str| {
+            std::fs::write(path, text).map_err(|error| Fault::machine(path.display(), error))
+        };
+        written(&kept, &text)?;
+        let page_text = report::with_table(&read(&page)?, &text)
+            .ok_or_else(|| Fault::Machine(format!("{}: its marks of the table are missing", page.display())))?;
+        written(&page, &page_text)?;
     }
-    Ok(())
+    failed
+}
+
+/// The versions of load generators of more than one contest that take part in `cases`.
+fn of_peers(cases: &[Case]) -> Vec<String> {
+    let takes_part = |name: &str| cases.iter().flat_map(|case| &case.contestants).any(|peer| peer.name == name);
+    let mut versions = Vec::new();
+    if takes_part("sysbench") {
+        versions.extend(peer::version(Path::new("sysbench")));
+    }
+    if takes_part("YCSB over JDBC") {
+        versions.extend(peer::version(Path::new("java")));
+        versions.push("YCSB 0.17.0 with the JDBC drivers PostgreSQL 42.7.4 and MariaDB 3.4.1".to_owned());
+    }
+    versions
 }

@@ -125,11 +125,23 @@ pub fn of_version(database: &dyn Product, words: &str, search: &Search) -> Resul
         let name = download.name.unwrap_or(database.id());
         format!("tithe get {name} --version {words}")
     });
-    Err(Missing {
-        what: format!("{} {words}", database.title()),
-        looked_in: if there.is_empty() { vec!["there is no version of it".to_owned()] } else { there },
-        how_to_install: vec![get.unwrap_or("name one that is there, or install it".to_owned())],
-    })
+    let get = get.unwrap_or("name one that is there, or install it".to_owned());
+    let why = if all.is_empty() { database.find(search).err() } else { None };
+    Err(without_version(format!("{} {words}", database.title()), there, get, why))
+}
+
+/// The report that `what` is missing. If no version is found, `why` may be something else than its programs: Java, or a
+/// limit of the kernel.
+fn without_version(what: String, there: Vec<String>, get: String, why: Option<Missing>) -> Missing {
+    let mut how_to_install = vec![get];
+    let looked_in = match why {
+        Some(why) => {
+            how_to_install.extend(why.how_to_install);
+            [vec![format!("no {}", why.what)], why.looked_in].concat()
+        }
+        None => there,
+    };
+    Missing { what, looked_in, how_to_install }
 }
 
 /// True if the version in a program's output, `said`, begins with the numbers `words`: 17 of `postgres (PostgreSQL)
@@ -157,5 +169,21 @@ mod tests {
         ] {
             assert_eq!(begins(said, words), is, "{said}: {words}");
         }
+    }
+
+    #[test]
+    fn a_limit_because_of_which_no_version_is_found_is_named_with_its_remedy() {
+        let texts = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>();
+        let limit = Missing {
+            what: "vm.max_map_count of 65530 or more".to_owned(),
+            looked_in: texts(&["it is 1000"]),
+            how_to_install: texts(&["sysctl -w vm.max_map_count=262144"]),
+        };
+        let of = |there: &[&str], why| without_version("OpenSearch 2".to_owned(), texts(there), "get".to_owned(), why);
+        let missing = of(&[], Some(limit));
+        assert_eq!(missing.looked_in, ["no vm.max_map_count of 65530 or more", "it is 1000"]);
+        assert_eq!(missing.how_to_install, ["get", "sysctl -w vm.max_map_count=262144"]);
+        let other = of(&["/opt/2.19: 2.19.1"], None);
+        assert_eq!((other.looked_in, other.how_to_install), (texts(&["/opt/2.19: 2.19.1"]), texts(&["get"])));
     }
 }

@@ -451,6 +451,32 @@ pub struct Switch {
     pub on: &'static [&'static str],
     /// Switch it off again.
     pub off: &'static [&'static str],
+    /// Other statements for one value of an option, if it has some.
+    pub other: Option<OtherSwitch>,
+}
+
+/// The statements of a [`Switch`] if `option` has this `value`.
+#[derive(Debug, Clone, Copy)]
+pub struct OtherSwitch {
+    /// The option's name.
+    pub option: &'static str,
+    /// Its value, as statements write it.
+    pub value: &'static str,
+    /// Switch it on.
+    pub on: &'static [&'static str],
+    /// Switch it off again.
+    pub off: &'static [&'static str],
+}
+
+impl Switch {
+    /// The statements for the `chosen` values of all options: those that switch it on, and those that switch it off.
+    pub fn statements(&self, chosen: &BTreeMap<String, String>) -> [&'static [&'static str]; 2] {
+        let is_chosen = |other: &OtherSwitch| chosen.get(other.option).is_some_and(|value| value == other.value);
+        match self.other.filter(is_chosen) {
+            Some(other) => [other.on, other.off],
+            None => [self.on, self.off],
+        }
+    }
 }
 
 impl ProtectionEntry {

@@ -372,9 +372,10 @@ fn write_switches(parts: &[Part<'_>], writer: &mut Writer) {
     let (mut on, mut off) = (Vec::new(), Vec::new());
     for (part, switch) in &switches {
         let chosen = part.chosen();
+        let [switch_on, switch_off] = switch.statements(&chosen);
         let quoted = |statement: String| quoted(&statement);
-        on.extend(filled(switch.on, &chosen).into_iter().map(quoted));
-        off.extend(filled(switch.off, &chosen).into_iter().map(quoted));
+        on.extend(filled(switch_on, &chosen).into_iter().map(quoted));
+        off.extend(filled(switch_off, &chosen).into_iter().map(quoted));
     }
     if !on.is_empty() {
         writer.put(&format!("on = [{}]\noff = [{}]\n", on.join(", "), off.join(", ")));

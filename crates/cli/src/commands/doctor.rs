@@ -1,9 +1,9 @@
 //! `tithe doctor`: what this machine offers, and what will limit the precision of figures.
 
-use tithe_harness::volumes;
+use tithe_harness::{arms::Resolved, volumes};
 use tithe_machine::{cgroup, launch::Install, perf, sandbox::account::Account, watch::host};
 use tithe_model::{experiment, quantity};
-use tithe_plugin::{database::Without, wire};
+use tithe_plugin::{database::Without, product::Product, wire};
 
 use crate::{
     DoctorArgs, asked,
@@ -81,17 +81,18 @@ fn servers(urls: &[String], asked: &[String]) -> Result<i32, Stop> {
     wire::hasten(FIRST_ANSWER_S);
     let servers = urls.iter().map(|url| Inspected::of(url)).collect::<Result<Vec<_>, _>>()?;
     let catalogue = offer::catalogue();
-    let mut protections = Vec::new();
+    let mut arms = Vec::new();
     for url in urls.iter().filter(|_| !asked.is_empty()) {
         let Some(database) = asked::database(url, &catalogue)? else { continue };
         asked::check_target(url, database)?;
         let (_, experiment) = prepare::protected("doctor", url, (database, asked), &catalogue)?;
-        protections.extend(experiment.arms.into_iter().flat_map(|arm| arm.protections).map(|protection| protection.id));
+        arms.extend(experiment.arms);
     }
-    let asked: Vec<&str> = protections.iter().map(String::as_str).collect();
+    let protections = arms.iter().flat_map(|arm| &arm.protections);
+    let asked: Vec<&str> = protections.map(|protection| protection.id.as_str()).collect();
     let mut status = exit::OK;
     for server in &servers {
-        let mut lacks = match server.lacks() {
+        let mut lacks = match server.lacks(table_statements(server.database(), &arms)) {
             Ok(lacks) => lacks,
             Err(fault) => {
                 crate::shown::telln!("tithe: {}", server.unseen(&fault));
@@ -109,6 +110,12 @@ fn servers(urls: &[String], asked: &[String]) -> Result<i32, Stop> {
         status = exit::worse(status, of_one);
     }
     Ok(status)
+}
+
+/// The statements about Tithe's own tables of those `arms` that `product` has: they may need further privileges.
+fn table_statements(product: &dyn Product, arms: &[experiment::Arm]) -> Vec<String> {
+    let known = arms.iter().filter_map(|arm| Resolved::of(product, arm).ok());
+    known.flat_map(|resolved| resolved.bare_setup().table_statements).collect()
 }
 
 /// Share of the last ten seconds in which some task waited, as the kernel reports it.

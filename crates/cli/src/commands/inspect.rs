@@ -158,9 +158,9 @@ impl Inspected {
         self.database
     }
 
-    /// Everything that it lacks for a measurement, and for proof.
-    pub fn lacks(&self) -> Result<Vec<tithe_plugin::database::Lack>, Fault> {
-        self.database.lacks(&self.server, &Setup::bare())
+    /// Everything that it lacks for a measurement with these `table_statements`, and for proof.
+    pub fn lacks(&self, table_statements: Vec<String>) -> Result<Vec<tithe_plugin::database::Lack>, Fault> {
+        self.database.lacks(&self.server, &Setup { table_statements, ..Setup::bare() })
     }
 
     /// Why it was not seen, and what else answers there, in one line.

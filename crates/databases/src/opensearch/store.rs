@@ -140,7 +140,10 @@ fn unwell(health: &Value, nodes: usize) -> Option<String> {
 /// How many nodes the cluster has, and whether its index is served: one that lost a node does other work.
 pub fn condition(server: &Server, setup: &Setup) -> Option<Condition> {
     let mut connection = administrator(server, setup).ok()?;
-    let health = connection.health(&format!("/{}-*?level=cluster", setup.space)).ok()?;
+    condition_of(&connection.health(&format!("/{}-*?level=cluster", setup.space)).ok()?)
+}
+
+fn condition_of(health: &Value) -> Option<Condition> {
     let red = if health["status"] == "red" { ", and records that no node serves" } else { "" };
     Some(Condition { what: "nodes of the cluster", now: format!("{}{red}", health["number_of_nodes"].as_u64()?) })
 }
@@ -331,6 +334,18 @@ mod tests {
         let red = of("red", 2, true);
         assert!(red.contains("(3 shards)") && red.contains("_cluster/allocation/explain"), "{red}");
         assert_eq!(of("yellow", 2, true), "the cluster still moves or opens its shards");
+    }
+
+    #[test]
+    fn a_node_that_leaves_and_an_index_that_turns_red_change_the_condition() {
+        let of = |status: &str, nodes: u64| condition_of(&json!({"status": status, "number_of_nodes": nodes}));
+        let before = of("green", 3).expect("a cluster");
+        let changed = |status: &str, nodes: u64| of(status, nodes).and_then(|now| now.changed(&before));
+        assert_eq!(changed("yellow", 3), None, "a copy that moves");
+        assert_eq!(changed("yellow", 2).as_deref(), Some("nodes of the cluster: 2, and 3 before the first frame"));
+        let red = "nodes of the cluster: 3, and records that no node serves, and 3 before the first frame";
+        assert_eq!(changed("red", 3).as_deref(), Some(red));
+        assert_eq!(condition_of(&json!({"error": "denied"})), None);
     }
 
     #[test]

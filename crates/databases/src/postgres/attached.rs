@@ -3,7 +3,7 @@
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
     database::{IDLE_AT_LEAST_S, Lack, Remedy, Without},
-    session::{Connection as _, SqlSession as _},
+    session::{Connection as _, SqlSession as _, rows},
     setup::Setup,
 };
 
@@ -11,7 +11,7 @@ use super::{
     ENTRY,
     evidence::logs_free,
     own_tables::may_create,
-    schema::{administrator, hops_of},
+    schema::{AUDITOR, administrator, auditor, audits_by_object, hops_of},
     session::PostgresSession,
     startup::NO_PASSWORD,
 };
@@ -32,6 +32,10 @@ pub fn lacks(server: &Server, setup: &Setup) -> Result<Vec<Lack>, Fault> {
         all.push(Lack { why, remedy, without: Without::Measurement });
     }
     all.extend(unproven(&mut session)?);
+    // Nothing is granted on the user's own tables.
+    if audits_by_object(setup) && !setup.tables.is_in_place() {
+        all.extend(lacks_of_auditor(&asked_of_auditor(&mut session)?));
+    }
     if let Some(descriptor) = session.descriptor() {
         all.extend(unseen_process(descriptor, ENTRY.server_programs, session.greeting().process));
     }
@@ -161,6 +165,59 @@ fn unproven(session: &mut PostgresSession) -> Result<Vec<Lack>, Fault> {
     Ok(all)
 }
 
+/// What decides whether pgaudit can log by the privileges of a role on Tithe's tables.
+#[derive(Debug, Default)]
+struct AskedOfAuditor {
+    /// The account, as SQL writes it.
+    account: String,
+    /// The role, likewise: the one that the server names, or Tithe's own.
+    role: String,
+    /// The server names it.
+    is_named: bool,
+    /// It exists.
+    exists: bool,
+    /// The account may create roles.
+    may_create: bool,
+    /// The account may name a role in its sessions.
+    may_set: bool,
+}
+
+fn asked_of_auditor(session: &mut PostgresSession) -> Result<AskedOfAuditor, Fault> {
+    let sql = format!(
+        "SELECT quote_ident(current_user), quote_ident(auditor), coalesce(current_setting('pgaudit.role', true), '') <> \
+         '', EXISTS (SELECT FROM pg_roles WHERE rolname = auditor), rolsuper OR rolcreaterole FROM pg_roles, (SELECT {} \
+         AS auditor) AS named WHERE rolname = current_user",
+        auditor()
+    );
+    let [account, role, is_named, exists, may_create] =
+        rows(session, &sql)?.into_iter().next().ok_or_else(|| Fault::Wrong("the account has no role".to_owned()))?;
+    let [is_named, exists, may_create] = [is_named, exists, may_create].map(|value| value == "t");
+    Ok(AskedOfAuditor { account, role, is_named, exists, may_create, may_set: may_set(session, "pgaudit.role")? })
+}
+
+/// What the account lacks for that. Privileges can be granted only to a role that exists, and Tithe creates no role but
+/// its own.
+fn lacks_of_auditor(asked: &AskedOfAuditor) -> Vec<Lack> {
+    let AskedOfAuditor { account, role, .. } = asked;
+    let mut all = Vec::new();
+    if !asked.exists && (role != AUDITOR || !asked.may_create) {
+        let and = if role == AUDITOR { ", and the account lacks CREATEROLE to create it" } else { "" };
+        all.push(Lack {
+            why: format!("object auditing logs statements on tables of the role {role}, which does not exist{and}"),
+            remedy: Remedy::Statement(format!("CREATE ROLE {role} NOLOGIN")),
+            without: Without::Measurement,
+        });
+    }
+    if !asked.is_named && !asked.may_set {
+        all.push(Lack {
+            why: "arms on one server name the role of object auditing per session, and the account may not".to_owned(),
+            remedy: Remedy::Statement(format!("GRANT SET ON PARAMETER pgaudit.role TO {account}")),
+            without: Without::Switch(&["pgaudit"]),
+        });
+    }
+    all
+}
+
 /// What to do if pgaudit is not loaded.
 fn pgaudit(session: &mut PostgresSession) -> Result<Option<(String, Remedy)>, Fault> {
     match session.value("SHOW pgaudit.log_level") {
@@ -246,4 +303,58 @@ fn check_pooler(one: &mut PostgresSession, other: &mut PostgresSession) -> Resul
          be lost"
             .to_owned(),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+    use crate::postgres::told::server;
+
+    #[test]
+    fn object_auditing_needs_a_role_and_the_right_to_name_it() {
+        let lacks = |role: &str, change: fn(&mut AskedOfAuditor)| {
+            let mut asked = AskedOfAuditor { account: "ann".to_owned(), role: role.to_owned(), ..Default::default() };
+            change(&mut asked);
+            let lacks = lacks_of_auditor(&asked).into_iter();
+            lacks.map(|lack| format!("{lack}; {}\n", lack.without)).collect::<String>() + "--\n"
+        };
+        expect![[r#"
+            object auditing logs statements on tables of the role tithe_auditor, which does not exist, and the account lacks CREATEROLE to create it: run `CREATE ROLE tithe_auditor NOLOGIN`; without it nothing can be measured
+            arms on one server name the role of object auditing per session, and the account may not: run `GRANT SET ON PARAMETER pgaudit.role TO ann`; without it no session can switch pgaudit
+            --
+            --
+            --
+            object auditing logs statements on tables of the role rds_pgaudit, which does not exist: run `CREATE ROLE rds_pgaudit NOLOGIN`; without it nothing can be measured
+            --
+            --
+        "#]]
+        .assert_eq(&[
+            lacks(AUDITOR, |_| ()),
+            lacks(AUDITOR, |asked| (asked.may_create, asked.may_set) = (true, true)),
+            lacks(AUDITOR, |asked| (asked.exists, asked.may_set) = (true, true)),
+            lacks("rds_pgaudit", |asked| (asked.is_named, asked.may_create) = (true, true)),
+            lacks("rds_pgaudit", |asked| (asked.is_named, asked.exists) = (true, true)),
+        ].concat());
+    }
+
+    #[test]
+    fn the_role_of_object_auditing_and_rights_on_it_are_asked_for_at_once() {
+        let told = server(
+            Vec::new(),
+            vec![
+                ("rolcreaterole", Ok(&[&["ann", "tithe_auditor", "f", "t", "f"]])),
+                ("has_parameter_privilege('pgaudit.role', 'SET')", Ok(&[&["t"]])),
+            ],
+        );
+        let asked = told.seen(|server| {
+            let mut session = administrator(server, &crate::test_setup::plain()).expect("a session");
+            asked_of_auditor(&mut session).expect("an answer")
+        });
+        expect![[
+            r#"AskedOfAuditor { account: "ann", role: "tithe_auditor", is_named: false, exists: true, may_create: false, may_set: true }"#
+        ]]
+        .assert_eq(&format!("{asked:?}"));
+    }
 }

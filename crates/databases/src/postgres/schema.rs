@@ -134,17 +134,18 @@ pub fn create(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     // Left over from a run that was killed: `observe` has checked that everything here is Tithe's.
     run_unlocked(&mut session, &setup.space, &removal(&name))?;
     session.run(&marked(&table_text(&setup.space, table), &name))?;
-    say_of_table(&mut session, setup, &name)
+    say_of_table(&mut session, server, setup, &name)
 }
 
 /// Runs the arm's own statements about the table `name`, each as one.
 ///
 /// # Errors
 /// The server's error.
-pub fn say_of_table(session: &mut PostgresSession, setup: &Setup, name: &str) -> Result<(), Fault> {
+pub fn say_of_table(session: &mut PostgresSession, server: &Server, setup: &Setup, name: &str) -> Result<(), Fault> {
+    let launched = is_local(server).to_string();
     let of_table = |statement: &String| {
         let statement = statement.replace(MEMBERS, &members_of(name)).replace("{table}", name);
-        session.run(&statement.replace("{space}", &setup.space)).map(drop)
+        session.run(&statement.replace("{space}", &setup.space).replace(LAUNCHED, &launched)).map(drop)
     };
     setup.table_statements.iter().try_for_each(of_table)
 }
@@ -155,6 +156,42 @@ const FIRST_ACCOUNT: u8 = 10;
 /// True for the account that created the cluster and has the name that Tithe gives it, else null; in SQL.
 pub fn is_first_account() -> String {
     format!("(SELECT oid = {FIRST_ACCOUNT} FROM pg_roles WHERE rolname = session_user AND rolname = '{USER}')")
+}
+
+/// Placeholder in statements about a table: `true` on a server that Tithe launched, else `false`.
+pub const LAUNCHED: &str = "{launched}";
+
+/// The role whose privileges on a table decide which statements on it are logged, unless the server names another.
+pub const AUDITOR: &str = "tithe_auditor";
+
+/// The name of that role, in SQL.
+pub fn auditor() -> String {
+    format!("coalesce(nullif(current_setting('pgaudit.role', true), ''), '{AUDITOR}')")
+}
+
+/// True if privileges of that role decide which statements on the tables of an arm with this `setup` are logged.
+pub fn audits_by_object(setup: &Setup) -> bool {
+    setup.table_statements.iter().any(|statement| statement.contains(AUDITOR))
+}
+
+/// The server's error when something still refers to a role (`dependent_objects_still_exist`).
+const STILL_USED: &str = "2BP01";
+
+/// Removes the role [`AUDITOR`] if Tithe created it. The first run that removes its tables here removes what a killed
+/// one has left.
+fn remove_auditor(session: &mut PostgresSession) -> Result<(), Fault> {
+    let mark = format!("SELECT shobj_description(oid, 'pg_authid') FROM pg_roles WHERE rolname = '{AUDITOR}'");
+    let mark = session.run(&mark)?.into_iter().flatten().flatten().next();
+    if mark.as_deref() != Some(MARK) {
+        return Ok(());
+    }
+    match session.run(&format!("DROP ROLE IF EXISTS {AUDITOR}")) {
+        // Another arm's or another database's tables have privileges of it: their removal removes it.
+        Err(Fault::Server(words)) if words.starts_with(STILL_USED) => Ok(()),
+        // Another account created it and removes it.
+        Err(Fault::Refused(_)) => Ok(()),
+        outcome => outcome.map(drop),
+    }
 }
 
 /// Placeholder in statements about a table, for its table of members, which records the tenant of each client.
@@ -231,6 +268,9 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     if left == "0" {
         // Without CASCADE the server itself refuses when something appeared in the meantime.
         session.run(&format!("DROP SCHEMA {space}"))?;
+        if !is_local(server) {
+            remove_auditor(&mut session)?;
+        }
     }
     Ok(())
 }
@@ -441,6 +481,35 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use crate::{
+        postgres::told::server,
+        test_setup::plain,
+        told::{Answer, Rows},
+    };
+
+    #[test]
+    fn a_role_that_tithe_created_is_removed_unless_it_is_still_used() {
+        let removed = |mark: Rows, code: &'static str| {
+            let answers: Vec<Answer> = vec![
+                ("obj_description(oid, 'pg_namespace')", Ok(&[&[MARK]])),
+                ("SELECT relname FROM pg_class", Ok(&[])),
+                ("DROP TABLE", Ok(&[])),
+                ("SELECT count(*) FROM pg_class", Ok(&[&["0"]])),
+                ("DROP SCHEMA", Ok(&[])),
+                ("shobj_description(oid, 'pg_authid')", Ok(mark)),
+                ("DROP ROLE", Err((code, "it cannot be dropped"))),
+            ];
+            let table = Table { name: "usertable".to_owned(), fields: 1, field_prefix: "field".to_owned() };
+            server(Vec::new(), answers).seen(|server| remove(server, &plain(), &table))
+        };
+        let asked = removed(&[&[MARK]], "XX000");
+        assert!(matches!(asked, Err(Fault::Server(_))), "{asked:?}");
+        let left: [(Rows, &str); 4] =
+            [(&[&[MARK]], "2BP01"), (&[&[MARK]], "42501"), (&[&["mine"]], "XX000"), (&[], "XX000")];
+        for (mark, code) in left {
+            assert_eq!(removed(mark, code), Ok(()), "{mark:?} {code}");
+        }
+    }
 
     #[test]
     fn a_folder_of_a_standby_is_not_that_of_its_primary() {

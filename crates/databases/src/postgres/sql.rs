@@ -55,7 +55,7 @@ impl SqlDatabase for Postgres {
         let mut session = schema::own_schema(server, setup)?;
         run_unlocked(&mut session, &setup.space, &schema::removal(name))?;
         session.run(&schema::marked(definition, name))?;
-        schema::say_of_table(&mut session, setup, name)?;
+        schema::say_of_table(&mut session, server, setup, name)?;
         let marked = |statement: &String| statement.replace("{mark}", schema::MARK);
         indexes.iter().try_for_each(|statement| session.run(&marked(statement)).map(drop))
     }

@@ -4,8 +4,8 @@ use std::io;
 
 use tithe_model::catalogue::{
     Asked, AskedOf, AskedOfCustom, Catalogue, DatabaseEntry, DefaultValue, KeptUndo, LineProblem, NetworkLogin,
-    OfferedDatabase, OptionEntry, OptionKind, Overrides, Properties, PropertyFile, PropertyProblem, ProtectionEntry,
-    Switch, UrlTls, WorkloadEntry, WorkloadShape,
+    OfferedDatabase, OptionEntry, OptionKind, OtherSwitch, Overrides, Properties, PropertyFile, PropertyProblem,
+    ProtectionEntry, Switch, UrlTls, WorkloadEntry, WorkloadShape,
 };
 
 static AUDIT: [OptionEntry; 2] = [
@@ -41,7 +41,16 @@ const fn protection(id: &'static str, options: &'static [OptionEntry], attachabl
     ProtectionEntry { id, title: id, options, attachable, ..ProtectionEntry::BARE }
 }
 
-const SWITCH: Switch = Switch { on: &["SET log = '{log}'", "SET catalogue = {catalogue}"], off: &["RESET log"] };
+const SWITCH: Switch = Switch {
+    on: &["SET log = '{log}'", "SET catalogue = {catalogue}"],
+    off: &["RESET log"],
+    other: Some(OtherSwitch {
+        option: "catalogue",
+        value: "true",
+        on: &["SET whole = '{log}'"],
+        off: &["RESET whole"],
+    }),
+};
 
 fn overrides() -> Overrides {
     Overrides::new(|chosen, name| chosen.id == "pgaudit" && name == "pgaudit.log")

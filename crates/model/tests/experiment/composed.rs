@@ -372,6 +372,16 @@ fn a_running_server_is_asked_for_tls_by_its_url_and_switched_by_statements() {
 }
 
 #[test]
+fn one_value_of_an_option_has_its_own_statements() {
+    let protections = ["pgaudit:log=read,catalogue=true".to_owned()];
+    let words = Words { target: "postgres://ann@db/shop", protections: &protections, ..NOTHING };
+    let text = composed(&words, "postgres");
+    let is_switch = |line: &&str| line.starts_with("on = ") || line.starts_with("off = ");
+    let switches: Vec<&str> = text.lines().filter(is_switch).collect();
+    assert_eq!(switches, [r#"on = ["SET whole = 'read'"]"#, r#"off = ["RESET whole"]"#], "{text}");
+}
+
+#[test]
 fn places_are_found_by_keys_and_numbers() {
     let text = "a = 1\n[[arm]]\nname = \"x\"\n[[arm]]\nname = \"y\"\nurl = \"z\"\n[settings]\npgaudit.log = 1\n";
     let found = |path: &[&str]| place(text, path).map(|range| &text[range]);

@@ -170,6 +170,42 @@ fn a_server_that_does_not_do_what_the_arm_says_is_caught() {
     assert!(told.contains("arm tls: TLS: the server speaks none of the versions that are allowed here"), "{told}");
 }
 
+/// Object auditing: Tithe creates the role that it needs and removes it; one of an administrator's stays.
+#[test]
+fn tables_are_audited_by_a_role_that_tithe_creates_and_removes() {
+    let Some(server) = Server::start() else { return };
+    server.psql(CAREFUL);
+    server.psql(MAY_AUDIT);
+    let bench = Bench::new("attached-objects");
+    let url = server.url_of("careful", false);
+    let verified = || {
+        let output = bench.tithe(&["verify", &url, "--protect", "pgaudit:by=object", "--records", "300"]);
+        (status(&output), out(&output) + &err(&output))
+    };
+    let roles = || server.psql("SELECT count(*) FROM pg_roles WHERE rolname = 'tithe_auditor'");
+    let (refused, told) = verified();
+    assert_eq!(refused, 4, "{told}");
+    for statement in ["CREATE ROLE tithe_auditor NOLOGIN", "GRANT SET ON PARAMETER pgaudit.role TO careful"] {
+        assert!(told.contains(statement), "no {statement} in {told}");
+    }
+    server.psql("GRANT SET ON PARAMETER pgaudit.role TO careful");
+    server.psql("ALTER ROLE careful CREATEROLE");
+    let (proven, told) = verified();
+    assert_eq!(proven, 0, "{told}");
+    assert_eq!([schemas(&server), roles()], ["0", "0"]);
+    // A killed run leaves its role, and the next one removes it.
+    let left = "CREATE ROLE tithe_auditor NOLOGIN; COMMENT ON ROLE tithe_auditor IS 'made by tithe'";
+    server.psql(&format!("SET ROLE careful; {left}"));
+    let (proven, told) = verified();
+    assert_eq!(proven, 0, "{told}");
+    assert_eq!(roles(), "0");
+    server.psql("CREATE ROLE tithe_auditor NOLOGIN");
+    server.psql("ALTER ROLE careful NOCREATEROLE");
+    let (proven, told) = verified();
+    assert_eq!(proven, 0, "{told}");
+    assert_eq!([schemas(&server), roles()], ["0", "1"]);
+}
+
 /// Encrypted columns and plain records use the same server of `database` at `url`; its processor time is `counted` in
 /// this way.
 fn columns_and_plain_records_stand_on_one(database: &str, url: &str, counted: &str) {

@@ -82,6 +82,9 @@ fn what_it_prints_suffices_on_postgres() {
     assert!(status == 4 && told.contains("log-statement cannot be proven") && told.contains("GRANT CREATE"), "{told}");
     let (status, told) = asked("columns:names=shop.name");
     assert!(status == 4 && !told.contains("log-statement cannot be proven") && told.contains("GRANT CREATE"), "{told}");
+    let (_, told) = asked("pgaudit:by=object");
+    assert!(told.contains("\nCREATE ROLE tithe_auditor NOLOGIN;\n"), "{told}");
+    assert!(told.contains("\nGRANT SET ON PARAMETER pgaudit.role TO other;\n"), "{told}");
     let (status, told) = asked("columns:namez=shop.name");
     assert!(status == 2 && told.contains("`namez`") && told.contains("--protect columns:namez"), "{told}");
     let tls = server.url_of("bare", true);

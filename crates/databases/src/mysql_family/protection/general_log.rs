@@ -25,7 +25,11 @@ impl Protection for GeneralLog {
                           for its own session.",
             attachable: true,
             // For a server with `sql_log_off = ON`, which by itself leaves sessions out of its log.
-            switch: Some(Switch { on: &["SET SESSION sql_log_off = OFF"], off: &["SET SESSION sql_log_off = ON"] }),
+            switch: Some(Switch {
+                on: &["SET SESSION sql_log_off = OFF"],
+                off: &["SET SESSION sql_log_off = ON"],
+                other: None,
+            }),
             ..ProtectionEntry::BARE
         }
     }

@@ -10,7 +10,7 @@ use crate::{
         long,
         marked::{Counts, End, LONG_VALUES, LogWatch, Tally, describe, marker, send_and_count},
     },
-    postgres::schema::{YCSB_DIALECT, administrator},
+    postgres::schema::{YCSB_DIALECT, administrator, auditor},
     target::is_local,
 };
 
@@ -162,14 +162,6 @@ impl AuditComplete {
             _ => "write",
         }
     }
-}
-
-/// The role whose privileges on a table decide which statements on it are logged, unless the server names another.
-pub const AUDITOR: &str = "tithe_auditor";
-
-/// The name of that role, in SQL.
-pub fn auditor() -> String {
-    format!("coalesce(nullif(current_setting('pgaudit.role', true), ''), '{AUDITOR}')")
 }
 
 /// A check of which definitions (DDL) the log holds.

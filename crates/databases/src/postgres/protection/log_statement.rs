@@ -20,7 +20,7 @@ impl Protection for LogStatement {
             leaves_open: "the log itself: the server's account can change it, and it repeats values in the clear; a \
                           statement that reads through a view or a function names neither table.",
             attachable: true,
-            switch: Some(Switch { on: &["SET log_statement = 'all'"], off: &["RESET log_statement"] }),
+            switch: Some(Switch { on: &["SET log_statement = 'all'"], off: &["RESET log_statement"], other: None }),
             ..ProtectionEntry::BARE
         }
     }

@@ -7,21 +7,21 @@ use std::path::Path;
 
 use tithe_machine::launch::{Install, Missing};
 use tithe_model::{
-    catalogue::{DefaultValue, OptionEntry, OptionKind, ProtectionEntry, Switch},
+    catalogue::{DefaultValue, OptionEntry, OptionKind, OtherSwitch, ProtectionEntry, Switch},
     experiment,
 };
 use tithe_plugin::{evidence::Check, protection::Protection, setup::Setup};
 
 use crate::postgres::{
     evidence::{
-        audit_complete::{AUDITOR, AuditComplete, Sink, auditor, definitions_logged},
+        audit_complete::{AuditComplete, Sink, definitions_logged},
         logs_free,
         pgcrypto_trap::PgcryptoTrap,
     },
     install::{LIBRARIES, version_of},
     launch::COLLECTOR,
     parameters::DESTINATION,
-    schema::is_first_account,
+    schema::{AUDITOR, LAUNCHED, MARK, auditor},
 };
 
 /// Audit logging by pgaudit.
@@ -36,9 +36,10 @@ fn by_object(chosen: &experiment::Protection) -> bool {
 
 /// Grants the auditor what makes pgaudit log statements of class `log` on a table.
 ///
-/// The role is made with the first table, so that it is part of the loaded data and of their copies. On a server that
-/// Tithe did not start it is the owner's. Default privileges grant tables that are made later, by a dump or another
-/// program: every table on a server of Tithe's own, elsewhere those in Tithe's schema.
+/// The role is made with the first table, so that it is part of the loaded data and of their copies. If the server
+/// names another role, or an administrator has created this one, that role is used and never removed. Default
+/// privileges grant tables that are made later, by a dump or another program: every table on a server that Tithe
+/// launched, elsewhere those in Tithe's schema.
 fn grants(log: &str) -> String {
     let rights = match log {
         "read" => "SELECT",
@@ -46,13 +47,12 @@ fn grants(log: &str) -> String {
         _ => "SELECT, INSERT, UPDATE, DELETE",
     };
     format!(
-        "DO $$ DECLARE auditor text := {}; own boolean := coalesce({}, false); place text := ''; BEGIN IF own AND auditor = \
-         '{AUDITOR}' AND to_regrole('{AUDITOR}') IS NULL THEN CREATE ROLE {AUDITOR} NOLOGIN; END IF; IF NOT own THEN place \
-         := 'IN SCHEMA {{space}}'; END IF; IF EXISTS (SELECT FROM pg_roles WHERE rolname = auditor) THEN EXECUTE \
-         format('ALTER DEFAULT PRIVILEGES %s GRANT {rights} ON TABLES TO %I; GRANT {rights} ON {{table}} TO %I', place, \
-         auditor, auditor); END IF; END $$",
-        auditor(),
-        is_first_account()
+        "DO $$ DECLARE auditor text := {}; place text := 'IN SCHEMA {{space}}'; BEGIN IF {LAUNCHED} THEN place := \
+         ''; END IF; IF auditor = '{AUDITOR}' AND to_regrole('{AUDITOR}') IS NULL THEN CREATE ROLE {AUDITOR} NOLOGIN; \
+         COMMENT ON ROLE {AUDITOR} IS '{MARK}'; END IF; IF EXISTS (SELECT FROM pg_roles WHERE rolname = auditor) THEN \
+         EXECUTE format('ALTER DEFAULT PRIVILEGES %s GRANT {rights} ON TABLES TO %I; GRANT {rights} ON {{table}} TO \
+         %I', place, auditor, auditor); END IF; END $$",
+        auditor()
     )
 }
 
@@ -97,6 +97,19 @@ impl Protection for PgAudit {
                     "SET pgaudit.log_parameter = {parameter}",
                 ],
                 off: &["RESET pgaudit.log"],
+                other: Some(OtherSwitch {
+                    option: "by",
+                    value: "object",
+                    on: &[
+                        "SET pgaudit.log = 'none'",
+                        "SET pgaudit.log_catalog = off",
+                        "SET pgaudit.log_parameter = {parameter}",
+                        // The server's own role, if it names one.
+                        "SELECT set_config('pgaudit.role', coalesce(nullif(current_setting('pgaudit.role', true), ''), \
+                         'tithe_auditor'), false)",
+                    ],
+                    off: &["RESET pgaudit.role", "RESET pgaudit.log"],
+                }),
             }),
             ..ProtectionEntry::BARE
         }
