@@ -166,7 +166,9 @@ fn words(statement: &str, flavour: Flavour) -> impl Iterator<Item = &str> {
             let length = variable + quotes.step(&rest[variable..]).min(rest.len() - variable);
             at += length;
             let word = &rest[..length];
-            if !was_inside && !quotes.inside() && word.ends_with(|sign: char| sign == '_' || sign.is_alphanumeric()) {
+            // The beginning of a comment that MySQL runs ends with a version.
+            let is_word = word.ends_with(|sign: char| sign == '_' || sign.is_alphanumeric()) && !word.starts_with('/');
+            if !was_inside && !quotes.inside() && is_word {
                 return Some(word);
             }
         }
@@ -225,6 +227,29 @@ mod tests {
         assert!(writes("SELECT 1 /* /* */; DELETE FROM t", Flavour::MySql));
         assert!(!writes("SELECT 1 /* /* */ DELETE */", Flavour::Postgres));
         assert!(!writes("SELECT 1 # DELETE", Flavour::MySql));
+    }
+
+    #[test]
+    fn comments_that_the_server_runs_are_read_as_statements() {
+        for refused in [
+            "/*!40101 SET NAMES utf8 */",
+            "/*M!100201 SET sql_mode = '' */",
+            "/*! DROP TABLE t */",
+            "SELECT a FROM t /*!50000 INTO OUTFILE '/tmp/a' */",
+        ] {
+            assert!(refuses(refused, Flavour::MySql).is_some(), "{refused}");
+            assert_eq!(refuses(refused, Flavour::Postgres), None, "{refused}");
+        }
+        for taken in [
+            "SELECT /*!40001 SQL_NO_CACHE */ a FROM t",
+            "/*M!999999\\- enable the sandbox mode */ SELECT 1",
+            "/*+ SET_VAR(sort_buffer_size = 1) */ SELECT 1",
+            "SELECT 1 /*!50000 /* DROP */ + 1 */",
+        ] {
+            assert_eq!(refuses(taken, Flavour::MySql), None, "{taken}");
+        }
+        assert!(writes("SELECT 1 /*!50000 FROM (DELETE) */", Flavour::MySql));
+        assert!(names("SELECT /*!40001 SQL_NO_CACHE */ a", Flavour::MySql).contains("SQL_NO_CACHE"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use super::{
     command::{Action, Amount, Command, Duration, Keep, LONGEST_SLEEP_US, Place, Refusal, Script, Sql},
     expression::{self, Expression},
     guard,
-    statement::{Flavour, Quotes, Template},
+    statement::{Flavour, Quotes, Template, executed_comment},
     variables::{Names, is_of_name, is_valid},
 };
 
@@ -95,7 +95,7 @@ impl<'t> Reader<'t, '_> {
             let is_line = trimmed.starts_with("--") || self.flavour == Flavour::MySql && trimmed.starts_with('#');
             let length = if is_line {
                 trimmed.find('\n').unwrap_or(trimmed.len())
-            } else if trimmed.starts_with("/*") {
+            } else if trimmed.starts_with("/*") && executed_comment(trimmed, self.flavour).is_none() {
                 let (mut quotes, mut length) = (Quotes::new(self.flavour), 0);
                 while length < trimmed.len() {
                     length += quotes.step(&trimmed[length..]);

@@ -267,8 +267,9 @@ fn strings_and_comments_end_as_in_the_server_that_a_script_is_for() {
     };
     let my = r#"SELECT 'it\'s;', "a\";", 'it''s;', `;`; # one; -- two
         # three;
-        SELECT 5--1, $$; SELECT 1 /* /* */;"#;
-    let expected = [r#"SELECT 'it\'s;', "a\";", 'it''s;', `;`"#, "SELECT 5--1, $$", "SELECT 1 /* /* */"];
+        SELECT 5--1, $$; SELECT 1 /* /* */; /*!50000 SELECT 2 */;"#;
+    let expected =
+        [r#"SELECT 'it\'s;', "a\";", 'it''s;', `;`"#, "SELECT 5--1, $$", "SELECT 1 /* /* */", "/*!50000 SELECT 2 */"];
     assert_eq!(statements(Flavour::MySql, my), expected);
     let standard = r"SELECT 'a\'; SELECT E'it''s\';', $$;$$ -- ;
         ; SELECT 1 /* /* */ ; */;";
