@@ -155,6 +155,27 @@ pub fn writes(statement: &str, flavour: Flavour) -> bool {
     !reads || replaces || all.iter().any(|word| WRITES.contains(&word.as_str()))
 }
 
+/// The place of the first placeholder in `statement` that only a driver gives a value: `$1`, and `?` in MariaDB and
+/// MySQL.
+pub fn placeholder(statement: &str, flavour: Flavour) -> Option<usize> {
+    let (mut at, mut quotes) = (0, Quotes::new(flavour));
+    while at < statement.len() {
+        let rest = &statement[at..];
+        let is_placeholder = match flavour {
+            Flavour::Postgres => {
+                rest.strip_prefix('$').is_some_and(|behind| behind.starts_with(|sign: char| sign.is_ascii_digit()))
+            }
+            // In PostgreSQL it is an operator.
+            Flavour::MySql => rest.starts_with('?'),
+        };
+        if is_placeholder && !quotes.inside() {
+            return Some(at);
+        }
+        at += quotes.step(rest).min(rest.len());
+    }
+    None
+}
+
 /// Words of a statement, outside quotes and comments.
 fn words(statement: &str, flavour: Flavour) -> impl Iterator<Item = &str> {
     let (mut at, mut quotes) = (0, Quotes::new(flavour));
@@ -250,6 +271,13 @@ mod tests {
         }
         assert!(writes("SELECT 1 /*!50000 FROM (DELETE) */", Flavour::MySql));
         assert!(names("SELECT /*!40001 SQL_NO_CACHE */ a", Flavour::MySql).contains("SQL_NO_CACHE"));
+    }
+
+    #[test]
+    fn placeholders_of_drivers_are_found_outside_of_quotes() {
+        assert_eq!(placeholder("SELECT '$1', a$1 FROM t WHERE b = $2", Flavour::Postgres), Some(34));
+        assert_eq!(placeholder("SELECT $$ $1 $$, a ? 'b' FROM t", Flavour::Postgres), None);
+        assert_eq!(placeholder("SELECT '?' FROM t WHERE a = ? -- ?", Flavour::MySql), Some(28));
     }
 
     #[test]

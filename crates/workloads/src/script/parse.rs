@@ -157,6 +157,10 @@ impl<'t> Reader<'t, '_> {
             if let Some((problem, help)) = guard::refuses(part, self.flavour) {
                 self.refuse(begins, &problem, &help);
             }
+            if let Some(at) = guard::placeholder(part, self.flavour) {
+                let help = "write a variable in its place: `\\set id random(1, 1000)` before the statement, and :id";
+                self.refuse(begins + at, "a placeholder of a driver has no value in a script", help);
+            }
             templates.push(Template::new(part, self.flavour, self.names));
         }
         if !templates.is_empty() {
