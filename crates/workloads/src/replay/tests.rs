@@ -628,6 +628,18 @@ fn a_compressed_log_is_refused_by_its_first_bytes() {
 }
 
 #[test]
+fn a_file_that_is_no_log_of_statements_is_refused_by_what_it_is() {
+    expect![[r#"
+        line 1: is a binary log, in which statements that only read are missing
+        name the general log, or the slow log with long_query_time = 0"#]]
+    .assert_eq(&refused(b"\xfebin\x01", &[]));
+    expect![[r#"
+        line 1: is an export of statements that a server has counted, without their values
+        ask the server itself: `like_production = "calls"` (`--like-production`)"#]]
+    .assert_eq(&refused("queryid,query,calls\n1,select $1,7\n", &[]));
+}
+
+#[test]
 fn a_foreign_prefix_is_refused_and_the_right_one_is_read() {
     let foreign = STDERR.replace("2026-11-28 ", "<app> 2026-11-28 ");
     expect![[r#"
