@@ -552,6 +552,20 @@ fn server_audit_escapes_its_texts() {
 }
 
 #[test]
+fn statements_that_failed_by_the_slow_log_of_mysql_are_not_replayed() {
+    let record = |number: u32, errno: u32| {
+        format!(
+            "# Time: 2026-11-28T05:39:11.000001Z\n# User@Host: app[app] @ localhost []  Id:     8\n\
+             # Query_time: 0.000123  Lock_time: 0.000004 Rows_sent: 0  Rows_examined: 0 Thread_id: 8 Errno: {errno} \
+             Killed: 0 Bytes_received: 0\nuse app;\nSET timestamp=1795844351;\ninsert into t values ({number});\n"
+        )
+    };
+    let replayed = read([record(1, 0), record(2, 1062), record(3, 0)].concat(), &[]).unwrap();
+    assert_eq!(replayed.recording.texts, ["insert into t values (1)", "insert into t values (3)"]);
+    assert_eq!(replayed.account.left_out[&Reason::Failed].statements, 1);
+}
+
+#[test]
 fn the_audit_log_of_aurora_has_times_in_microseconds() {
     let log = "1795844351000000,aurora-1,app,10.0.0.7,12,0,CONNECT,app,,0\n\
                1795844351000100,aurora-1,app,10.0.0.7,12,3,QUERY,app,'select 1, 2',0\n";
