@@ -695,6 +695,8 @@ fn logs_of_providers_and_containers_are_known_and_a_verbose_one_says_the_same() 
         "2026-11-28 05:36:07.075 UTC [7]: [1-1] db=d,user=u ",
         "pid=7,user=u,db=d,app=a,client=10.0.0.7 ",
         "2026-11-28 05:36:07 UTC [7]: [1-1] user=u,db=d ",
+        "2026-11-28 05:36:07 UTC [7]: [1-1] u@d ",
+        "10.0.0.7 2026-11-28 05:36:07.075 UTC [7] u@d ",
     ] {
         assert_eq!(texts(&format!("{prefix}LOG:  {statement} 3\n")), "select 3", "{prefix}");
     }
