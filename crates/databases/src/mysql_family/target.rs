@@ -38,6 +38,7 @@ pub const fn product(title: &'static str) -> Product {
             "defaults-file",
             "defaults-group-suffix",
             "compress",
+            "use-compression",
             "init-command",
             "sql-mode",
         ],
@@ -119,6 +120,17 @@ const IDLE: &[&str] = &[
     "allow-multi-queries",
     "create-database-if-not-exist",
     "use-legacy-datetime-code",
+    "use-jdbc-compliant-timezone-shift",
+    "null-catalog-means-current",
+    "use-affected-rows",
+    "use-cursor-fetch",
+    "default-fetch-size",
+    "fail-over-read-only",
+    "max-reconnects",
+    "use-information-schema",
+    "jdbc-compliant-truncation",
+    "use-old-alias-metadata-behavior",
+    "no-access-to-procedure-bodies",
     "tiny-int1is-bit",
     "max-allowed-packet",
     "local-infile",
@@ -204,9 +216,13 @@ fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
     }
 }
 
+/// The reason against compression.
+const COMPRESSION: &str = "compression changes what an operation costs, and is not spoken";
+
 /// Options that are refused.
 const REFUSED: &[RefusedOption] = &[
-    ("compress", &["false", "0", "off"], "compression changes what an operation costs, and is not spoken"),
+    ("compress", &["false", "0", "off"], COMPRESSION),
+    ("use-compression", &["false", "0", "off"], COMPRESSION),
     ("init-command", &[""], "give it as `on` of every arm, so that the report shows it"),
     ("sql-mode", &[""], "give it as `on = [\"SET sql_mode = …\"]` of every arm, so that the report shows it"),
 ];
@@ -356,9 +372,14 @@ mod tests {
             "serverVersion=8.0.32&charset=utf8mb4",
             "prepStmtCacheSqlLimit=2048&useLocalSessionState=true&maintainTimeStats=false",
             "allowMultiQueries=true&createDatabaseIfNotExist=true",
+            "useJDBCCompliantTimezoneShift=true&useLegacyDatetimeCode=false&serverTimezone=UTC",
+            "nullCatalogMeansCurrent=true&useAffectedRows=true&useCompression=false",
         ] {
             let url = Url::new(format!("mysql://app@db/shop?{options}"));
             assert_eq!(product("MySQL").check_url(&url, &plain()), Ok(()), "{options}");
         }
+        let compressed = Url::new("mysql://app@db/shop?useCompression=true");
+        let fault = product("MySQL").check_url(&compressed, &plain()).expect_err("another cost").to_string();
+        assert!(fault.contains("compression changes what an operation costs"), "{fault}");
     }
 }
