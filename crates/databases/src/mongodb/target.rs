@@ -19,7 +19,7 @@ use tithe_model::experiment::Url;
 use tithe_plugin::setup::{Authentication, Setup, Transport};
 
 use super::link::{fault, scheduler};
-use crate::target::{Authority, Target, Tls, launched, refused};
+use crate::target::{Authority, Target, Tls, filled_in, launched, refused};
 
 /// Account of the measured clients.
 pub const USER: &str = "tithe";
@@ -202,6 +202,7 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
              mongodb:// with the hosts that `nslookup -type=SRV _mongodb._tcp.HOST` names and tls=true",
         ));
     }
+    filled_in(url)?;
     if let Some(name) = named(url, &NOT_IN_URLS).first() {
         return Err(refused(&format!("option {name} is Tithe's: each connection of the load has its own driver")));
     }

@@ -76,6 +76,7 @@ impl UrlParts {
     /// # Errors
     /// [`Fault::Refused`] with the malformed part.
     pub fn read(url: &Url) -> Result<Self, Fault> {
+        filled_in(url)?;
         let (_, rest) = url.expose().split_once("://").ok_or_else(|| refused("it has no ://"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
@@ -224,6 +225,29 @@ impl UrlParts {
     }
 }
 
+/// Refuses variables and placeholders, which would be taken for the password itself: `${DB_PASSWORD}` in a file,
+/// `[YOUR-PASSWORD]` or `<db_password>` of a cloud's console.
+///
+/// # Errors
+/// [`Fault::Refused`] with what to do.
+pub fn filled_in(url: &Url) -> Result<(), Fault> {
+    const ADVICE: &str = "leave the password out, and give it by the variable of the product";
+    let text = url.expose();
+    if text.contains("${") || text.contains("{{") {
+        return Err(refused(&format!("variables in it are not replaced: {ADVICE}")));
+    }
+    let place = text.split_once("://").map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
+    let account = place.rsplit_once('@').map_or("", |(account, _)| account);
+    let password = account.split_once(':').map_or("", |(_, password)| password);
+    let password = percent_decode_str(password).decode_utf8_lossy().to_ascii_lowercase();
+    let is_enclosed = |(open, close): &(&str, &str)| password.starts_with(*open) && password.ends_with(*close);
+    let is_placeholder = [("[", "]"), ("<", ">"), ("${", "}"), ("{{", "}}")].iter().any(is_enclosed);
+    match is_placeholder && ["pass", "pwd"].iter().any(|word| password.contains(word)) {
+        true => Err(refused(&format!("its password is a placeholder: {ADVICE}"))),
+        false => Ok(()),
+    }
+}
+
 /// Options that mean the same for every product.
 const COMMON: [&str; 2] = ["server_name", PASSWORD_COMMAND];
 
@@ -299,6 +323,25 @@ mod tests {
     use std::net::{SocketAddr, ToSocketAddrs as _};
 
     use super::*;
+
+    #[test]
+    fn variables_and_placeholders_are_no_passwords() {
+        let why = |url: &str| UrlParts::read(&Url::new(url)).err().map(|fault| fault.to_string()).unwrap_or_default();
+        for url in [
+            "postgresql://postgres.shop:[YOUR-PASSWORD]@pooler.example:6543/postgres",
+            "rediss://default:<password>@db.example",
+            "mysql://app:%3Cdb_password%3E@db.example/shop",
+            "host=db user=app password=${DB_PASSWORD}",
+        ] {
+            assert!(why(url).contains("its password is a placeholder: leave the password out"), "{url}");
+        }
+        for url in ["postgres://app:${PW}@db/shop", "postgres://app@${PGHOST}/shop", "redis://:{{ .Values.pw }}@db"] {
+            assert!(why(url).contains("variables in it are not replaced"), "{url}");
+        }
+        for url in ["postgres://app:[brackets]@db", "postgres://app:a$pass@db", "redis://db"] {
+            assert_eq!(why(url), "", "{url}");
+        }
+    }
 
     #[test]
     fn an_address_is_connected_to_in_its_zone() {
