@@ -47,6 +47,8 @@ pub struct Logged {
     pub sent: Sent,
     /// True for the record of an audit extension; the server may also write its own record.
     pub audited: bool,
+    /// The number that the audit extension gives it in its session, which the records about its tables share.
+    pub number: Option<u64>,
 }
 
 /// The parameters of a statement in a log.

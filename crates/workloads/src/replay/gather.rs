@@ -281,10 +281,12 @@ impl Gather {
     fn statement(&mut self, session: &mut Session, mut pending: Pending) {
         if let Some(before) = session.pending.take() {
             // pgaudit's record and the server's own may be about one statement. For several statements in one text
-            // pgaudit writes one record each, with the whole text.
+            // pgaudit writes one record each, with the whole text. For several tables it may write several records,
+            // with one number.
             let (one, other) = (&before.logged, &pending.logged);
+            let is_one = one.number.is_some() && one.number == other.number;
             let several = || one.sql.trim_end_matches(';').contains(';');
-            let is_same = one.sql == other.sql && (one.audited != other.audited || one.audited && several());
+            let is_same = one.sql == other.sql && (one.audited != other.audited || is_one || one.audited && several());
             if !is_same {
                 self.ran(session, before);
             } else if pending.logged.audited {

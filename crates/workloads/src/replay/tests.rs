@@ -300,6 +300,31 @@ fn durations_may_stand_in_records_of_their_own() {
 }
 
 #[test]
+fn records_of_pgaudit_about_the_tables_of_one_statement_are_one() {
+    let record = |number: u32, table: &str| {
+        format!(
+            "2026-11-28 05:36:07.075 UTC [7] u@d LOG:  AUDIT: SESSION,{number},1,READ,SELECT,TABLE,public.{table},\
+             \"select 1 from a, b\",<none>\n"
+        )
+    };
+    let log = [record(1, "a"), record(1, "b"), record(2, "a"), record(2, "b")].concat();
+    assert_eq!(read(log, &[]).unwrap().recording.transactions.len(), 2);
+    // CloudNativePG takes records apart.
+    let record = |number: &str| {
+        let audit = json!({ "statement_id": number, "substatement_id": "1", "statement": "select 1 from a, b" });
+        let record = json!({
+            "log_time": "2026-11-28 05:56:00.220 UTC",
+            "session_id": "610011cb.cb",
+            "error_severity": "LOG",
+            "audit": audit,
+        });
+        format!("{}\n", json!({ "logger": "pgaudit", "msg": "record", "record": record }))
+    };
+    let log = [record("1"), record("1"), record("2")].concat();
+    assert_eq!(read(log, &[]).unwrap().recording.transactions.len(), 2);
+}
+
+#[test]
 fn pgaudit_has_statements_with_parameters_and_no_durations() {
     is(
         PGAUDIT,
