@@ -182,12 +182,13 @@ impl UrlParts {
         names.into_iter().cloned().collect()
     }
 
-    /// The client's certificate and key, in options of these names: both or none.
+    /// The client's certificate and key, in options of these names: both or none. An empty value is none.
     ///
     /// # Errors
     /// [`Fault::Refused`] for one without the other.
     pub fn identity(&self, certificate: &[&str], key: &[&str]) -> Result<Option<(PathBuf, PathBuf)>, Fault> {
-        match (self.any(certificate), self.any(key)) {
+        let file = |names: &[&str]| self.any(names).filter(|file| !file.is_empty());
+        match (file(certificate), file(key)) {
             (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
             (None, None) => Ok(None),
             _ => Err(refused(&format!("{} and {} belong together", certificate[0], key[0]))),
@@ -323,6 +324,17 @@ mod tests {
     use std::net::{SocketAddr, ToSocketAddrs as _};
 
     use super::*;
+
+    #[test]
+    fn an_empty_name_of_a_file_is_none() {
+        let identity = |options: &str| {
+            let parts = UrlParts::read(&Url::new(format!("postgres://ann@db/x?{options}"))).expect("a URL");
+            parts.identity(&["sslcert"], &["sslkey"])
+        };
+        assert_eq!(identity("sslcert=&sslkey="), Ok(None));
+        assert_eq!(identity("sslcert=/c.pem&sslkey=/k.pem"), Ok(Some(("/c.pem".into(), "/k.pem".into()))));
+        assert!(identity("sslcert=/c.pem&sslkey=").is_err());
+    }
 
     #[test]
     fn variables_and_placeholders_are_no_passwords() {
