@@ -210,7 +210,11 @@ impl Gather {
                 Session { number: self.count - 1, ..Session::default() }
             }
         };
-        if !database.is_empty() {
+        if !database.is_empty() && session.database != database {
+            // A statement whose duration might have followed ran in the database before.
+            if let Some(pending) = session.pending.take() {
+                self.ran(&mut session, pending);
+            }
             session.database = database;
         }
         match event {

@@ -577,6 +577,20 @@ fn server_audit_escapes_its_texts() {
 }
 
 #[test]
+fn a_general_log_says_when_a_session_enters_another_database() {
+    let texts = |enters: &str| {
+        let log = format!(
+            "261128  5:39:11\t     5 Connect\troot@localhost on app using Socket\n\t\t     5 Query\tselect 1\n\
+             \t\t     5 {enters}\n\t\t     5 Query\tselect 2\n"
+        );
+        ["app", "shop"].map(|database| read(&log, &[("database", database)]).unwrap().recording.texts.join("|"))
+    };
+    for enters in ["Init DB\tshop", "Query\tUSE `shop`"] {
+        assert_eq!(texts(enters), ["select 1", "select 2"], "{enters}");
+    }
+}
+
+#[test]
 fn statements_that_failed_by_the_slow_log_of_mysql_are_not_replayed() {
     let record = |number: u32, errno: u32| {
         format!(
