@@ -274,7 +274,11 @@ fn verified(tls: &TlsOptions) -> Result<(), Fault> {
     match (&tls.ca_file_path, tls.allow_invalid_certificates) {
         (None, Some(true)) | (Some(_), None | Some(false)) => Ok(()),
         (Some(_), Some(true)) => Err(refused("give tlsAllowInvalidCertificates=true alone, without tlsCAFile")),
-        (None, _) => Err(refused("tls=true needs tlsCAFile=FILE, or tlsAllowInvalidCertificates=true to trust anyone")),
+        (None, _) => Err(refused(
+            "tls=true needs tlsCAFile=FILE (for a public authority the system's list, \
+             /etc/ssl/certs/ca-certificates.crt on Debian and Ubuntu), or tlsAllowInvalidCertificates=true to trust \
+             anyone",
+        )),
     }
 }
 
@@ -352,6 +356,8 @@ mod tests {
         assert_eq!(of("useNewUrlParser=true").0, Ok(()));
         assert!(of("nosuchoption=1").0.is_err_and(|words| words.contains("%25 %3A %2F")));
         assert_eq!(of("w=majority"), (Ok(()), Vec::new()));
+        let (refused, _) = of("tls=true");
+        assert!(refused.is_err_and(|words| words.contains("for a public authority the system's list, /etc/ssl/certs")));
         let (refused, _) = of("maxpoolsize=5");
         assert!(refused.is_err_and(|words| words.contains("option maxPoolSize is Tithe's")));
     }
