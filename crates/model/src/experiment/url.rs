@@ -142,12 +142,14 @@ impl Url {
 
 /// True if some option may contain a secret, or a part of a password that was not encoded.
 fn may_hold_secret(options: &str) -> bool {
-    const SECRET: [&str; 4] = ["pass", "pwd", "secret", "token"];
+    // Clients ignore `_` and `-` in names. The keys of SCRAM are as good as the password that they are made from.
+    const SECRET: [&str; 7] = ["pass", "pwd", "secret", "token", "apikey", "scramclientkey", "scramserverkey"];
     // A command or a file that contains the password is not itself a secret.
     let shown = |option: &&str| !["password_command=", "passfile="].iter().any(|name| option.starts_with(name));
     let asked = options.trim_start_matches(['?', '#']).split('&').filter(shown).collect::<Vec<_>>().join("&");
     let asked = percent_decode_str(&asked).decode_utf8_lossy().to_ascii_lowercase();
-    asked.contains("***") || options.contains('@') || SECRET.iter().any(|word| asked.contains(word))
+    let plain = asked.replace(['_', '-'], "");
+    asked.contains("***") || options.contains('@') || SECRET.iter().any(|word| plain.contains(word))
 }
 
 /// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what follows a colon is a port. Java's
@@ -437,6 +439,8 @@ mod tests {
             "postgres://ann:x@db/shop",
             "pg://a:b@c@db",
             "pg://ann@db/x?password=y",
+            "postgres://ann@db/x?scram_client_key=c2VjcmV0",
+            "postgres://ann@db/x?scramServerKey=c2VjcmV0",
             "pg://db?a=b@c",
             "pg://a@b/c@d",
         ] {
