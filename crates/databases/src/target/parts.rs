@@ -242,8 +242,9 @@ pub fn filled_in(url: &Url) -> Result<(), Fault> {
     let password = account.split_once(':').map_or("", |(_, password)| password);
     let password = percent_decode_str(password).decode_utf8_lossy().to_ascii_lowercase();
     let is_enclosed = |(open, close): &(&str, &str)| password.starts_with(*open) && password.ends_with(*close);
-    let is_placeholder = [("[", "]"), ("<", ">"), ("${", "}"), ("{{", "}}")].iter().any(is_enclosed);
-    match is_placeholder && ["pass", "pwd"].iter().any(|word| password.contains(word)) {
+    let is_variable = [("${", "}"), ("{{", "}}")].iter().any(is_enclosed);
+    let is_named = ["pass", "pwd"].iter().any(|word| password.contains(word));
+    match is_variable || is_named && [("[", "]"), ("<", ">")].iter().any(is_enclosed) {
         true => Err(refused(&format!("its password is a placeholder: {ADVICE}"))),
         false => Ok(()),
     }
@@ -344,6 +345,7 @@ mod tests {
             "rediss://default:<password>@db.example",
             "mysql://app:%3Cdb_password%3E@db.example/shop",
             "host=db user=app password=${DB_PASSWORD}",
+            "app:${PW}@tcp(db:3306)/shop",
         ] {
             assert!(why(url).contains("its password is a placeholder: leave the password out"), "{url}");
         }
