@@ -12,6 +12,11 @@ struct Other {
 
 const OTHERS: &[Other] = &[
     Other {
+        shows: |lines| lines[0].starts_with("\u{fffd}\u{fffd}") && lines[0].contains('\0'),
+        what: "is UTF-16, as `>` of PowerShell writes it",
+        help: "save it as UTF-8",
+    },
+    Other {
         shows: |lines| lines[0].starts_with("\u{fffd}bin") || lines.iter().any(|line| is_of_binary_log(line)),
         what: "is a binary log, in which statements that only read are missing",
         help: "name the general log, or the slow log with long_query_time = 0",
@@ -90,6 +95,7 @@ mod tests {
     #[test]
     fn files_that_are_no_logs_of_statements_are_told_by_their_first_lines() {
         for (text, expected) in [
+            ("\u{fffd}\u{fffd}2\u{0}0\u{0}", "UTF-16"),
             ("\u{fffd}bin\u{0}", "binary log"),
             ("# The proper term is pseudo_replica_mode, but we use this compatibility alias\n", "binary log"),
             ("/*!50530 SET @@SESSION.PSEUDO_SLAVE_MODE=1*/;\n/*!50003 SET x=1*/;\n", "binary log"),
