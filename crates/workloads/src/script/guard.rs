@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::statement::{Flavour, Quotes};
+use super::{
+    statement::{Flavour, Quotes},
+    variables::is_valid,
+};
 
 /// The forbidden effect of `statement`, and its remedy; `None` if it may run.
 pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
@@ -176,6 +179,28 @@ pub fn placeholder(statement: &str, flavour: Flavour) -> Option<usize> {
     None
 }
 
+/// The place of the first variable in psql's `:'name'` or `:"name"` in `statement`, which pgbench does not have.
+pub fn quoted_variable(statement: &str, flavour: Flavour) -> Option<usize> {
+    let (mut at, mut quotes) = (0, Quotes::new(flavour));
+    while at < statement.len() {
+        let rest = &statement[at..];
+        // `a::"char"` is a cast, `a[1:"n"]` a slice.
+        let begins = statement[..at].ends_with(|sign: char| sign.is_whitespace() || "(,=<>".contains(sign));
+        let quoted = [(":'", '\''), (":\"", '"')]
+            .into_iter()
+            .find_map(|(opens, closes)| rest.strip_prefix(opens)?.split_once(closes));
+        if begins
+            && !quotes.inside()
+            && let Some((name, _)) = quoted
+            && is_valid(name)
+        {
+            return Some(at);
+        }
+        at += quotes.step(rest).min(rest.len());
+    }
+    None
+}
+
 /// Words of a statement, outside quotes and comments.
 fn words(statement: &str, flavour: Flavour) -> impl Iterator<Item = &str> {
     let (mut at, mut quotes) = (0, Quotes::new(flavour));
@@ -278,6 +303,16 @@ mod tests {
         assert_eq!(placeholder("SELECT '$1', a$1 FROM t WHERE b = $2", Flavour::Postgres), Some(34));
         assert_eq!(placeholder("SELECT $$ $1 $$, a ? 'b' FROM t", Flavour::Postgres), None);
         assert_eq!(placeholder("SELECT '?' FROM t WHERE a = ? -- ?", Flavour::MySql), Some(28));
+    }
+
+    #[test]
+    fn variables_of_psql_in_quotes_are_told_from_casts_and_slices() {
+        let found = |statement| quoted_variable(statement, Flavour::Postgres);
+        assert_eq!(found("SELECT a FROM t WHERE b = :'name'"), Some(26));
+        assert_eq!(found("SELECT :\"column\" FROM t"), Some(7));
+        for none in ["SELECT a::\"char\", b[1:\"n\"]", "SELECT ' = :\"x\"', :name", "SELECT a = :'no name'"] {
+            assert_eq!(found(none), None, "{none}");
+        }
     }
 
     #[test]

@@ -161,6 +161,10 @@ impl<'t> Reader<'t, '_> {
                 let help = "write a variable in its place: `\\set id random(1, 1000)` before the statement, and :id";
                 self.refuse(begins + at, "a placeholder of a driver has no value in a script", help);
             }
+            if let Some(at) = guard::quoted_variable(part, self.flavour) {
+                let help = "write :name, which stands for the value as it is, or as a parameter";
+                self.refuse(begins + at, "pgbench has no variables in quotes, as psql has", help);
+            }
             templates.push(Template::new(part, self.flavour, self.names));
         }
         if !templates.is_empty() {

@@ -95,6 +95,7 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
             "\\set a 1",
             "SELECT 1;\nSELECT a\n  FROM t WHERE b = :c;",
             "SELECT a\n  FROM t WHERE b = $1;",
+            "SELECT :'foo';",
             "SELECT ':foo';",
             "SELECT '12:ab', '12:30'::time, a[1:2];",
             "SELECT 'not closed",
@@ -217,6 +218,8 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
                 3:20 no script sets the variable :c
             "SELECT a\n  FROM t WHERE b = $1;"
                 2:20 a placeholder of a driver has no value in a script
+            "SELECT :'foo';"
+                1:8 pgbench has no variables in quotes, as psql has
             "SELECT ':foo';"
                 1:9 a parameter cannot be within quotes: :foo
             "SELECT '12:ab', '12:30'::time, a[1:2];"
