@@ -161,8 +161,12 @@ fn are_hosts(text: &str) -> bool {
 }
 
 /// Schemes that mean the same as another one, TLS included.
-const SAME: [(&str, &str); 3] =
-    [("valkey://", "redis://"), ("valkeys://", "rediss://"), ("redis-socket://", "redis+unix://")];
+const SAME: [(&str, &str); 4] = [
+    ("valkey://", "redis://"),
+    ("valkeys://", "rediss://"),
+    ("redis-socket://", "redis+unix://"),
+    ("memcache://", "memcached://"),
+];
 
 /// A URL without spaces around it, and with a lower-case scheme, which lists of endpoints repeat.
 fn with_small_scheme(text: &str) -> Option<String> {
@@ -315,6 +319,7 @@ mod tests {
             "jdbc:postgresql://db/shop",
             "https://a:2379,https://b:2379",
             "valkeys://db:6380/1",
+            "memcache://db",
             "host=db port=5433 user=app dbname=shop sslmode=require",
             "host='/run/my folder' user='o\\'neill'",
             "host=a,b port=1,2 target_session_attrs=read-write",
@@ -344,6 +349,7 @@ mod tests {
             jdbc:postgresql://db/shop
             https://a:2379,b:2379
             rediss://db:6380/1
+            memcached://db
             postgresql://app@db:5433/shop?sslmode=require
             postgresql://o%27neill@%2Frun%2Fmy%20folder/
             postgresql://a:1,b:2/?target_session_attrs=read-write
