@@ -43,13 +43,21 @@ const OTHERS: &[Other] = &[
         help: "set log_output = FILE on the server, and name the file",
     },
     Other {
-        shows: |lines| lines[0].replace('@', "") == "timestamp,message",
+        shows: |lines| lines[0].replace('@', "") == "timestamp,message" || is_object(lines[0], "\"textPayload\":"),
         what: "is an export of a cloud's service for logs",
-        help: "name a file with the server's own lines: those of the column message",
+        help: "name a file with the server's own lines: those of message or textPayload",
     },
     Other {
-        shows: |lines| lines[0].starts_with("Type: ") || lines.iter().any(|line| is_monitored(line)),
-        what: "is a log of Redis or Cassandra, and replays are of SQL",
+        shows: |lines| is_object(lines[0], "\"log\":") && lines[0].contains("\"stream\":"),
+        what: "is a file of a container's engine, with the server's lines in JSON",
+        help: "name a file with the output of `docker logs`",
+    },
+    Other {
+        shows: |lines| {
+            let is_of_mongodb = is_object(lines[0], "\"t\":{\"$date\"");
+            is_of_mongodb || lines[0].starts_with("Type: ") || lines.iter().any(|line| is_monitored(line))
+        },
+        what: "is a log of Redis, Cassandra or MongoDB, and replays are of SQL",
         help: "measure them with YCSB",
     },
 ];
@@ -81,6 +89,11 @@ fn is_of_name(sign: char) -> bool {
     sign == '_' || sign.is_ascii_alphanumeric()
 }
 
+/// True for a line of JSON with `part` in it.
+fn is_object(line: &str, part: &str) -> bool {
+    line.starts_with('{') && line.contains(part)
+}
+
 /// True for a line of Redis' MONITOR: `1339518083.107412 [0 127.0.0.1:60866] "keys" "*"`.
 fn is_monitored(line: &str) -> bool {
     let time = line.split_once(" [").filter(|(_, rest)| rest.contains("] \"")).map(|(time, _)| time);
@@ -106,8 +119,11 @@ mod tests {
             ("SCHEMA_NAME\tDIGEST\tDIGEST_TEXT\tCOUNT_STAR\n", "counted"),
             ("\"event_time\",\"user_host\",\"thread_id\",\"server_id\",\"command_type\",\"argument\"\n", "table"),
             ("timestamp,message\n1,x\n", "cloud"),
-            ("OK\n1339518083.107412 [0 127.0.0.1:60866] \"keys\" \"*\"\n", "Redis or Cassandra"),
-            ("Type: single-query\nQuery start time: 1530750927224\n", "Redis or Cassandra"),
+            ("{\"insertId\":\"x\",\"textPayload\":\"2026-11-28 …\"}\n", "cloud"),
+            ("{\"log\":\"2026-11-28 …\\n\",\"stream\":\"stderr\",\"time\":\"…\"}\n", "container"),
+            ("{\"t\":{\"$date\":\"2026-11-28T05:36:07.075Z\"},\"s\":\"I\",\"msg\":\"x\"}\n", "MongoDB"),
+            ("OK\n1339518083.107412 [0 127.0.0.1:60866] \"keys\" \"*\"\n", "Redis"),
+            ("Type: single-query\nQuery start time: 1530750927224\n", "Cassandra"),
         ] {
             let told = problem(text).map(|problem| problem.what).unwrap_or_default();
             assert!(told.contains(expected), "{text}: {told}");
@@ -116,6 +132,7 @@ mod tests {
             "2026-11-28 05:36:07.075 UTC [7] LOG:  statement: select query, calls from pg_stat_statements\n",
             "# Time: 261128  5:39:11\n# User@Host: root[root] @ localhost []\n",
             "261128  5:39:11\t     3 Query\tSET @@SESSION.PSEUDO_SLAVE_MODE=1\n",
+            "{\"timestamp\":\"2026-11-28 05:36:07.075 UTC\",\"message\":\"statement: select 1\"}\n",
             "",
         ] {
             assert_eq!(problem(log), None, "{log}");
