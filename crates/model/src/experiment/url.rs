@@ -11,6 +11,9 @@ pub struct Url(String);
 /// Characters that need no encoding in any part of a URL (RFC 3986, section 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// The longest name that is an account for sure, bytes; passwords that consoles make are longer.
+const LONGEST_ACCOUNT: usize = 20;
+
 /// The prefix that Java drivers put before the scheme.
 const JAVA: &str = "jdbc:";
 
@@ -95,6 +98,8 @@ impl Url {
         let user = match user.split_once(':') {
             Some((name, _)) => format!("{name}:***@"),
             None if user.is_empty() => String::new(),
+            // Redis' own client and drivers of Java take a password without a colon.
+            None if scheme.starts_with("redis") && user.len() > LONGEST_ACCOUNT => "***@".to_owned(),
             None => format!("{user}@"),
         };
         // Drivers also accept `?password=…`: nothing after `?` is shown.
@@ -452,9 +457,11 @@ mod tests {
         ] {
             assert!(Url::new(url).holds_secret(), "{url}");
         }
-        for url in
-            ["postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem", "redis://db", "pg://a@[::1]:5/x"]
-        {
+        for url in [
+            "postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem",
+            "redis://ann@db",
+            "pg://a@[::1]:5/x",
+        ] {
             assert!(!Url::new(url).holds_secret(), "{url}");
         }
     }
@@ -469,6 +476,7 @@ mod tests {
             "jdbc:postgresql:shop?user=app&password=hunter2",
             "jdbc:mysql://(host=db,user=app,password=hunter2)/shop",
             "jdbc:mysql://address=(host=db)(password=hunter2)/shop",
+            "rediss://hunter2hunter2hunter2hunter2@db:6379/0",
             "host=db user=app password=hunter2 open='",
         ] {
             assert!(!Url::new(form).redacted().contains("hunter2"), "{form}");
