@@ -31,6 +31,10 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
         "RESET" | "DISCARD" | "LISTEN" | "UNLISTEN" | "PREPARE" | "DEALLOCATE" | "USE" | "ATTACH" | "DETACH"
         | "PRAGMA" | "LOAD" | "HANDLER" | "FLUSH" | "KILL" | "SHUTDOWN" | "CHANGE" => session(first, connection),
         "UNLOCK" if word(1).starts_with("TABLE") => session(first, connection),
+        // In PostgreSQL a lock ends with its transaction.
+        "LOCK" if word(1).starts_with("TABLE") && flavour == Flavour::MySql => {
+            session("LOCK TABLES", "leave it out: statements lock the rows that they change")
+        }
         "DECLARE" if words.iter().any(|word| word == "HOLD") => session("a cursor WITH HOLD", "leave out WITH HOLD"),
         "CREATE" if word(1).starts_with("TEMP") && statement.to_ascii_uppercase().contains("ON COMMIT DROP") => None,
         "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "GRANT" | "REVOKE" | "COMMENT" | "VACUUM" | "REINDEX"
@@ -259,6 +263,12 @@ mod tests {
         ] {
             assert_eq!(refuses(taken, Flavour::Postgres), None, "{taken}");
         }
+    }
+
+    #[test]
+    fn locks_of_tables_last_in_mysql_and_not_in_postgresql() {
+        assert!(refuses("LOCK TABLES t WRITE", Flavour::MySql).is_some());
+        assert_eq!(refuses("LOCK TABLE t IN SHARE MODE", Flavour::Postgres), None);
     }
 
     #[test]
