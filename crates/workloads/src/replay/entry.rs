@@ -51,6 +51,14 @@ pub struct Logged {
     pub number: Option<u64>,
 }
 
+impl Logged {
+    /// A `COMMIT` that the log does not contain.
+    pub fn commit() -> Self {
+        let (sql, values, sent) = ("COMMIT".to_owned(), Values::InText, Sent::Text);
+        Self { sql, values, duration_ns: None, sent, audited: false, number: None }
+    }
+}
+
 /// The parameters of a statement in a log.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Values {

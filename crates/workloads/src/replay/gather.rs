@@ -352,6 +352,15 @@ impl Gather {
                 None => self.leave_out(Reason::NoBegin, 1, pending.logged.duration_ns.unwrap_or(0), pending.line),
             },
             Kind::Implicit(implicit) => {
+                // The change back commits what is open.
+                if session.implicit
+                    && !implicit
+                    && let Some(open) = &mut session.open
+                {
+                    let Pending { line, at_us, .. } = pending;
+                    open.push(Pending { line, at_us, logged: Logged::commit() }, Kind::End, memory);
+                    self.close(session, None);
+                }
                 session.implicit = implicit;
                 self.leave_out(Reason::SessionState, 1, pending.logged.duration_ns.unwrap_or(0), pending.line);
             }

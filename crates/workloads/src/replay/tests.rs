@@ -577,6 +577,24 @@ fn server_audit_escapes_its_texts() {
 }
 
 #[test]
+fn a_change_back_to_autocommit_ends_the_open_transaction() {
+    let log = "261128  5:39:11\t     5 Connect\troot@localhost on app using Socket\n\t\t     5 Query\tset autocommit=0\n\
+               \t\t     5 Query\tupdate t set a = 1\n\t\t     5 Query\tset autocommit=1\n\
+               \t\t     5 Query\tupdate t set a = 2\n";
+    let recording = read(log, &[]).unwrap().recording;
+    let told: String = recording.transactions.iter().map(|each| transaction(&recording, each)).collect();
+    expect![[r#"
+        session 0, 0 µs, kind 0
+          + BEGIN
+          Text update t set a = 1
+          Text COMMIT .
+        session 0, 0 µs, kind 1
+          Text update t set a = 2
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
 fn a_general_log_says_when_a_session_enters_another_database() {
     let texts = |enters: &str| {
         let log = format!(
