@@ -3,8 +3,8 @@
 //! URL: `mysql://user[:password]@host[:port][/name][?ssl-mode=…&ssl-ca=…&ssl-cert=…&ssl-key=…]`, `mariadb://…`
 //! likewise, with the options of the client programs and of drivers of other languages. With `defaults-file=FILE` the
 //! client groups of that file are read. If no password is given there, it is taken from `MYSQL_PWD`, or from
-//! `~/.my.cnf` as the programs do. Without `ssl-mode` only plaintext is used. A database in the URL is not used: Tithe
-//! works in a database of its own.
+//! `~/.my.cnf` as the programs do, and a server from `MYSQL_HOST` and `MYSQL_TCP_PORT`. Without `ssl-mode` only
+//! plaintext is used. A database in the URL is not used: Tithe works in a database of its own.
 
 use tithe_machine::fault::Fault;
 
@@ -162,6 +162,10 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     }
     let (host, port) = (parts.option("host").map(str::to_owned), parts.option("port").map(str::to_owned));
     parts.put_place(host.as_deref(), port.as_deref())?;
+    let names_none = parts.hosts.iter().all(|host| host.name.is_empty() && host.port.is_none());
+    if names_none && parts.any(&["unix-socket", "socket"]).is_none() {
+        parts.put_place(outside.variable("MYSQL_HOST"), outside.variable("MYSQL_TCP_PORT"))?;
+    }
     for name in ["user", "password", "database"] {
         let Some(value) = parts.option(name).map(str::to_owned) else { continue };
         match name {
@@ -329,6 +333,18 @@ mod tests {
         assert_eq!(authority("ssl"), Some(Authority::Anyone));
         assert_eq!(authority("ssl=0"), None);
         assert_eq!(authority("no-auto-rehash"), None);
+    }
+
+    #[test]
+    fn a_server_that_a_url_does_not_name_is_that_of_the_programs_variables() {
+        let outside = Outside::of(&[("MYSQL_HOST", "db"), ("MYSQL_TCP_PORT", "3307")]);
+        let place = |url: &str| {
+            let targets = product("MySQL").attached(&Url::new(url), &plain(), &outside).expect("a target");
+            format!("{}:{}", targets[0].host, targets[0].port)
+        };
+        assert_eq!(place("mysql://app@/shop"), "db:3307");
+        assert_eq!(place("mysql://app@other/shop"), "other:3306");
+        assert_eq!(place("mysql://app@/shop?socket=/run/my.sock"), "/run/my.sock:3306");
     }
 
     #[test]
