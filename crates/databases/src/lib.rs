@@ -160,6 +160,18 @@ mod tests {
     }
 
     #[test]
+    fn schemes_that_frameworks_print_are_known() {
+        for (id, schemes) in [
+            ("mysql", &["mysql2", "trilogy", "mysqli", "pdo-mysql", "mysql+pymysql"][..]),
+            ("postgres", &["postgis", "pdo-pgsql", "postgresql+asyncpg"][..]),
+        ] {
+            for database in all().iter().filter(|database| database.id() == id) {
+                assert!(schemes.iter().all(|scheme| database.entry().has_scheme(scheme)), "{id}");
+            }
+        }
+    }
+
+    #[test]
     fn every_protection_says_what_it_is() {
         for database in all() {
             for protection in arms::all(*database) {

@@ -114,10 +114,15 @@ pub struct Inspected {
 }
 
 impl Inspected {
-    /// The server at `url`.
-    pub fn of(url: &str) -> Result<Self, Stop> {
-        let url = Url::new(url);
-        let database = offer::at(&url).ok_or_else(|| asked::unknown_scheme(url.scheme(), &offer::catalogue()))?;
+    /// The server at `text`, which is its URL.
+    pub fn of(text: &str) -> Result<Self, Stop> {
+        let url = Url::new(text);
+        let unknown = || {
+            let catalogue = offer::catalogue();
+            let of_another_form = asked::database(text, &catalogue).err();
+            of_another_form.unwrap_or_else(|| asked::unknown_scheme(url.scheme(), &catalogue))
+        };
+        let database = offer::at(&url).ok_or_else(unknown)?;
         let (name, place) = (url.redacted(), url.place());
         let server = Server {
             address: Address::Attached(url),

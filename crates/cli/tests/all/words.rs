@@ -120,6 +120,13 @@ fn mistakes_point_at_the_words() {
     "#]],
     );
     check(
+        &["inspect", "Host=db.example;Username=app;Password=hunter2"],
+        expect![[r#"
+        2
+        tithe: this is a connection string of .NET, ODBC or PHP: write scheme://user@host:port/name, and give the password by the product's variable
+    "#]],
+    );
+    check(
         &["plan", "app:hunter2@db.example:3306/shop", "--protect", "tls"],
         expect![[r#"
         2

@@ -19,7 +19,7 @@ use tithe_model::experiment::Url;
 use tithe_plugin::setup::{Authentication, Setup, Transport};
 
 use super::link::{fault, scheduler};
-use crate::target::{Authority, Target, Tls, launched, refused};
+use crate::target::{Authority, Target, Tls, filled_in, launched, refused};
 
 /// Account of the measured clients.
 pub const USER: &str = "tithe";
@@ -202,6 +202,7 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
              mongodb:// with the hosts that `nslookup -type=SRV _mongodb._tcp.HOST` names and tls=true",
         ));
     }
+    filled_in(url)?;
     if let Some(name) = named(url, &NOT_IN_URLS).first() {
         return Err(refused(&format!("option {name} is Tithe's: each connection of the load has its own driver")));
     }
@@ -273,7 +274,11 @@ fn verified(tls: &TlsOptions) -> Result<(), Fault> {
     match (&tls.ca_file_path, tls.allow_invalid_certificates) {
         (None, Some(true)) | (Some(_), None | Some(false)) => Ok(()),
         (Some(_), Some(true)) => Err(refused("give tlsAllowInvalidCertificates=true alone, without tlsCAFile")),
-        (None, _) => Err(refused("tls=true needs tlsCAFile=FILE, or tlsAllowInvalidCertificates=true to trust anyone")),
+        (None, _) => Err(refused(
+            "tls=true needs tlsCAFile=FILE (for a public authority the system's list, \
+             /etc/ssl/certs/ca-certificates.crt on Debian and Ubuntu), or tlsAllowInvalidCertificates=true to trust \
+             anyone",
+        )),
     }
 }
 
@@ -351,6 +356,8 @@ mod tests {
         assert_eq!(of("useNewUrlParser=true").0, Ok(()));
         assert!(of("nosuchoption=1").0.is_err_and(|words| words.contains("%25 %3A %2F")));
         assert_eq!(of("w=majority"), (Ok(()), Vec::new()));
+        let (refused, _) = of("tls=true");
+        assert!(refused.is_err_and(|words| words.contains("for a public authority the system's list, /etc/ssl/certs")));
         let (refused, _) = of("maxpoolsize=5");
         assert!(refused.is_err_and(|words| words.contains("option maxPoolSize is Tithe's")));
     }

@@ -20,7 +20,7 @@ const ENTRY: DatabaseEntry = DatabaseEntry {
     id: "mysql",
     title: TITLE,
     schemes: &["mysql"],
-    scheme_aliases: &["mysql2", "mysqlgis", "mysql-connector"],
+    scheme_aliases: &["mysql2", "mysqlgis", "mysql-connector", "trilogy", "mysqli", "pdo-mysql"],
     reserved_settings: RESERVED,
     network_login: NetworkLogin::Password(CACHING_SHA2),
     custom: Some(AskedOfCustom {

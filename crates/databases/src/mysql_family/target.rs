@@ -3,8 +3,8 @@
 //! URL: `mysql://user[:password]@host[:port][/name][?ssl-mode=…&ssl-ca=…&ssl-cert=…&ssl-key=…]`, `mariadb://…`
 //! likewise, with the options of the client programs and of drivers of other languages. With `defaults-file=FILE` the
 //! client groups of that file are read. If no password is given there, it is taken from `MYSQL_PWD`, or from
-//! `~/.my.cnf` as the programs do. Without `ssl-mode` only plaintext is used. A database in the URL is not used: Tithe
-//! works in a database of its own.
+//! `~/.my.cnf` as the programs do, and a server from `MYSQL_HOST` and `MYSQL_TCP_PORT`. Without `ssl-mode` only
+//! plaintext is used. A database in the URL is not used: Tithe works in a database of its own.
 
 use tithe_machine::fault::Fault;
 
@@ -38,6 +38,7 @@ pub const fn product(title: &'static str) -> Product {
             "defaults-file",
             "defaults-group-suffix",
             "compress",
+            "use-compression",
             "init-command",
             "sql-mode",
         ],
@@ -119,6 +120,17 @@ const IDLE: &[&str] = &[
     "allow-multi-queries",
     "create-database-if-not-exist",
     "use-legacy-datetime-code",
+    "use-jdbc-compliant-timezone-shift",
+    "null-catalog-means-current",
+    "use-affected-rows",
+    "use-cursor-fetch",
+    "default-fetch-size",
+    "fail-over-read-only",
+    "max-reconnects",
+    "use-information-schema",
+    "jdbc-compliant-truncation",
+    "use-old-alias-metadata-behavior",
+    "no-access-to-procedure-bodies",
     "tiny-int1is-bit",
     "max-allowed-packet",
     "local-infile",
@@ -150,6 +162,10 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     }
     let (host, port) = (parts.option("host").map(str::to_owned), parts.option("port").map(str::to_owned));
     parts.put_place(host.as_deref(), port.as_deref())?;
+    let names_none = parts.hosts.iter().all(|host| host.name.is_empty() && host.port.is_none());
+    if names_none && parts.any(&["unix-socket", "socket"]).is_none() {
+        parts.put_place(outside.variable("MYSQL_HOST"), outside.variable("MYSQL_TCP_PORT"))?;
+    }
     for name in ["user", "password", "database"] {
         let Some(value) = parts.option(name).map(str::to_owned) else { continue };
         match name {
@@ -204,9 +220,13 @@ fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
     }
 }
 
+/// The reason against compression.
+const COMPRESSION: &str = "compression changes what an operation costs, and is not spoken";
+
 /// Options that are refused.
 const REFUSED: &[RefusedOption] = &[
-    ("compress", &["false", "0", "off"], "compression changes what an operation costs, and is not spoken"),
+    ("compress", &["false", "0", "off"], COMPRESSION),
+    ("use-compression", &["false", "0", "off"], COMPRESSION),
     ("init-command", &[""], "give it as `on` of every arm, so that the report shows it"),
     ("sql-mode", &[""], "give it as `on = [\"SET sql_mode = …\"]` of every arm, so that the report shows it"),
 ];
@@ -316,6 +336,18 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_a_url_does_not_name_is_that_of_the_programs_variables() {
+        let outside = Outside::of(&[("MYSQL_HOST", "db"), ("MYSQL_TCP_PORT", "3307")]);
+        let place = |url: &str| {
+            let targets = product("MySQL").attached(&Url::new(url), &plain(), &outside).expect("a target");
+            format!("{}:{}", targets[0].host, targets[0].port)
+        };
+        assert_eq!(place("mysql://app@/shop"), "db:3307");
+        assert_eq!(place("mysql://app@other/shop"), "other:3306");
+        assert_eq!(place("mysql://app@/shop?socket=/run/my.sock"), "/run/my.sock:3306");
+    }
+
+    #[test]
     fn names_of_python_are_understood() {
         let authority = |options: &str| {
             let url = Url::new(format!("mysql://app@db/?{options}"));
@@ -356,9 +388,14 @@ mod tests {
             "serverVersion=8.0.32&charset=utf8mb4",
             "prepStmtCacheSqlLimit=2048&useLocalSessionState=true&maintainTimeStats=false",
             "allowMultiQueries=true&createDatabaseIfNotExist=true",
+            "useJDBCCompliantTimezoneShift=true&useLegacyDatetimeCode=false&serverTimezone=UTC",
+            "nullCatalogMeansCurrent=true&useAffectedRows=true&useCompression=false",
         ] {
             let url = Url::new(format!("mysql://app@db/shop?{options}"));
             assert_eq!(product("MySQL").check_url(&url, &plain()), Ok(()), "{options}");
         }
+        let compressed = Url::new("mysql://app@db/shop?useCompression=true");
+        let fault = product("MySQL").check_url(&compressed, &plain()).expect_err("another cost").to_string();
+        assert!(fault.contains("compression changes what an operation costs"), "{fault}");
     }
 }

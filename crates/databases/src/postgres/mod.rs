@@ -67,7 +67,7 @@ static ENTRY: DatabaseEntry = DatabaseEntry {
     id: "postgres",
     title: PRODUCT.title,
     schemes: &["postgres", "postgresql"],
-    scheme_aliases: &["postgis", "pgsql", "psql", "timescale"],
+    scheme_aliases: &["postgis", "pgsql", "psql", "timescale", "pdo-pgsql"],
     url_tls: UrlTls { options: parameters::TLS_OPTIONS, schemes: None },
     address_option: Some("hostaddr"),
     password_variable: PRODUCT.password_variable,

@@ -155,7 +155,7 @@ pub const REFUSED: &[RefusedOption] = &[
     ("gssencmode", &["disable", "prefer"], "encryption by GSSAPI is not spoken"),
     ("sslnegotiation", &["postgres"], "TLS without a request before it (direct) is not spoken"),
     ("replication", &["false", "off", "no", "0"], "a connection for replication takes no statements"),
-    ("load_balance_hosts", &["disable"], "another host for every connection is not one server: name one"),
+    ("load_balance_hosts", &["disable", "false"], "another host for every connection is not one server: name one"),
     (
         "sslcertmode",
         &["disable", "allow", ""],

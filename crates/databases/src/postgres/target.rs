@@ -468,6 +468,7 @@ mod tests {
             targets[0].asked.get(OPTIONS).cloned().unwrap_or_default()
         };
         assert_eq!(options("postgresql://ann@db/x?serverVersion=16&charset=utf8"), "");
+        assert_eq!(options("jdbc:postgresql://db/x?user=ann&loadBalanceHosts=false"), "");
         assert_eq!(options("postgresql://ann@db/x?schema=public"), "");
         assert_eq!(options("postgresql://ann@db/x?schema=My%20Shop"), "-c search_path=\"My\\ Shop\"");
         let java = "jdbc:postgresql://db/x?user=ann&currentSchema=a,b&options=-c%20work_mem%3D5MB";

@@ -169,12 +169,23 @@ pub fn of_administrator(server: &Server, setup: &Setup) -> Result<Target, Fault>
 }
 
 fn of(server: &Server, setup: &Setup, user: &str) -> Result<Target, Fault> {
-    let mut target = PRODUCT.target(server, setup)?;
+    let mut target = with_password(PRODUCT.target(server, setup)?)?;
     let accounts = matches!(&setup.authentication, Authentication::Password { mechanism } if mechanism == ACL);
     if is_local(server) && accounts {
         user.clone_into(&mut target.user);
     }
     Ok(target)
+}
+
+/// Refuses an account without a password: without one a client would be logged in as the server's default account.
+fn with_password(target: Target) -> Result<Target, Fault> {
+    if target.user.is_empty() || target.password.is_some() {
+        return Ok(target);
+    }
+    Err(refused(
+        "it names an account and no password: give it by REDISCLI_AUTH; a password alone is written \
+         redis://:PASSWORD@host, also where redis-cli and drivers of Java take it without the colon",
+    ))
 }
 
 #[cfg(test)]
@@ -224,6 +235,20 @@ mod tests {
                 r#"[Target { host: "db", port: 6379, user: "", database: "0", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
+    }
+
+    #[test]
+    fn an_account_is_not_left_out_because_its_password_is_unknown() {
+        let password = Some(tithe_machine::secret::Secret::new("correct horse"));
+        let told = |user: &str, password: &Option<_>| {
+            let target = Target { user: user.to_owned(), password: password.clone(), ..Target::default() };
+            with_password(target).map(|target| target.user).map_err(|fault| fault.to_string())
+        };
+        assert_eq!(told("", &None), Ok(String::new()));
+        assert_eq!(told("", &password), Ok(String::new()));
+        assert_eq!(told("ann", &password), Ok("ann".to_owned()));
+        let why = told("hunter2", &None).expect_err("it may be a password");
+        assert!(why.contains("written redis://:PASSWORD@host") && !why.contains("hunter2"), "{why}");
     }
 
     #[test]

@@ -76,6 +76,7 @@ impl UrlParts {
     /// # Errors
     /// [`Fault::Refused`] with the malformed part.
     pub fn read(url: &Url) -> Result<Self, Fault> {
+        filled_in(url)?;
         let (_, rest) = url.expose().split_once("://").ok_or_else(|| refused("it has no ://"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
@@ -181,12 +182,13 @@ impl UrlParts {
         names.into_iter().cloned().collect()
     }
 
-    /// The client's certificate and key, in options of these names: both or none.
+    /// The client's certificate and key, in options of these names: both or none. An empty value is none.
     ///
     /// # Errors
     /// [`Fault::Refused`] for one without the other.
     pub fn identity(&self, certificate: &[&str], key: &[&str]) -> Result<Option<(PathBuf, PathBuf)>, Fault> {
-        match (self.any(certificate), self.any(key)) {
+        let file = |names: &[&str]| self.any(names).filter(|file| !file.is_empty());
+        match (file(certificate), file(key)) {
             (Some(certificate), Some(key)) => Ok(Some((certificate.into(), key.into()))),
             (None, None) => Ok(None),
             _ => Err(refused(&format!("{} and {} belong together", certificate[0], key[0]))),
@@ -221,6 +223,30 @@ impl UrlParts {
             }
         }
         Ok(())
+    }
+}
+
+/// Refuses variables and placeholders, which would be taken for the password itself: `${DB_PASSWORD}` in a file,
+/// `[YOUR-PASSWORD]` or `<db_password>` of a cloud's console.
+///
+/// # Errors
+/// [`Fault::Refused`] with what to do.
+pub fn filled_in(url: &Url) -> Result<(), Fault> {
+    const ADVICE: &str = "leave the password out, and give it by the variable of the product";
+    let text = url.expose();
+    if text.contains("${") || text.contains("{{") {
+        return Err(refused(&format!("variables in it are not replaced: {ADVICE}")));
+    }
+    let place = text.split_once("://").map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or_default());
+    let account = place.rsplit_once('@').map_or("", |(account, _)| account);
+    let password = account.split_once(':').map_or("", |(_, password)| password);
+    let password = percent_decode_str(password).decode_utf8_lossy().to_ascii_lowercase();
+    let is_enclosed = |(open, close): &(&str, &str)| password.starts_with(*open) && password.ends_with(*close);
+    let is_variable = [("${", "}"), ("{{", "}}")].iter().any(is_enclosed);
+    let is_named = ["pass", "pwd"].iter().any(|word| password.contains(word));
+    match is_variable || is_named && [("[", "]"), ("<", ">")].iter().any(is_enclosed) {
+        true => Err(refused(&format!("its password is a placeholder: {ADVICE}"))),
+        false => Ok(()),
     }
 }
 
@@ -299,6 +325,37 @@ mod tests {
     use std::net::{SocketAddr, ToSocketAddrs as _};
 
     use super::*;
+
+    #[test]
+    fn an_empty_name_of_a_file_is_none() {
+        let identity = |options: &str| {
+            let parts = UrlParts::read(&Url::new(format!("postgres://ann@db/x?{options}"))).expect("a URL");
+            parts.identity(&["sslcert"], &["sslkey"])
+        };
+        assert_eq!(identity("sslcert=&sslkey="), Ok(None));
+        assert_eq!(identity("sslcert=/c.pem&sslkey=/k.pem"), Ok(Some(("/c.pem".into(), "/k.pem".into()))));
+        assert!(identity("sslcert=/c.pem&sslkey=").is_err());
+    }
+
+    #[test]
+    fn variables_and_placeholders_are_no_passwords() {
+        let why = |url: &str| UrlParts::read(&Url::new(url)).err().map(|fault| fault.to_string()).unwrap_or_default();
+        for url in [
+            "postgresql://postgres.shop:[YOUR-PASSWORD]@pooler.example:6543/postgres",
+            "rediss://default:<password>@db.example",
+            "mysql://app:%3Cdb_password%3E@db.example/shop",
+            "host=db user=app password=${DB_PASSWORD}",
+            "app:${PW}@tcp(db:3306)/shop",
+        ] {
+            assert!(why(url).contains("its password is a placeholder: leave the password out"), "{url}");
+        }
+        for url in ["postgres://app:${PW}@db/shop", "postgres://app@${PGHOST}/shop", "redis://:{{ .Values.pw }}@db"] {
+            assert!(why(url).contains("variables in it are not replaced"), "{url}");
+        }
+        for url in ["postgres://app:[brackets]@db", "postgres://app:a$pass@db", "redis://db"] {
+            assert_eq!(why(url), "", "{url}");
+        }
+    }
 
     #[test]
     fn an_address_is_connected_to_in_its_zone() {

@@ -11,6 +11,9 @@ pub struct Url(String);
 /// Characters that need no encoding in any part of a URL (RFC 3986, section 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// The longest name that is an account for sure, bytes; passwords that consoles make are longer.
+const LONGEST_ACCOUNT: usize = 20;
+
 /// The prefix that Java drivers put before the scheme.
 const JAVA: &str = "jdbc:";
 
@@ -95,6 +98,8 @@ impl Url {
         let user = match user.split_once(':') {
             Some((name, _)) => format!("{name}:***@"),
             None if user.is_empty() => String::new(),
+            // Redis' own client and drivers of Java take a password without a colon.
+            None if scheme.starts_with("redis") && user.len() > LONGEST_ACCOUNT => "***@".to_owned(),
             None => format!("{user}@"),
         };
         // Drivers also accept `?password=…`: nothing after `?` is shown.
@@ -142,12 +147,14 @@ impl Url {
 
 /// True if some option may contain a secret, or a part of a password that was not encoded.
 fn may_hold_secret(options: &str) -> bool {
-    const SECRET: [&str; 4] = ["pass", "pwd", "secret", "token"];
+    // Clients ignore `_` and `-` in names. The keys of SCRAM are as good as the password that they are made from.
+    const SECRET: [&str; 7] = ["pass", "pwd", "secret", "token", "apikey", "scramclientkey", "scramserverkey"];
     // A command or a file that contains the password is not itself a secret.
     let shown = |option: &&str| !["password_command=", "passfile="].iter().any(|name| option.starts_with(name));
     let asked = options.trim_start_matches(['?', '#']).split('&').filter(shown).collect::<Vec<_>>().join("&");
     let asked = percent_decode_str(&asked).decode_utf8_lossy().to_ascii_lowercase();
-    asked.contains("***") || options.contains('@') || SECRET.iter().any(|word| asked.contains(word))
+    let plain = asked.replace(['_', '-'], "");
+    asked.contains("***") || options.contains('@') || SECRET.iter().any(|word| plain.contains(word))
 }
 
 /// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what follows a colon is a port. Java's
@@ -159,8 +166,12 @@ fn are_hosts(text: &str) -> bool {
 }
 
 /// Schemes that mean the same as another one, TLS included.
-const SAME: [(&str, &str); 3] =
-    [("valkey://", "redis://"), ("valkeys://", "rediss://"), ("redis-socket://", "redis+unix://")];
+const SAME: [(&str, &str); 4] = [
+    ("valkey://", "redis://"),
+    ("valkeys://", "rediss://"),
+    ("redis-socket://", "redis+unix://"),
+    ("memcache://", "memcached://"),
+];
 
 /// A URL without spaces around it, and with a lower-case scheme, which lists of endpoints repeat.
 fn with_small_scheme(text: &str) -> Option<String> {
@@ -313,6 +324,7 @@ mod tests {
             "jdbc:postgresql://db/shop",
             "https://a:2379,https://b:2379",
             "valkeys://db:6380/1",
+            "memcache://db",
             "host=db port=5433 user=app dbname=shop sslmode=require",
             "host='/run/my folder' user='o\\'neill'",
             "host=a,b port=1,2 target_session_attrs=read-write",
@@ -342,6 +354,7 @@ mod tests {
             jdbc:postgresql://db/shop
             https://a:2379,b:2379
             rediss://db:6380/1
+            memcached://db
             postgresql://app@db:5433/shop?sslmode=require
             postgresql://o%27neill@%2Frun%2Fmy%20folder/
             postgresql://a:1,b:2/?target_session_attrs=read-write
@@ -437,14 +450,18 @@ mod tests {
             "postgres://ann:x@db/shop",
             "pg://a:b@c@db",
             "pg://ann@db/x?password=y",
+            "postgres://ann@db/x?scram_client_key=c2VjcmV0",
+            "postgres://ann@db/x?scramServerKey=c2VjcmV0",
             "pg://db?a=b@c",
             "pg://a@b/c@d",
         ] {
             assert!(Url::new(url).holds_secret(), "{url}");
         }
-        for url in
-            ["postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem", "redis://db", "pg://a@[::1]:5/x"]
-        {
+        for url in [
+            "postgres://ann@db:5432/shop?sslmode=verify-full&sslrootcert=/ca.pem",
+            "redis://ann@db",
+            "pg://a@[::1]:5/x",
+        ] {
             assert!(!Url::new(url).holds_secret(), "{url}");
         }
     }
@@ -459,6 +476,7 @@ mod tests {
             "jdbc:postgresql:shop?user=app&password=hunter2",
             "jdbc:mysql://(host=db,user=app,password=hunter2)/shop",
             "jdbc:mysql://address=(host=db)(password=hunter2)/shop",
+            "rediss://hunter2hunter2hunter2hunter2@db:6379/0",
             "host=db user=app password=hunter2 open='",
         ] {
             assert!(!Url::new(form).redacted().contains("hunter2"), "{form}");

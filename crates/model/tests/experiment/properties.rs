@@ -24,11 +24,13 @@ fn workload(
 /// A script or the path of a log has to be kept as it is: it was checked for passwords when it was read.
 #[test]
 fn passwords_in_properties_are_not_kept() {
-    let pairs: [(&str, &str, bool, bool); 10] = [
+    let pairs: [(&str, &str, bool, bool); 12] = [
         ("threads", "8", false, false),
         ("password", "x", true, true),
         ("db.PassWord", "x", true, true),
         ("clientSecret", "x", true, true),
+        ("mysql.pwd", "x", true, true),
+        ("cosmos.primary_key", "x", true, true),
         ("jdbc", "jdbc:a://u:p@h/d", true, true),
         ("endpoint", "http://{host}/a", false, false),
         ("endpoints", "http://{host}/a http://u:p@h", true, true),

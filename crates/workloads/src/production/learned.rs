@@ -13,7 +13,7 @@ use super::{
 use crate::{
     replay::{
         names,
-        sql::{Flavour, Kind, kind},
+        sql::{Flavour, Kind, Piece, kind, pieces, shape},
     },
     script::guard,
 };
@@ -178,7 +178,12 @@ fn is_of_tithe(text: &str, flavour: Flavour) -> bool {
 
 /// True for a query or a change of rows that may be run alone.
 fn is_work(text: &str, flavour: Flavour) -> bool {
-    let first = text.trim_start_matches(['(', ' ', '\n']).split([' ', '\n', '\t', '(']).next().unwrap_or_default();
+    // Tools and drivers write comments before their statements.
+    let first = pieces(text, flavour).find_map(|(piece, _)| match piece {
+        Piece::Word(word) => Some(word),
+        _ => None,
+    });
+    let first = first.unwrap_or_default();
     let known = ["SELECT", "WITH", "INSERT", "UPDATE", "DELETE", "REPLACE", "MERGE"];
     let is_known = known.iter().any(|word| first.eq_ignore_ascii_case(word));
     is_known && matches!(kind(text, flavour), Kind::Reads | Kind::Writes) && guard::refuses(text, flavour).is_none()
@@ -222,7 +227,7 @@ pub fn learn(production: &mut dyn Production) -> Result<Learned, Fault> {
             continue;
         }
         let limit = it.rows.div_ceil(it.calls.max(1)).max(1);
-        let name = names::name(&it.text.replace(['`', '"'], ""), &[]);
+        let name = names::name(&shape(&it.text, flavour).replace(['`', '"'], ""), &[]);
         let writes = guard::writes(&it.text, flavour);
         let drawn = Drawn { name, text: it.text.clone(), parsed, limit, until: 0, writes };
         statements.push((drawn, it));

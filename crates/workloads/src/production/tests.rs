@@ -124,6 +124,25 @@ fn parameters_belong_to_columns() {
 }
 
 #[test]
+fn statements_behind_comments_of_tools_and_drivers_are_drawn() {
+    check(
+        WireProtocol::Postgres,
+        &[
+            ("/* load Order */ select state from orders where customer = $1", 1, 1),
+            ("-- Metabase:: userID: 7\nSELECT id FROM orders", 1, 1),
+        ],
+        &expect![[r#"
+            select-orders:1 /* load Order */ select state from orders where customer = (-3)
+            select-orders:2 -- Metabase:: userID: 7
+            SELECT id FROM orders
+            like production: 2 statements of 2 that pg_stat_statements has counted, 100.0 % of their time
+            statements: by calls, each by itself: transactions are not counted
+            parameters: drawn from pg_stats, not the ones that were used
+        "#]],
+    );
+}
+
+#[test]
 fn what_cannot_be_drawn_is_counted_by_reason() {
     check(
         WireProtocol::Postgres,

@@ -13,7 +13,7 @@ use super::{
     entry::{LogEnd, Problem, Sent},
     gather::{Choice, Gather},
     lines::Encoding,
-    readers::{FORMS, Form, Reading, recognise},
+    readers::{FORMS, Form, Reading, others, recognise},
     recording::Recording,
     sql::Flavour,
 };
@@ -201,6 +201,9 @@ impl Config {
             return Err(Problem::new(1, "the log is empty", "name a log with statements"));
         }
         let text = String::from_utf8_lossy(head.strip_prefix(tithe_model::catalogue::BYTE_ORDER_MARK).unwrap_or(&head));
+        if let Some(problem) = others::problem(&text).filter(|_| self.form.is_none()) {
+            return Err(problem);
+        }
         let form = self.form.or_else(|| recognise(&text)).ok_or_else(|| {
             Problem::new(1, "the log has no statement", "name a log with statements, or its form: `form = \"csvlog\"`")
         })?;

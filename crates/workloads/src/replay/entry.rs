@@ -47,6 +47,16 @@ pub struct Logged {
     pub sent: Sent,
     /// True for the record of an audit extension; the server may also write its own record.
     pub audited: bool,
+    /// The number that the audit extension gives it in its session, which the records about its tables share.
+    pub number: Option<u64>,
+}
+
+impl Logged {
+    /// A `COMMIT` that the log does not contain.
+    pub fn commit() -> Self {
+        let (sql, values, sent) = ("COMMIT".to_owned(), Values::InText, Sent::Text);
+        Self { sql, values, duration_ns: None, sent, audited: false, number: None }
+    }
 }
 
 /// The parameters of a statement in a log.

@@ -210,7 +210,11 @@ impl Gather {
                 Session { number: self.count - 1, ..Session::default() }
             }
         };
-        if !database.is_empty() {
+        if !database.is_empty() && session.database != database {
+            // A statement whose duration might have followed ran in the database before.
+            if let Some(pending) = session.pending.take() {
+                self.ran(&mut session, pending);
+            }
             session.database = database;
         }
         match event {
@@ -281,10 +285,12 @@ impl Gather {
     fn statement(&mut self, session: &mut Session, mut pending: Pending) {
         if let Some(before) = session.pending.take() {
             // pgaudit's record and the server's own may be about one statement. For several statements in one text
-            // pgaudit writes one record each, with the whole text.
+            // pgaudit writes one record each, with the whole text. For several tables it may write several records,
+            // with one number.
             let (one, other) = (&before.logged, &pending.logged);
+            let is_one = one.number.is_some() && one.number == other.number;
             let several = || one.sql.trim_end_matches(';').contains(';');
-            let is_same = one.sql == other.sql && (one.audited != other.audited || one.audited && several());
+            let is_same = one.sql == other.sql && (one.audited != other.audited || is_one || one.audited && several());
             if !is_same {
                 self.ran(session, before);
             } else if pending.logged.audited {
@@ -346,6 +352,15 @@ impl Gather {
                 None => self.leave_out(Reason::NoBegin, 1, pending.logged.duration_ns.unwrap_or(0), pending.line),
             },
             Kind::Implicit(implicit) => {
+                // The change back commits what is open.
+                if session.implicit
+                    && !implicit
+                    && let Some(open) = &mut session.open
+                {
+                    let Pending { line, at_us, .. } = pending;
+                    open.push(Pending { line, at_us, logged: Logged::commit() }, Kind::End, memory);
+                    self.close(session, None);
+                }
                 session.implicit = implicit;
                 self.leave_out(Reason::SessionState, 1, pending.logged.duration_ns.unwrap_or(0), pending.line);
             }

@@ -3,6 +3,7 @@
 //! Texts are scanned, not parsed: the server parses them.
 
 pub use crate::script::statement::Flavour;
+use crate::script::statement::executed_comment;
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -191,11 +192,13 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
 struct Scanner<'t> {
     rest: &'t str,
     flavour: Flavour,
+    /// True within a comment that the server runs.
+    executed: bool,
 }
 
 impl<'t> Scanner<'t> {
     fn new(rest: &'t str, flavour: Flavour) -> Self {
-        Self { rest, flavour }
+        Self { rest, flavour, executed: false }
     }
 
     /// The length of a text in quotes at the beginning of `rest[from..]`, from there on.
@@ -269,7 +272,17 @@ impl<'t> Iterator for Scanner<'t> {
                 (self.until("\n"), Piece::Blank)
             }
             '#' if my => (self.until("\n"), Piece::Blank),
-            '/' if rest.starts_with("/*") => (self.comment(), Piece::Blank),
+            '/' if rest.starts_with("/*") => match executed_comment(rest, self.flavour) {
+                Some(length) => {
+                    self.executed = true;
+                    (length, Piece::Blank)
+                }
+                None => (self.comment(), Piece::Blank),
+            },
+            '*' if self.executed && rest.starts_with("*/") => {
+                self.executed = false;
+                (2, Piece::Blank)
+            }
             '\'' => (self.quoted(0, my), Piece::Value),
             '"' if my => (self.quoted(0, true), Piece::Value),
             '"' | '`' => {
@@ -322,6 +335,9 @@ mod tests {
         );
         assert_eq!(shape("select \"x\", `y` # a remark\n", Flavour::MySql), "select ?, `y`");
         assert_eq!(shape("select 'it\\'s', 2", Flavour::MySql), "select ?");
+        let hinted = "select /*!40001 sql_no_cache */ a from t where b = 1";
+        assert_eq!(shape(hinted, Flavour::MySql), "select sql_no_cache a from t where b = ?");
+        assert_eq!(shape(hinted, Flavour::Postgres), "select a from t where b = ?");
     }
 
     #[test]
@@ -350,6 +366,8 @@ mod tests {
         ] {
             assert_eq!(told(sql), expected, "{sql}");
         }
+        assert_eq!(kind("/*!40101 SET NAMES utf8 */", Flavour::MySql), Kind::SessionState);
+        assert_eq!(kind("/*M!999999 SET NAMES utf8 */", Flavour::MySql), Kind::Nothing);
         assert_eq!(kind("SET autocommit=0", Flavour::MySql), Kind::Implicit(true));
         assert_eq!(kind("set @@autocommit = 1", Flavour::MySql), Kind::Implicit(false));
         assert_eq!(kind("LOAD DATA LOCAL INFILE 'x' INTO TABLE t", Flavour::MySql), Kind::Copies);

@@ -300,6 +300,31 @@ fn durations_may_stand_in_records_of_their_own() {
 }
 
 #[test]
+fn records_of_pgaudit_about_the_tables_of_one_statement_are_one() {
+    let record = |number: u32, table: &str| {
+        format!(
+            "2026-11-28 05:36:07.075 UTC [7] u@d LOG:  AUDIT: SESSION,{number},1,READ,SELECT,TABLE,public.{table},\
+             \"select 1 from a, b\",<none>\n"
+        )
+    };
+    let log = [record(1, "a"), record(1, "b"), record(2, "a"), record(2, "b")].concat();
+    assert_eq!(read(log, &[]).unwrap().recording.transactions.len(), 2);
+    // CloudNativePG takes records apart.
+    let record = |number: &str| {
+        let audit = json!({ "statement_id": number, "substatement_id": "1", "statement": "select 1 from a, b" });
+        let record = json!({
+            "log_time": "2026-11-28 05:56:00.220 UTC",
+            "session_id": "610011cb.cb",
+            "error_severity": "LOG",
+            "audit": audit,
+        });
+        format!("{}\n", json!({ "logger": "pgaudit", "msg": "record", "record": record }))
+    };
+    let log = [record("1"), record("1"), record("2")].concat();
+    assert_eq!(read(log, &[]).unwrap().recording.transactions.len(), 2);
+}
+
+#[test]
 fn pgaudit_has_statements_with_parameters_and_no_durations() {
     is(
         PGAUDIT,
@@ -552,6 +577,52 @@ fn server_audit_escapes_its_texts() {
 }
 
 #[test]
+fn a_change_back_to_autocommit_ends_the_open_transaction() {
+    let log = "261128  5:39:11\t     5 Connect\troot@localhost on app using Socket\n\t\t     5 Query\tset autocommit=0\n\
+               \t\t     5 Query\tupdate t set a = 1\n\t\t     5 Query\tset autocommit=1\n\
+               \t\t     5 Query\tupdate t set a = 2\n";
+    let recording = read(log, &[]).unwrap().recording;
+    let told: String = recording.transactions.iter().map(|each| transaction(&recording, each)).collect();
+    expect![[r#"
+        session 0, 0 µs, kind 0
+          + BEGIN
+          Text update t set a = 1
+          Text COMMIT .
+        session 0, 0 µs, kind 1
+          Text update t set a = 2
+    "#]]
+    .assert_eq(&told);
+}
+
+#[test]
+fn a_general_log_says_when_a_session_enters_another_database() {
+    let texts = |enters: &str| {
+        let log = format!(
+            "261128  5:39:11\t     5 Connect\troot@localhost on app using Socket\n\t\t     5 Query\tselect 1\n\
+             \t\t     5 {enters}\n\t\t     5 Query\tselect 2\n"
+        );
+        ["app", "shop"].map(|database| read(&log, &[("database", database)]).unwrap().recording.texts.join("|"))
+    };
+    for enters in ["Init DB\tshop", "Query\tUSE `shop`"] {
+        assert_eq!(texts(enters), ["select 1", "select 2"], "{enters}");
+    }
+}
+
+#[test]
+fn statements_that_failed_by_the_slow_log_of_mysql_are_not_replayed() {
+    let record = |number: u32, errno: u32| {
+        format!(
+            "# Time: 2026-11-28T05:39:11.000001Z\n# User@Host: app[app] @ localhost []  Id:     8\n\
+             # Query_time: 0.000123  Lock_time: 0.000004 Rows_sent: 0  Rows_examined: 0 Thread_id: 8 Errno: {errno} \
+             Killed: 0 Bytes_received: 0\nuse app;\nSET timestamp=1795844351;\ninsert into t values ({number});\n"
+        )
+    };
+    let replayed = read([record(1, 0), record(2, 1062), record(3, 0)].concat(), &[]).unwrap();
+    assert_eq!(replayed.recording.texts, ["insert into t values (1)", "insert into t values (3)"]);
+    assert_eq!(replayed.account.left_out[&Reason::Failed].statements, 1);
+}
+
+#[test]
 fn the_audit_log_of_aurora_has_times_in_microseconds() {
     let log = "1795844351000000,aurora-1,app,10.0.0.7,12,0,CONNECT,app,,0\n\
                1795844351000100,aurora-1,app,10.0.0.7,12,3,QUERY,app,'select 1, 2',0\n";
@@ -628,6 +699,18 @@ fn a_compressed_log_is_refused_by_its_first_bytes() {
 }
 
 #[test]
+fn a_file_that_is_no_log_of_statements_is_refused_by_what_it_is() {
+    expect![[r#"
+        line 1: is a binary log, in which statements that only read are missing
+        name the general log, or the slow log with long_query_time = 0"#]]
+    .assert_eq(&refused(b"\xfebin\x01", &[]));
+    expect![[r#"
+        line 1: is an export of statements that a server has counted, without their values
+        ask the server itself: `like_production = "calls"` (`--like-production`)"#]]
+    .assert_eq(&refused("queryid,query,calls\n1,select $1,7\n", &[]));
+}
+
+#[test]
 fn a_foreign_prefix_is_refused_and_the_right_one_is_read() {
     let foreign = STDERR.replace("2026-11-28 ", "<app> 2026-11-28 ");
     expect![[r#"
@@ -669,6 +752,8 @@ fn logs_of_providers_and_containers_are_known_and_a_verbose_one_says_the_same() 
         "2026-11-28 05:36:07.075 UTC [7]: [1-1] db=d,user=u ",
         "pid=7,user=u,db=d,app=a,client=10.0.0.7 ",
         "2026-11-28 05:36:07 UTC [7]: [1-1] user=u,db=d ",
+        "2026-11-28 05:36:07 UTC [7]: [1-1] u@d ",
+        "10.0.0.7 2026-11-28 05:36:07.075 UTC [7] u@d ",
     ] {
         assert_eq!(texts(&format!("{prefix}LOG:  {statement} 3\n")), "select 3", "{prefix}");
     }

@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use super::statement::{Flavour, Quotes};
+use super::{
+    statement::{Flavour, Quotes},
+    variables::is_valid,
+};
 
 /// The forbidden effect of `statement`, and its remedy; `None` if it may run.
 pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
@@ -28,6 +31,10 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
         "RESET" | "DISCARD" | "LISTEN" | "UNLISTEN" | "PREPARE" | "DEALLOCATE" | "USE" | "ATTACH" | "DETACH"
         | "PRAGMA" | "LOAD" | "HANDLER" | "FLUSH" | "KILL" | "SHUTDOWN" | "CHANGE" => session(first, connection),
         "UNLOCK" if word(1).starts_with("TABLE") => session(first, connection),
+        // In PostgreSQL a lock ends with its transaction.
+        "LOCK" if word(1).starts_with("TABLE") && flavour == Flavour::MySql => {
+            session("LOCK TABLES", "leave it out: statements lock the rows that they change")
+        }
         "DECLARE" if words.iter().any(|word| word == "HOLD") => session("a cursor WITH HOLD", "leave out WITH HOLD"),
         "CREATE" if word(1).starts_with("TEMP") && statement.to_ascii_uppercase().contains("ON COMMIT DROP") => None,
         "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "GRANT" | "REVOKE" | "COMMENT" | "VACUUM" | "REINDEX"
@@ -155,6 +162,49 @@ pub fn writes(statement: &str, flavour: Flavour) -> bool {
     !reads || replaces || all.iter().any(|word| WRITES.contains(&word.as_str()))
 }
 
+/// The place of the first placeholder in `statement` that only a driver gives a value: `$1`, and `?` in MariaDB and
+/// MySQL.
+pub fn placeholder(statement: &str, flavour: Flavour) -> Option<usize> {
+    let (mut at, mut quotes) = (0, Quotes::new(flavour));
+    while at < statement.len() {
+        let rest = &statement[at..];
+        let is_placeholder = match flavour {
+            Flavour::Postgres => {
+                rest.strip_prefix('$').is_some_and(|behind| behind.starts_with(|sign: char| sign.is_ascii_digit()))
+            }
+            // In PostgreSQL it is an operator.
+            Flavour::MySql => rest.starts_with('?'),
+        };
+        if is_placeholder && !quotes.inside() {
+            return Some(at);
+        }
+        at += quotes.step(rest).min(rest.len());
+    }
+    None
+}
+
+/// The place of the first variable in psql's `:'name'` or `:"name"` in `statement`, which pgbench does not have.
+pub fn quoted_variable(statement: &str, flavour: Flavour) -> Option<usize> {
+    let (mut at, mut quotes) = (0, Quotes::new(flavour));
+    while at < statement.len() {
+        let rest = &statement[at..];
+        // `a::"char"` is a cast, `a[1:"n"]` a slice.
+        let begins = statement[..at].ends_with(|sign: char| sign.is_whitespace() || "(,=<>".contains(sign));
+        let quoted = [(":'", '\''), (":\"", '"')]
+            .into_iter()
+            .find_map(|(opens, closes)| rest.strip_prefix(opens)?.split_once(closes));
+        if begins
+            && !quotes.inside()
+            && let Some((name, _)) = quoted
+            && is_valid(name)
+        {
+            return Some(at);
+        }
+        at += quotes.step(rest).min(rest.len());
+    }
+    None
+}
+
 /// Words of a statement, outside quotes and comments.
 fn words(statement: &str, flavour: Flavour) -> impl Iterator<Item = &str> {
     let (mut at, mut quotes) = (0, Quotes::new(flavour));
@@ -166,7 +216,9 @@ fn words(statement: &str, flavour: Flavour) -> impl Iterator<Item = &str> {
             let length = variable + quotes.step(&rest[variable..]).min(rest.len() - variable);
             at += length;
             let word = &rest[..length];
-            if !was_inside && !quotes.inside() && word.ends_with(|sign: char| sign == '_' || sign.is_alphanumeric()) {
+            // The beginning of a comment that MySQL runs ends with a version.
+            let is_word = word.ends_with(|sign: char| sign == '_' || sign.is_alphanumeric()) && !word.starts_with('/');
+            if !was_inside && !quotes.inside() && is_word {
                 return Some(word);
             }
         }
@@ -214,6 +266,12 @@ mod tests {
     }
 
     #[test]
+    fn locks_of_tables_last_in_mysql_and_not_in_postgresql() {
+        assert!(refuses("LOCK TABLES t WRITE", Flavour::MySql).is_some());
+        assert_eq!(refuses("LOCK TABLE t IN SHARE MODE", Flavour::Postgres), None);
+    }
+
+    #[test]
     fn strings_end_as_in_the_server() {
         let written = "SELECT 'it\\'s' AS a, 'DELETE' AS b";
         assert!(!writes(written, Flavour::MySql) && writes(written, Flavour::Postgres));
@@ -225,6 +283,46 @@ mod tests {
         assert!(writes("SELECT 1 /* /* */; DELETE FROM t", Flavour::MySql));
         assert!(!writes("SELECT 1 /* /* */ DELETE */", Flavour::Postgres));
         assert!(!writes("SELECT 1 # DELETE", Flavour::MySql));
+    }
+
+    #[test]
+    fn comments_that_the_server_runs_are_read_as_statements() {
+        for refused in [
+            "/*!40101 SET NAMES utf8 */",
+            "/*M!100201 SET sql_mode = '' */",
+            "/*! DROP TABLE t */",
+            "SELECT a FROM t /*!50000 INTO OUTFILE '/tmp/a' */",
+        ] {
+            assert!(refuses(refused, Flavour::MySql).is_some(), "{refused}");
+            assert_eq!(refuses(refused, Flavour::Postgres), None, "{refused}");
+        }
+        for taken in [
+            "SELECT /*!40001 SQL_NO_CACHE */ a FROM t",
+            "/*M!999999\\- enable the sandbox mode */ SELECT 1",
+            "/*+ SET_VAR(sort_buffer_size = 1) */ SELECT 1",
+            "SELECT 1 /*!50000 /* DROP */ + 1 */",
+        ] {
+            assert_eq!(refuses(taken, Flavour::MySql), None, "{taken}");
+        }
+        assert!(writes("SELECT 1 /*!50000 FROM (DELETE) */", Flavour::MySql));
+        assert!(names("SELECT /*!40001 SQL_NO_CACHE */ a", Flavour::MySql).contains("SQL_NO_CACHE"));
+    }
+
+    #[test]
+    fn placeholders_of_drivers_are_found_outside_of_quotes() {
+        assert_eq!(placeholder("SELECT '$1', a$1 FROM t WHERE b = $2", Flavour::Postgres), Some(34));
+        assert_eq!(placeholder("SELECT $$ $1 $$, a ? 'b' FROM t", Flavour::Postgres), None);
+        assert_eq!(placeholder("SELECT '?' FROM t WHERE a = ? -- ?", Flavour::MySql), Some(28));
+    }
+
+    #[test]
+    fn variables_of_psql_in_quotes_are_told_from_casts_and_slices() {
+        let found = |statement| quoted_variable(statement, Flavour::Postgres);
+        assert_eq!(found("SELECT a FROM t WHERE b = :'name'"), Some(26));
+        assert_eq!(found("SELECT :\"column\" FROM t"), Some(7));
+        for none in ["SELECT a::\"char\", b[1:\"n\"]", "SELECT ' = :\"x\"', :name", "SELECT a = :'no name'"] {
+            assert_eq!(found(none), None, "{none}");
+        }
     }
 
     #[test]

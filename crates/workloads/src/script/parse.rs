@@ -5,7 +5,7 @@ use super::{
     command::{Action, Amount, Command, Duration, Keep, LONGEST_SLEEP_US, Place, Refusal, Script, Sql},
     expression::{self, Expression},
     guard,
-    statement::{Flavour, Quotes, Template},
+    statement::{Flavour, Quotes, Template, executed_comment},
     variables::{Names, is_of_name, is_valid},
 };
 
@@ -95,7 +95,7 @@ impl<'t> Reader<'t, '_> {
             let is_line = trimmed.starts_with("--") || self.flavour == Flavour::MySql && trimmed.starts_with('#');
             let length = if is_line {
                 trimmed.find('\n').unwrap_or(trimmed.len())
-            } else if trimmed.starts_with("/*") {
+            } else if trimmed.starts_with("/*") && executed_comment(trimmed, self.flavour).is_none() {
                 let (mut quotes, mut length) = (Quotes::new(self.flavour), 0);
                 while length < trimmed.len() {
                     length += quotes.step(&trimmed[length..]);
@@ -156,6 +156,14 @@ impl<'t> Reader<'t, '_> {
             }
             if let Some((problem, help)) = guard::refuses(part, self.flavour) {
                 self.refuse(begins, &problem, &help);
+            }
+            if let Some(at) = guard::placeholder(part, self.flavour) {
+                let help = "write a variable in its place: `\\set id random(1, 1000)` before the statement, and :id";
+                self.refuse(begins + at, "a placeholder of a driver has no value in a script", help);
+            }
+            if let Some(at) = guard::quoted_variable(part, self.flavour) {
+                let help = "write :name, which stands for the value as it is, or as a parameter";
+                self.refuse(begins + at, "pgbench has no variables in quotes, as psql has", help);
             }
             templates.push(Template::new(part, self.flavour, self.names));
         }

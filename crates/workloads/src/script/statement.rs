@@ -147,12 +147,27 @@ impl Template {
     }
 }
 
+/// The length of the beginning of a comment in `rest` whose text MySQL and MariaDB run: `/*!40101`, `/*M!100201`.
+/// `None` for any other comment, also one for a version that no server has (`/*M!999999\- enable the sandbox mode */`).
+pub fn executed_comment(rest: &str, flavour: Flavour) -> Option<usize> {
+    let behind = rest.strip_prefix("/*!").or_else(|| rest.strip_prefix("/*M!"))?;
+    let digits = match behind.bytes().take_while(u8::is_ascii_digit).count() {
+        // Fewer digits are no version, and belong to the statement.
+        0..=4 => 0,
+        count => count.min(6),
+    };
+    let is_executed = flavour == Flavour::MySql && !behind.starts_with("99999");
+    is_executed.then_some(rest.len() - behind.len() + digits)
+}
+
 /// Tracks quotes, comments and parentheses in a text of SQL, as psql's lexer and the server of MySQL do.
 #[derive(Debug, Clone)]
 pub struct Quotes {
     flavour: Flavour,
     until: Option<Until>,
     parentheses: usize,
+    /// True within a comment that the server runs.
+    executed: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -169,7 +184,7 @@ enum Until {
 impl Quotes {
     /// Those of a text that begins.
     pub fn new(flavour: Flavour) -> Self {
-        Self { flavour, until: None, parentheses: 0 }
+        Self { flavour, until: None, parentheses: 0, executed: false }
     }
 
     /// True in quotes and comments.
@@ -179,7 +194,7 @@ impl Quotes {
 
     /// True in quotes, comments and parentheses, where `;` ends nothing.
     pub fn holds(&self) -> bool {
-        self.until.is_some() || self.parentheses > 0
+        self.until.is_some() || self.parentheses > 0 || self.executed
     }
 
     /// The open construct at the end of a text; `None` if there is none, or a comment that the line ends.
@@ -189,6 +204,7 @@ impl Quotes {
             Some(Until::Quote(_) | Until::Escaped(_)) => Some("a string is not closed"),
             Some(Until::Dollar(_)) => Some("a dollar-quoted string is not closed"),
             Some(Until::Comment(_)) => Some("a comment is not closed"),
+            Some(Until::LineEnd) | None if self.executed => Some("a comment is not closed"),
             Some(Until::LineEnd) | None if self.parentheses > 0 => Some("a parenthesis is not closed"),
             Some(Until::LineEnd) | None => None,
         }
@@ -265,7 +281,15 @@ impl Quotes {
                 return 2;
             }
             Some('/') if rest.starts_with("/*") => {
+                if let Some(length) = executed_comment(rest, self.flavour) {
+                    self.executed = true;
+                    return length;
+                }
                 self.until = Some(Until::Comment(1));
+                return 2;
+            }
+            Some('*') if self.executed && rest.starts_with("*/") => {
+                self.executed = false;
                 return 2;
             }
             Some('$') if !my => {

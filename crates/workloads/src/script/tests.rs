@@ -94,6 +94,8 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
             "\\startpipeline\nSELECT 1 \\; SELECT 2;\n\\endpipeline",
             "\\set a 1",
             "SELECT 1;\nSELECT a\n  FROM t WHERE b = :c;",
+            "SELECT a\n  FROM t WHERE b = $1;",
+            "SELECT :'foo';",
             "SELECT ':foo';",
             "SELECT '12:ab', '12:30'::time, a[1:2];",
             "SELECT 'not closed",
@@ -214,6 +216,10 @@ fn what_is_not_understood_is_refused_by_line_and_column() {
                 1:1 the script has no statement
             "SELECT 1;\nSELECT a\n  FROM t WHERE b = :c;"
                 3:20 no script sets the variable :c
+            "SELECT a\n  FROM t WHERE b = $1;"
+                2:20 a placeholder of a driver has no value in a script
+            "SELECT :'foo';"
+                1:8 pgbench has no variables in quotes, as psql has
             "SELECT ':foo';"
                 1:9 a parameter cannot be within quotes: :foo
             "SELECT '12:ab', '12:30'::time, a[1:2];"
@@ -267,8 +273,9 @@ fn strings_and_comments_end_as_in_the_server_that_a_script_is_for() {
     };
     let my = r#"SELECT 'it\'s;', "a\";", 'it''s;', `;`; # one; -- two
         # three;
-        SELECT 5--1, $$; SELECT 1 /* /* */;"#;
-    let expected = [r#"SELECT 'it\'s;', "a\";", 'it''s;', `;`"#, "SELECT 5--1, $$", "SELECT 1 /* /* */"];
+        SELECT 5--1, $$; SELECT 1 /* /* */; /*!50000 SELECT 2 */;"#;
+    let expected =
+        [r#"SELECT 'it\'s;', "a\";", 'it''s;', `;`"#, "SELECT 5--1, $$", "SELECT 1 /* /* */", "/*!50000 SELECT 2 */"];
     assert_eq!(statements(Flavour::MySql, my), expected);
     let standard = r"SELECT 'a\'; SELECT E'it''s\';', $$;$$ -- ;
         ; SELECT 1 /* /* */ ; */;";

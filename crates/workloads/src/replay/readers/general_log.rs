@@ -126,7 +126,10 @@ fn close(open: Open, sink: Sink<'_>) -> Result<(), Problem> {
         }
         "Quit" => Event::Ends,
         // An Execute has its values in its text; a Prepare without execution has no effect.
-        "Query" | "Execute" => mysql::statement(open.argument, None),
+        "Query" | "Execute" => {
+            database = used_by(&open.argument).to_owned();
+            mysql::statement(open.argument, None)
+        }
         _ => return Ok(()),
     };
     sink(Entry { line: open.line, session: open.connection, database, at_us: open.at_us, event })
@@ -136,6 +139,13 @@ fn close(open: Open, sink: Sink<'_>) -> Result<(), Problem> {
 fn connected_to(argument: &str) -> &str {
     let behind = argument.split_once(" on ").map_or("", |(_, rest)| rest);
     behind.split(" using ").next().unwrap_or_default().trim()
+}
+
+/// The database that a statement `USE name` enters; empty for every other statement.
+fn used_by(statement: &str) -> &str {
+    let name = statement.split_at_checked(4).filter(|(word, _)| word.eq_ignore_ascii_case("use "));
+    let name = name.map_or("", |(_, name)| name.trim_matches(['`', ';', ' ']));
+    if name.contains(char::is_whitespace) { "" } else { name }
 }
 
 /// The head of a line: `261128  5:39:11\t     3 Connect\targument`, `2026-11-28T05:39:11.123456Z\t    3 Query\t…`, or

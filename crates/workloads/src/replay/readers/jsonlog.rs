@@ -34,6 +34,8 @@ struct Record {
 /// A record of pgaudit, which CloudNativePG takes out of the message.
 #[derive(Deserialize)]
 struct Audit {
+    #[serde(default)]
+    statement_id: String,
     substatement_id: String,
     #[serde(default)]
     statement: String,
@@ -46,7 +48,7 @@ impl Audit {
     fn message(&self) -> String {
         let quoted = |text: &str| format!("\"{}\"", text.replace('"', "\"\""));
         let (statement, parameter) = (quoted(&self.statement), quoted(&self.parameter));
-        format!("AUDIT: SESSION,1,{},,,,,{statement},{parameter}", self.substatement_id)
+        format!("AUDIT: SESSION,{},{},,,,,{statement},{parameter}", self.statement_id, self.substatement_id)
     }
 }
 

@@ -4,6 +4,7 @@ mod csvlog;
 mod general_log;
 mod jsonlog;
 mod mysql;
+pub mod others;
 mod pgaudit;
 mod postgres;
 pub(crate) mod prefix;

@@ -35,5 +35,5 @@ pub fn time(text: &str) -> Option<i64> {
 /// A statement: its values are in its text, or missing from the log if it is a prepared one.
 pub fn statement(sql: String, duration_ns: Option<u64>) -> Event {
     let values = if has_placeholder(&sql) { Values::Absent } else { Values::InText };
-    Event::Statement(Logged { sql, values, duration_ns, sent: Sent::Text, audited: false })
+    Event::Statement(Logged { sql, values, duration_ns, sent: Sent::Text, audited: false, number: None })
 }

@@ -7,6 +7,7 @@ use crate::replay::{
     sql::{Flavour, parameters_of},
 };
 
+const NUMBER: usize = 1;
 const SUBSTATEMENT: usize = 2;
 const STATEMENT: usize = 7;
 const PARAMETERS: usize = 8;
@@ -34,7 +35,8 @@ pub fn event(record: &str) -> Option<Event> {
         },
     };
     let sent = if count == 0 { Sent::Text } else { Sent::Once };
-    Some(Event::Statement(Logged { sql: sql.to_owned(), values, duration_ns: None, sent, audited: true }))
+    let (sql, number) = (sql.to_owned(), field(NUMBER).and_then(|number| number.parse().ok()));
+    Some(Event::Statement(Logged { sql, values, duration_ns: None, sent, audited: true, number }))
 }
 
 /// The fields of one line of CSV.

@@ -73,7 +73,8 @@ pub fn event(severity: &str, message: &str, detail: &str, statement: Option<Stri
 /// The statement after `statement: `, `execute NAME: ` and so on.
 fn statement_of(text: &str, detail: &str, duration_ns: Option<u64>) -> Option<Event> {
     let logged = |sql: &str, values, sent| {
-        Event::Statement(Logged { sql: sql.to_owned(), values, duration_ns, sent, audited: false })
+        let sql = sql.to_owned();
+        Event::Statement(Logged { sql, values, duration_ns, sent, audited: false, number: None })
     };
     if let Some(sql) = text.strip_prefix("statement: ") {
         return Some(logged(sql, Values::InText, Sent::Text));

@@ -4,7 +4,7 @@ use crate::replay::lines::timestamp;
 
 /// Prefixes that are tried if none is given: the default, Debian's, those of pgBadger's manual and of cloud providers,
 /// and other common ones.
-pub const KNOWN: [&str; 14] = [
+pub const KNOWN: [&str; 16] = [
     "%m [%p] %q%u@%d ",
     "%m [%p] ",
     "%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ",
@@ -17,6 +17,8 @@ pub const KNOWN: [&str; 14] = [
     "%m [%p] %q[user=%u,db=%d,app=%a] ",
     "pid=%p,user=%u,db=%d,app=%a,client=%h ",
     "%t [%p-%l] %q%u@%d ",
+    "%t [%p]: [%l-1] %q%u@%d ",
+    "%h %m [%p] %q%u@%d ",
     "%t [%p]: ",
     "%t [%p] ",
 ];
@@ -142,6 +144,11 @@ fn matched<'l>(parts: &[Part], rest: &'l str, mut found: Found<'l>) -> Option<Fo
                     return None;
                 }
                 if *letter == 'c' && !value.bytes().all(|it| it.is_ascii_hexdigit() || it == b'.') {
+                    return None;
+                }
+                // A name, an address, `[local]`, or `10.0.0.7(5432)`.
+                let is_of_host = |it: char| it.is_alphanumeric() || "[]._:-%()".contains(it);
+                if matches!(letter, 'h' | 'r') && !value.chars().all(is_of_host) {
                     return None;
                 }
                 // A value ends before the next text of the prefix.

@@ -15,6 +15,7 @@ struct Open {
     session: String,
     database: String,
     duration_ns: Option<u64>,
+    failed: bool,
     text: String,
     /// True after the head.
     in_text: bool,
@@ -145,13 +146,15 @@ fn tell_head(open: &mut Open, head: &str) {
             "Thread_id:" => open.session = value.to_owned(),
             "Schema:" => open.database = value.to_owned(),
             "Query_time:" => open.duration_ns = duration_ns(value, 1e9),
+            // MySQL's `log_slow_extra`.
+            "Errno:" => open.failed = value != "0",
             _ => {}
         }
     }
 }
 
 fn close(open: Option<Open>, at_us: Option<i64>, sink: Sink<'_>) -> Result<(), Problem> {
-    let Some(Open { line, session, database, duration_ns, text, .. }) = open else { return Ok(()) };
+    let Some(Open { line, session, database, duration_ns, failed, text, .. }) = open else { return Ok(()) };
     if text.is_empty() {
         return Ok(());
     }
@@ -162,6 +165,12 @@ fn close(open: Option<Open>, at_us: Option<i64>, sink: Sink<'_>) -> Result<(), P
     let sql = text.strip_suffix(';').unwrap_or(&text).to_owned();
     // The record is written when the statement ends.
     let at_us = at_us.map(|us| us.saturating_sub_unsigned(duration_ns.unwrap_or(0) / 1000));
-    let event: Event = mysql::statement(sql, duration_ns);
-    sink(Entry { line, session, database, at_us, event })
+    // A statement without a duration waits for the next entry, which says that it failed.
+    let event = mysql::statement(sql, duration_ns.filter(|_| !failed));
+    let entry = Entry { line, session, database, at_us, event };
+    if failed {
+        sink(entry.clone())?;
+        return sink(Entry { event: Event::Failed(None), ..entry });
+    }
+    sink(entry)
 }
