@@ -284,7 +284,7 @@ impl Measured {
         match &self.figure.answer {
             Answer::Nothing => Vec::new(),
             Answer::One(interval) => vec![*interval],
-            Answer::Two(both) => both.to_vec(),
+            Answer::Two(_, both) => both.to_vec(),
             Answer::Over(_, pooled) => vec![pooled.effect],
         }
     }

@@ -98,13 +98,13 @@ pub enum Answer {
     Nothing,
     /// There is one: its own interval, which does not apply to other hosts.
     One(Interval),
-    /// There are two: both are shown, and nothing is pooled.
-    Two([Interval; 2]),
+    /// There are two, hosts or repeats on one: both are shown, and nothing is pooled.
+    Two(Basis, [Interval; 2]),
     /// An interval over all of them.
     Over(Basis, PooledEffect),
 }
 
-/// The kind and number of pooled units.
+/// The kind and number of units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// Number of hosts.
@@ -122,7 +122,8 @@ impl Answer {
             several => {
                 let all: Vec<UnitEffect> = several.iter().map(|(_, unit)| *unit).collect();
                 let both = [several[0].0, several[1].0];
-                together(&all, alpha).map_or(Self::Two(both), |it| Self::Over(basis(all.len()), it))
+                let basis = basis(all.len());
+                together(&all, alpha).map_or(Self::Two(basis, both), |it| Self::Over(basis, it))
             }
         }
     }
@@ -134,7 +135,7 @@ impl HostFigure {
         match self.answer {
             Answer::Nothing => Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY },
             Answer::One(interval) => interval,
-            Answer::Two([one, other]) => {
+            Answer::Two(_, [one, other]) => {
                 let (low, high) = (one.low.min(other.low), one.high.max(other.high));
                 Interval { estimate: self.unit.effect, low, high }
             }
@@ -169,7 +170,7 @@ impl MatrixFigure {
         match &self.answer {
             Answer::One(interval) => Some(*interval),
             Answer::Over(_, PooledEffect { effect, .. }) => Some(*effect),
-            Answer::Nothing | Answer::Two(_) => None,
+            Answer::Nothing | Answer::Two(..) => None,
         }
     }
 }
