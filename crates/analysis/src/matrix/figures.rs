@@ -268,6 +268,9 @@ fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a
     match found.and_then(|arm| Some((arm, arm.unit()?))) {
         Some((arm, _)) if arm.flags.contains(&Flag::Asymmetric) => Err("set-up not symmetric".to_owned()),
         Some((arm, _)) if arm.flags.contains(&Flag::NotSteady) => Err("servers were not steady yet".to_owned()),
+        Some((arm, _)) if arm.flags.contains(&Flag::Moved) => {
+            Err("the cost moved by more than half of itself while it was measured".to_owned())
+        }
         Some((arm, unit)) => Ok(TaskEffect { outcome, cell, arm, unit }),
         None => Err(cell.failed.clone().unwrap_or_else(|| "too few frames for an interval".to_owned())),
     }
@@ -498,6 +501,9 @@ mod tests {
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
         let figure = changed(|arm| arm.flags.push(Flag::NotSteady));
         assert_eq!(figure.left_out, [(2, "servers were not steady yet".to_owned())]);
+        let figure = changed(|arm| arm.flags.push(Flag::Moved));
+        let moved = "the cost moved by more than half of itself while it was measured";
+        assert_eq!(figure.left_out, [(2, moved.to_owned())]);
     }
 
     #[test]
