@@ -170,7 +170,7 @@ fn assess_cell(
     control::hold(&mut arms);
     persistence::hold(&measured, &mut arms);
     moved::hold(&mut arms, measured.margin);
-    warm_up::hold(&mut arms, warm_ups, measured.margin);
+    warm_up::hold(&mut arms, warm_ups, &measured.start_numbers().collect::<Vec<_>>(), measured.margin);
     arms.iter_mut().for_each(idle::weigh);
     let profile = profile::profile(records, index, &arms);
     notes.extend(asymmetry);

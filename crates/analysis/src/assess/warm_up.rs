@@ -17,7 +17,7 @@ use tithe_statistics::{
 
 use crate::{
     ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome, StartCourse,
-    counted::{arms_changed_alike, left_out},
+    counted::{Unsteady, unsteady},
 };
 
 /// How the starts of `cell` were warmed up; empty without a warm-up.
@@ -95,10 +95,11 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
         1 => "the servers were not steady".to_owned(),
         all => format!("the servers were not steady in {} of {all} starts", changing().count()),
     };
-    let counted = match (left_out(warm_ups).is_empty(), arms_changed_alike(warm_ups)) {
-        (false, _) => "they are left out",
-        (true, true) => "they count, because all arms changed alike",
-        (true, false) => {
+    let counted = match unsteady(warm_ups) {
+        Unsteady::Absent => return None,
+        Unsteady::LeftOut => "they are left out",
+        Unsteady::Alike => "they count, because all arms changed alike",
+        Unsteady::Counted => {
             "they count, because too few others are left, and answers stand only beyond what their costs moved"
         }
     };
@@ -112,20 +113,29 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
 
 /// Withdraws each answer of `arms` that may come from starts that count although their servers were certainly still
 /// changing, and flags every figure that has no answer beyond that. Servers may change alike, so what decides is how
-/// far the cost itself moved.
-pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], margin: f64) {
-    let unsteady: Vec<&WarmedUp> = warm_ups.iter().filter(|it| it.is_unsteady()).collect();
-    if unsteady.is_empty() || !left_out(warm_ups).is_empty() || arms_changed_alike(warm_ups) {
+/// far the cost itself moved. `starts` has the start of each frame that counts.
+pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], starts: &[u32], margin: f64) {
+    if unsteady(warm_ups) != Unsteady::Counted {
         return;
     }
-    let share = unsteady.len() as f64 / warm_ups.len() as f64;
-    let largest = unsteady.iter().map(|it| it.change.abs()).fold(0.0, f64::max);
-    let unsteady: BTreeSet<u32> = unsteady.into_iter().map(|it| it.start).collect();
+    let changing = || warm_ups.iter().filter(|it| it.is_unsteady());
+    let largest = changing().map(|it| it.change.abs()).fold(0.0, f64::max);
+    let changing: BTreeSet<u32> = changing().map(|it| it.start).collect();
+    let weight = weight_of(&changing, starts);
     for arm in arms {
-        let left = share * moved_within(&arm.course, &unsteady).unwrap_or(largest);
+        let left = weight * moved_within(&arm.course, &changing).unwrap_or(largest);
         let vary = arm.estimates.iter_mut().filter(|estimate| !matches!(estimate.name, Figure::Size(_)));
         vary.for_each(|estimate| hold_against(estimate, left, margin));
     }
+}
+
+/// The largest weight that `some` starts may have in a cost over frames of these `starts`: their share of the frames,
+/// or of the starts. A start without frames has none, as the last one of a run that was killed after its warm-up.
+fn weight_of(some: &BTreeSet<u32>, starts: &[u32]) -> f64 {
+    let share = |part: usize, all: usize| part as f64 / all.max(1) as f64;
+    let each: BTreeSet<u32> = starts.iter().copied().collect();
+    let of_frames = share(starts.iter().filter(|start| some.contains(start)).count(), starts.len());
+    of_frames.max(share(each.intersection(some).count(), each.len()))
 }
 
 /// How far a cost moved from the first half of the frames of `starts` to the second, natural-log ratio: the size of the
@@ -259,7 +269,7 @@ mod tests {
         );
         let changed = warmed_up(0, 31.0, Changing, Steadied::Log, -0.25);
         let alike = [changed, before(1), before(2), before(3), before(4)];
-        assert!(left_out(&alike).is_empty());
+        assert_eq!(unsteady(&alike), Unsteady::Alike);
         let told = warning(&cell(until_steady), &[], &alike).expect("one changed");
         assert!(told.contains("they count, because all arms changed alike"), "{told}");
         let noisy = [(120.4, Unclear, 0.2), (31.0, Steady, 0.0)];
@@ -303,6 +313,16 @@ mod tests {
         close(moved(&all, &[0, 1]), 0.0);
         close(moved(&all, &[0, 2, 3]), 0.05);
         assert_eq!(moved(&all, &[2, 4]), None);
+    }
+
+    #[test]
+    fn starts_weigh_by_the_frames_that_they_have() {
+        let weight = |starts: &[u32]| weight_of(&BTreeSet::from([0, 3]), starts);
+        assert_eq!([weight(&[0, 0, 1, 1]), weight(&[1, 2, 4]), weight(&[])], [0.5, 0.0, 0.0]);
+        // The second start was warmed up, and the run was killed before its first frame.
+        assert_eq!(weight(&[0, 0, 0]), 1.0);
+        // A start may weigh as much as any other, or by its frames.
+        assert_eq!([weight(&[0, 0, 0, 1]), weight(&[0, 1, 1, 1])], [0.75, 0.5]);
     }
 
     #[test]
