@@ -158,16 +158,18 @@ fn hold_against(estimate: &mut Estimate, left: f64, margin: f64) {
         Outcome::NoneFound => effect.high + left <= margin,
         Outcome::TooNoisy => false,
     };
+    let has_answer = stands(&estimate.effect, estimate.verdict);
+    let mut is_withdrawn = !has_answer;
     if let Some(over_run) = &mut estimate.over_run
         && !stands(&over_run.effect, over_run.verdict)
     {
+        is_withdrawn |= over_run.verdict != Outcome::TooNoisy;
         over_run.verdict = Outcome::TooNoisy;
     }
-    if stands(&estimate.effect, estimate.verdict) {
-        return;
+    if is_withdrawn {
+        estimate.flags.push(Flag::NotSteady);
     }
-    estimate.flags.push(Flag::NotSteady);
-    if estimate.verdict != Outcome::TooNoisy {
+    if !has_answer && estimate.verdict != Outcome::TooNoisy {
         estimate.verdict = Outcome::TooNoisy;
         estimate.text = format!("within the {} % by which it may still have changed", digits(percent(left)));
     }
@@ -346,5 +348,21 @@ mod tests {
         assert_eq!(held(Outcome::NoneFound, -0.01, 0.01, 0.05), withdrawn);
         let noisy = held(Outcome::TooNoisy, -0.01, 0.09, 0.0);
         assert_eq!(noisy, (Outcome::TooNoisy, true, "as it was".to_owned()), "no answer, so its interval is not one");
+    }
+
+    #[test]
+    fn an_answer_over_all_cells_is_withdrawn_with_the_flag_that_says_why() {
+        let held = |low: f64, verdict: Outcome| {
+            let [own, wide] = [0.06, low].map(|low| Interval { estimate: 0.09, low, high: 0.12 });
+            let over_run = Some(OverRun { effect: wide, difference: None, verdict });
+            let stated = stated(Figure::Metric(Metric::Net), "", own, Outcome::Costs, "costs".to_owned(), 30);
+            let mut estimate = Estimate { over_run, ..stated };
+            hold_against(&mut estimate, 0.05, 0.03);
+            assert_eq!(estimate.verdict, Outcome::Costs);
+            (estimate.headline().verdict, estimate.flags == [Flag::NotSteady])
+        };
+        assert_eq!(held(0.055, Outcome::Costs), (Outcome::Costs, false));
+        assert_eq!(held(0.04, Outcome::Costs), (Outcome::TooNoisy, true));
+        assert_eq!(held(-0.01, Outcome::TooNoisy), (Outcome::TooNoisy, false), "all cells alone tell less");
     }
 }
