@@ -7,7 +7,6 @@
 pub mod entry;
 
 use serde::{Deserialize, Serialize};
-use tithe_statistics::verdict::outcome;
 
 use crate::{
     Flag, Interval, Outcome as Verdict, Proof,
@@ -262,14 +261,11 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// The answer in one word; `None` if nothing counts. Two hosts whose answers differ are too noisy to tell, and so
-    /// is a saving that the A/A arm has as well.
+    /// The answer in one word; `None` if nothing counts. A saving that the A/A arm has as well is too noisy to tell.
     pub fn verdict(&self) -> Option<Verdict> {
-        let verdicts: Vec<Verdict> =
-            self.intervals().into_iter().map(|interval| outcome(interval, self.figure.margin)).collect();
-        let (first, others) = verdicts.split_first()?;
-        let is_doubted = *first == Verdict::Gains && self.within_control;
-        Some(if is_doubted || others.iter().any(|other| other != first) { Verdict::TooNoisy } else { *first })
+        let verdict = self.figure.verdict()?;
+        let is_doubted = verdict == Verdict::Gains && self.within_control;
+        Some(if is_doubted { Verdict::TooNoisy } else { verdict })
     }
 
     /// The cost by which it is sorted, natural-log ratio: of two hosts the mean; `None` if nothing counts.

@@ -16,11 +16,12 @@ use tithe_statistics::{
     distribution::t_upper,
     hosts::{PooledEffect, UnitEffect, combined, together},
     inference::sidak,
+    verdict,
 };
 
 use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
-    Flag, Interval, Proof,
+    Flag, Interval, Outcome as Verdict, Proof,
     figures::metric_title,
     stopping::{self, EndsBy},
 };
@@ -171,6 +172,27 @@ impl MatrixFigure {
             Answer::One(interval) => Some(*interval),
             Answer::Over(_, PooledEffect { effect, .. }) => Some(*effect),
             Answer::Nothing | Answer::Two(..) => None,
+        }
+    }
+
+    /// The answer in one word; `None` if nothing counts. An answer that every host gives is the answer: the interval of
+    /// the mean of a few hosts is wide because they differ, and may hold zero although no host does. Two that give
+    /// different answers are too noisy to tell.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let of = |interval: Interval| verdict::outcome(interval, self.margin);
+        match &self.answer {
+            Answer::Nothing => None,
+            Answer::One(interval) => Some(of(*interval)),
+            Answer::Two(_, [one, other]) => {
+                let (one, other) = (of(*one), of(*other));
+                Some(if one == other { one } else { Verdict::TooNoisy })
+            }
+            Answer::Over(Basis::Repeats(_), pooled) => Some(of(pooled.effect)),
+            Answer::Over(Basis::Hosts(_), pooled) => {
+                let mut each = self.counting().map(|host| of(host.effect()));
+                let first = each.next().filter(|first| *first != Verdict::TooNoisy);
+                Some(first.filter(|first| each.all(|other| other == *first)).unwrap_or_else(|| of(pooled.effect)))
+            }
         }
     }
 }
@@ -504,6 +526,37 @@ mod tests {
         let figure = changed(|arm| arm.flags.push(Flag::Moved));
         let moved = "the cost moved by more than half of itself while it was measured";
         assert_eq!(figure.left_out, [(2, moved.to_owned())]);
+    }
+
+    /// Costs of `effects` on as many hosts, each known to ±1 %.
+    fn on_hosts(effects: &[f64]) -> MatrixFigure {
+        let mut gathered = sample::full();
+        gathered.tasks.truncate(effects.len());
+        for (row, effect) in gathered.tasks.iter_mut().zip(effects) {
+            let State::Whole(outcome) = &mut row.state else { panic!("the task is whole") };
+            let arm = &mut outcome.cells[0].arms[0];
+            arm.effect = Interval { estimate: *effect, low: effect - 0.01, high: effect + 0.01 };
+        }
+        figures(&gathered).remove(0)
+    }
+
+    /// A further host with the same answer as all others does not take the answer back.
+    #[test]
+    fn an_answer_that_every_host_gives_is_the_answer() {
+        let told = |effects: &[f64]| on_hosts(effects).verdict();
+        for some in [&[0.45, 0.24][..], &[0.45, 0.24, 0.35], &[0.45, 0.24, 0.35, 0.6]] {
+            assert_eq!(told(some), Some(Verdict::Costs), "{some:?}");
+            let opposite: Vec<f64> = some.iter().map(|effect| -effect).collect();
+            assert_eq!(told(&opposite), Some(Verdict::Gains), "{some:?}");
+        }
+        let mean = on_hosts(&[0.45, 0.24, 0.35]).together().expect("three hosts are pooled");
+        assert!(mean.low < 0.0, "the interval of the mean holds zero: {mean:?}");
+        // One host finds no cost, and the mean may be none.
+        assert_eq!(told(&[0.45, 0.24, 0.0]), Some(Verdict::TooNoisy));
+        assert_eq!(told(&[0.45, 0.0]), Some(Verdict::TooNoisy));
+        // Where hosts differ in their answers, the mean decides.
+        assert_eq!(told(&[0.011, 0.009, 0.01, 0.012]), Some(Verdict::Costs));
+        assert_eq!(told(&[0.0]), Some(Verdict::NoneFound));
     }
 
     #[test]

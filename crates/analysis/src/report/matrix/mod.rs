@@ -107,8 +107,7 @@ fn table(group: &[MatrixFigure]) -> Table {
 
 /// The cost of `figure`; `None` if nothing is pooled.
 pub fn cost(figure: &MatrixFigure) -> Option<number::Figure> {
-    let effect = figure.together()?;
-    Some(number::cost(&effect, verdict::outcome(effect, figure.margin)))
+    Some(number::cost(&figure.together()?, figure.verdict()?))
 }
 
 /// The costs of two hosts or repeats, which are shown and not pooled.
