@@ -9,7 +9,7 @@ pub mod entry;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Flag, Interval, Outcome as Verdict, Proof,
+    Interval, Outcome as Verdict, Proof,
     matrix::{Answer, Gathered, MatrixFigure, Outcome, Row, State, figures},
 };
 
@@ -254,18 +254,14 @@ pub struct Measured {
     pub frames: Vec<usize>,
     /// Numbers of starts, one for each run.
     pub starts: Vec<usize>,
-    /// True if a run saved no more than its A/A arm.
-    pub within_control: bool,
     /// Where its processor time comes from, by the last run that was profiled.
     pub profile: Option<AtlasProfile>,
 }
 
 impl Measured {
-    /// The answer in one word; `None` if nothing counts. A saving that the A/A arm has as well is too noisy to tell.
+    /// The answer in one word; `None` if nothing counts.
     pub fn verdict(&self) -> Option<Verdict> {
-        let verdict = self.figure.verdict()?;
-        let is_doubted = verdict == Verdict::Gains && self.within_control;
-        Some(if is_doubted { Verdict::TooNoisy } else { verdict })
+        self.figure.verdict()
     }
 
     /// The cost by which it is sorted, natural-log ratio: of two hosts the mean; `None` if nothing counts.
@@ -421,7 +417,6 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
         unit: String::new(),
         frames: Vec::new(),
         starts: Vec::new(),
-        within_control: false,
         profile: None,
     };
     measured.runs.sort_unstable();
@@ -434,7 +429,6 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
             measured.unit.clone_from(&outcome.unit);
             measured.frames.push(outcome.count);
             measured.starts.push(outcome.starts);
-            measured.within_control |= outcome.flags.contains(&Flag::WithinControl);
             if arm.profile.is_some() {
                 measured.profile.clone_from(&arm.profile);
             }

@@ -52,6 +52,8 @@ pub struct MatrixFigure {
     pub hosts: Vec<HostFigure>,
     /// The result of all that count.
     pub answer: Answer,
+    /// True if a task with a proof saved no more than its A/A arm.
+    pub within_control: bool,
     /// Completed tasks without a result for it, each with the reason.
     pub left_out: Vec<(usize, String)>,
 }
@@ -177,8 +179,14 @@ impl MatrixFigure {
 
     /// The answer in one word; `None` if nothing counts. An answer that every host gives is the answer: the interval of
     /// the mean of a few hosts is wide because they differ, and may hold zero although no host does. Two that give
-    /// different answers are too noisy to tell.
+    /// different answers are too noisy to tell, and so is a saving that the A/A arm of a task has as well.
     pub fn verdict(&self) -> Option<Verdict> {
+        let verdict = self.by_hosts()?;
+        Some(if verdict == Verdict::Gains && self.within_control { Verdict::TooNoisy } else { verdict })
+    }
+
+    /// The answer by the intervals alone.
+    fn by_hosts(&self) -> Option<Verdict> {
         let of = |interval: Interval| verdict::outcome(interval, self.margin);
         match &self.answer {
             Answer::Nothing => None,
@@ -325,8 +333,9 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure 
             left_out.push((other.outcome.task, format!("decided by {its}, not {most}")));
         }
     }
-    // Each task has a load of the data of its own.
-    if all.len() < STARTS_MIN as usize {
+    // Each task has a load of the data of its own. Without a proof it does not count.
+    let is_proven = |said: &&TaskEffect<'_>| said.arm.proof.stands();
+    if all.iter().filter(is_proven).count() < STARTS_MIN as usize {
         let reason = format!("only waiting fell, on fewer than {STARTS_MIN} loads of the data");
         let waiting = all.extract_if(.., |said| said.arm.flags.contains(&Flag::WaitingAlone));
         left_out.extend(waiting.map(|said| (said.outcome.task, reason.clone())));
@@ -353,6 +362,7 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure 
         margin: first.map(|said| said.outcome.margin).unwrap_or_default(),
         hosts,
         answer,
+        within_control: all.iter().filter(is_proven).any(|said| said.arm.flags.contains(&Flag::WithinControl)),
         left_out,
     }
 }
@@ -569,9 +579,31 @@ mod tests {
                 let State::Whole(outcome) = &mut row.state else { panic!("the task is whole") };
                 outcome.cells[0].arms[0].flags.push(Flag::WaitingAlone);
             }
-            let figure = figures(&gathered).remove(0);
-            (figure.left_out.len(), matches!(figure.answer, Answer::Nothing))
+            let waiting = figures(&gathered).remove(0);
+            // Loads on which the protection was not proven do not count.
+            let State::Whole(outcome) = &mut gathered.tasks[0].state else { panic!("the task is whole") };
+            outcome.cells[0].arms[0].proof = Proof::Unproven(vec!["no log was found".to_owned()]);
+            let unproven = figures(&gathered).remove(0);
+            assert_eq!(matches!(unproven.answer, Answer::Nothing), tasks < 5, "{tasks}");
+            (waiting.left_out.len(), matches!(waiting.answer, Answer::Nothing))
         };
-        assert_eq!((of(3), of(4)), ((3, true), (0, false)));
+        assert_eq!((of(3), of(4), of(5)), ((3, true), (0, false), (0, false)));
+    }
+
+    #[test]
+    fn a_saving_that_the_control_of_a_task_has_as_well_is_no_answer() {
+        let mut saving = on_hosts(&[-0.05, -0.06, -0.04]);
+        assert_eq!(saving.verdict(), Some(Verdict::Gains));
+        saving.within_control = true;
+        assert_eq!(saving.verdict(), Some(Verdict::TooNoisy));
+        let flagged = |proof: Proof| {
+            let figure = changed(|arm| {
+                arm.flags.push(Flag::WithinControl);
+                arm.proof = proof.clone();
+            });
+            (figure.within_control, figure.verdict())
+        };
+        assert_eq!(flagged(Proof::Proven), (true, Some(Verdict::Costs)), "a cost stands");
+        assert!(!flagged(Proof::Unproven(Vec::new())).0);
     }
 }
