@@ -256,6 +256,8 @@ pub struct Measured {
     pub starts: Vec<usize>,
     /// Where its processor time comes from, by the last run that was profiled.
     pub profile: Option<AtlasProfile>,
+    /// That run: its place in [`Atlas::runs`].
+    pub profiled: Option<usize>,
 }
 
 impl Measured {
@@ -418,6 +420,7 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
         frames: Vec::new(),
         starts: Vec::new(),
         profile: None,
+        profiled: None,
     };
     measured.runs.sort_unstable();
     for run in &measured.runs {
@@ -431,6 +434,7 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
             measured.starts.push(outcome.starts);
             if arm.profile.is_some() {
                 measured.profile.clone_from(&arm.profile);
+                measured.profiled = Some(*run);
             }
         }
     }

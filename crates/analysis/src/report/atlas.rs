@@ -170,11 +170,14 @@ fn source<'a>((row, kind, measured): (&AtlasRow, Kind, &'a Measured)) -> CostSou
         parts.iter().map(|(name, more)| format!("{name} {}", time(more))).collect()
     };
     let beside = profile.map_or_else(Vec::new, |it| each(&it.beside));
+    // The cost is that of all its runs, and the parts are those of one.
+    let of_run = measured.profiled.filter(|_| measured.runs.len() > 1);
+    let of_run = of_run.map_or(String::new(), |run| format!(" in run {}", run + 1));
     CostSource {
         name: format!("{}, {}, {work}", row.product, row.arm),
         cost: format!("{lead} {rest}").trim().to_owned(),
         sum: profile.map_or("Not profiled.".to_owned(), |it| {
-            format!("Of {} of processor time on client and server:", time(&it.sum))
+            format!("Of {} of processor time on client and server{of_run}:", time(&it.sum))
         }),
         parts: profile.map_or_else(Vec::new, |it| each(&it.parts)),
         beside: if beside.is_empty() { String::new() } else { format!("Not in this sum: {}.", beside.join("; ")) },
