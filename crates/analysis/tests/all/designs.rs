@@ -106,6 +106,10 @@ fn sequential_practice_takes_the_drift_for_a_cost() {
     assert!((time.effect.estimate - 1.3_f64.ln()).abs() < 0.2, "{time:?}");
     let warnings = assess(&records).warnings;
     assert!(warnings.iter().any(|warning| warning.contains("one after the other")), "{warnings:?}");
+    // What limits a figure of any other design limits these, too.
+    assert!(time.flags.is_empty(), "{time:?}");
+    records.frames.iter_mut().for_each(|frame| frame.host.steal = Some(0.1));
+    assert_eq!(estimate(&records, 1, "time").flags, [Flag::Stolen]);
 }
 
 #[test]
