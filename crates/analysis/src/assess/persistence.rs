@@ -81,10 +81,11 @@ fn waits(estimate: &Estimate) -> bool {
     }
 }
 
-/// Withdraws each saving of `arms` that is one of waiting, unless the cell has several loads of which frames count.
+/// Withdraws each saving of `arms` that is one of waiting, unless the cell has several loads of which frames count. The
+/// sides of a switched server are on the same load, so that it cannot explain a difference.
 pub(super) fn hold(measured: &Measured<'_>, arms: &mut [ArmAnalysis]) {
     let loads: BTreeSet<u32> = measured.frames.iter().map(|frame| frame.record.epoch).collect();
-    if loads.len() >= STARTS_MIN as usize {
+    if loads.len() >= STARTS_MIN as usize || measured.cell.design.is_switched() {
         return;
     }
     for estimates in arms.iter_mut().map(|arm| &mut arm.estimates) {
