@@ -414,8 +414,8 @@ impl Live {
         arms.iter().enumerate().all(decided)
     }
 
-    /// True if the report withdraws the saving of protected arm `arm`: it is one of waiting, and so far on fewer loads of
-    /// the data than show one. The sides of a switched server are on the same load.
+    /// True if the report withdraws the saving of protected arm `arm`: it is one of waiting, and so far on fewer loads
+    /// of the data than show one. The sides of a switched server are on the same load.
     fn saves_by_waiting(&self, arm: usize, alpha: f64) -> bool {
         let has_loads = self.loads.len() >= STARTS_MIN as usize || self.cell.design.is_switched();
         if has_loads || !holds_waiting(self.seen.deciding(self.asked)) {
