@@ -1,6 +1,6 @@
 //! Which starts and savings count, in the report and while a run is measured.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use tithe_model::{experiment::Metric, plan::STARTS_MIN, record::WarmedUp};
 
@@ -17,6 +17,15 @@ pub enum Unsteady {
     Alike,
     /// They do, because too few others are left. Answers stand only beyond what their costs moved.
     Counted,
+}
+
+/// The `warm_ups` of starts with frames, which have these `starts`. A start without frames counts for nothing, such as
+/// one that was only profiled. A run that was killed between a warm-up and its first frame starts again with the same
+/// number, so the last of several counts.
+pub fn with_frames(warm_ups: &[WarmedUp], starts: impl Iterator<Item = u32>) -> Vec<WarmedUp> {
+    let starts: BTreeSet<u32> = starts.collect();
+    let last: BTreeMap<u32, &WarmedUp> = warm_ups.iter().map(|it| (it.start, it)).collect();
+    last.into_values().filter(|it| starts.contains(&it.start)).cloned().collect()
 }
 
 /// How the unsteady ones of `warm_ups` count.

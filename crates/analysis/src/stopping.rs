@@ -31,7 +31,7 @@ use tithe_statistics::{
 
 use crate::{
     CONFIDENCE, Interval, Outcome,
-    counted::{holds_waiting, is_of_waiting, left_out},
+    counted::{holds_waiting, is_of_waiting, left_out, with_frames},
 };
 
 /// How the end of a cell is chosen. Choosing it by results requires a smaller error.
@@ -306,7 +306,7 @@ impl Live {
 
     /// The effects of each protected arm in the metric with this index, of starts that the report does not leave out.
     fn of_steady_starts(&self, metric: usize) -> Cow<'_, [Vec<StartEffect>]> {
-        let (all, left_out) = (&self.by_metric[metric], left_out(&self.warm_ups));
+        let (all, left_out) = (&self.by_metric[metric], self.left_out());
         if left_out.is_empty() {
             return all.into();
         }
@@ -347,9 +347,14 @@ impl Live {
         }
     }
 
+    /// The starts that the report leaves out.
+    fn left_out(&self) -> BTreeSet<u32> {
+        left_out(&with_frames(&self.warm_ups, self.frame_starts.iter().copied()))
+    }
+
     /// Number of frames so far that count.
     pub fn frames(&self) -> usize {
-        let left_out = left_out(&self.warm_ups);
+        let left_out = self.left_out();
         self.frame_starts.iter().filter(|start| !left_out.contains(start)).count()
     }
 

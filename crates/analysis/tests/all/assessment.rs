@@ -13,7 +13,7 @@ use tithe_model::{
     fact::Fact,
     histogram::Histogram,
     invalid::Invalid,
-    plan::{Cell, Starts},
+    plan::{Cell, Starts, WarmUp},
     profile::{ProfiledArm, ProfiledFrame},
     record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict, YOUR_CLAIM},
     records::Records,
@@ -404,6 +404,27 @@ fn frames_of_starts_that_were_not_steady_are_left_out_if_enough_others_remain() 
     // Fewer than four others do not show how much starts differ, so all count.
     assert_eq!([left_out(4, &[2]), left_out(8, &[0, 1, 2, 3, 4])], [(false, true); 2]);
     assert_eq!(left_out(8, &[]), (true, true));
+}
+
+/// A start that was only profiled, and one that was killed before its first frame and began again with its number.
+#[test]
+fn a_warm_up_without_frames_counts_for_nothing() {
+    let left_out = |starts: u32, ended: &[(u32, Steadiness)]| {
+        let mut records = Invented { frames: 40, latencies: false, ..Invented::default() }.records();
+        records.frames.iter_mut().for_each(|frame| frame.start = frame.frame * starts / 40);
+        records.plan.cells[0].after_start = WarmUp::UntilSteady { window_ns: 1, at_most_ns: 1_000_000_000 };
+        records.cells[0].warm_ups = ended.iter().map(|(start, ended)| warmed_up(*start, *ended)).collect();
+        let analysis = assess(&records);
+        let told = analysis.warnings.iter().filter(|warning| warning.contains("were not steady")).count();
+        (analysis.cells[0].invalid.len(), told)
+    };
+    let (changing, steady) = (Steadiness::Changing, Steadiness::Steady);
+    let four = [(0, changing), (1, steady), (2, steady), (3, steady)];
+    assert_eq!(left_out(4, &four), (0, 1), "three others are left");
+    assert_eq!(left_out(4, &[&four[..], &[(4, steady), (5, steady)]].concat()), (0, 1));
+    assert_eq!(left_out(5, &[&four[..], &[(4, steady)]].concat()), (8, 1));
+    assert_eq!(left_out(5, &[&[(0, changing), (0, steady)][..], &four[1..], &[(4, steady)]].concat()), (0, 0));
+    assert_eq!(left_out(4, &[&four[1..], &[(4, changing)]].concat()), (0, 0));
 }
 
 #[test]
