@@ -312,8 +312,8 @@ pub fn flag_advice(flag: Flag) -> &'static str {
              that: measure over several loads (`epochs = 4` or more)."
         }
         Flag::Moved => {
-            "The cost moved by more than half of itself while it was measured, so it depends on how long that was and is \
-             no answer: do as for `DRIFT`."
+            "The cost moved by more than half of itself while it was measured, so it depends on how long that was and \
+             is no answer: do as for `DRIFT`."
         }
     }
 }
