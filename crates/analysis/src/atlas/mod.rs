@@ -323,6 +323,12 @@ impl Atlas {
         self.runs.iter().map(|kept| kept.run.host()).collect::<std::collections::BTreeSet<_>>().len()
     }
 
+    /// Number of processor models of these hosts: those of one model show little about another.
+    pub fn processors(&self) -> usize {
+        let models = self.runs.iter().map(|kept| kept.run.outcome.machine.processor.as_str());
+        models.collect::<std::collections::BTreeSet<_>>().len()
+    }
+
     /// Number of A/A arms whose interval excludes their true cost of zero, of how many.
     pub fn false_alarms(&self) -> (usize, usize) {
         (self.controls.iter().filter(|interval| interval.exceeds(0.0)).count(), self.controls.len())

@@ -38,11 +38,12 @@ pub fn answer(atlas: &Atlas) -> String {
     let mut products: Vec<&str> = atlas.rows.iter().map(|row| row.product.as_str()).collect();
     products.dedup();
     format!(
-        "{} of protections that were proven to be on, {} of them too noisy to tell, on {}, measured on {}.",
+        "{} of protections that were proven to be on, {} of them too noisy to tell, on {}, measured on {} with {}.",
         words::plural(atlas.proven() as u64, "cost"),
         atlas.too_noisy(),
         words::plural(products.len() as u64, "product"),
-        words::plural(atlas.hosts() as u64, "host")
+        words::plural(atlas.hosts() as u64, "host"),
+        words::plural(atlas.processors() as u64, "processor model")
     )
 }
 
