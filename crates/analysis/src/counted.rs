@@ -6,7 +6,8 @@ use tithe_model::{experiment::Metric, plan::STARTS_MIN, record::WarmedUp};
 
 use crate::Interval;
 
-/// How starts count whose servers were certainly still changing when their first frame began.
+/// How starts count whose servers were certainly still changing when their first frame began. Where they do, answers
+/// stand only beyond what their costs moved.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsteady {
     /// There are none.
@@ -15,7 +16,7 @@ pub enum Unsteady {
     LeftOut,
     /// They do, because warm-ups have shown that all arms change in the same way: further ones could be shorter.
     Alike,
-    /// They do, because too few others are left. Answers stand only beyond what their costs moved.
+    /// They do, because too few others are left.
     Counted,
 }
 

@@ -98,7 +98,9 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
     let counted = match unsteady(warm_ups) {
         Unsteady::Absent => return None,
         Unsteady::LeftOut => "they are left out",
-        Unsteady::Alike => "they count, because all arms changed alike",
+        Unsteady::Alike => {
+            "they count, because all arms changed alike, and answers stand only beyond what their costs moved"
+        }
         Unsteady::Counted => {
             "they count, because too few others are left, and answers stand only beyond what their costs moved"
         }
@@ -113,19 +115,23 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
 
 /// Withdraws each answer of `arms` that may come from starts that count although their servers were certainly still
 /// changing, and flags every figure that has no answer beyond that. Servers may change alike, so what decides is how
-/// far the cost itself moved. `starts` has the start of each frame that counts.
+/// far the cost itself moved. That arms changed alike was shown to a tenth, and answers are finer than that; only
+/// answers are flagged then. `starts` has the start of each frame that counts.
 pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], starts: &[u32], margin: f64) {
-    if unsteady(warm_ups) != Unsteady::Counted {
-        return;
-    }
+    let is_alike = match unsteady(warm_ups) {
+        Unsteady::Absent | Unsteady::LeftOut => return,
+        Unsteady::Alike => true,
+        Unsteady::Counted => false,
+    };
     let changing = || warm_ups.iter().filter(|it| it.is_unsteady());
-    let largest = changing().map(|it| it.change.abs()).fold(0.0, f64::max);
+    let largest = if is_alike { 0.0 } else { changing().map(|it| it.change.abs()).fold(0.0, f64::max) };
     let changing: BTreeSet<u32> = changing().map(|it| it.start).collect();
     let weight = weight_of(&changing, starts);
     for arm in arms {
         let left = weight * moved_within(&arm.course, &changing).unwrap_or(largest);
         let vary = arm.estimates.iter_mut().filter(|estimate| !matches!(estimate.name, Figure::Size(_)));
-        vary.for_each(|estimate| hold_against(estimate, left, margin));
+        let held = vary.filter(|estimate| !is_alike || estimate.headline().verdict != Outcome::TooNoisy);
+        held.for_each(|estimate| hold_against(estimate, left, margin));
     }
 }
 

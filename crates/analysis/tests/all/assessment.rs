@@ -475,6 +475,7 @@ fn where_starts_count_that_were_not_steady_an_answer_stands_only_beyond_what_the
     assert_eq!(found(0.4, 0.4, 2, false), (Outcome::Costs, false), "servers changed, and the cost did not");
     assert_eq!(found(1.2, 0.2, 2, false), (Outcome::TooNoisy, true));
     assert_eq!(found(0.4, 0.4, 2, true), (Outcome::Costs, false));
+    assert_eq!(found(1.2, 0.2, 2, true), (Outcome::TooNoisy, true), "arms changed alike, and the cost moved");
     assert_eq!(found(0.4, 0.4, 8, false), (Outcome::Costs, false), "seven others are left");
 }
 
