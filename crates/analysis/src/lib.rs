@@ -517,7 +517,9 @@ impl Estimate {
     pub fn not_held(&self) -> Option<&'static str> {
         let flagged = |flag: Flag| self.flags.contains(&flag);
         let steady = flagged(Flag::NotSteady).then_some("its servers still changed when measuring began");
-        steady.or(flagged(Flag::WaitingAlone).then_some("only waiting fell, on few loads of the data"))
+        let waiting = flagged(Flag::WaitingAlone).then_some("only waiting fell, on few loads of the data");
+        let moved = "its cost moved by more than half of itself while it was measured";
+        steady.or(waiting).or(flagged(Flag::Moved).then_some(moved))
     }
 
     /// True if it is known, and is the cost of a protection with this `proof`.
@@ -591,4 +593,6 @@ pub enum Flag {
     NotSteady,
     /// The arm saves time by waiting less than its processor time explains, on fewer than four loads of the data.
     WaitingAlone,
+    /// The cost moved by more than half of itself while it was measured, so its mean is no answer.
+    Moved,
 }

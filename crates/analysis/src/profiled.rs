@@ -65,6 +65,14 @@ pub struct ArmProfile {
     pub stacks: Vec<StackPart>,
 }
 
+impl ArmProfile {
+    /// The components that the sum includes, or with `is_counted` false those of other processes and of threads of the
+    /// kernel, which it does not include; the largest first.
+    pub fn parts(&self, is_counted: bool) -> Vec<&Part> {
+        self.components.iter().filter(|part| part.side.is_counted() == is_counted).collect()
+    }
+}
+
 /// A part of a cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

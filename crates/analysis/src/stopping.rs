@@ -31,7 +31,7 @@ use tithe_statistics::{
 
 use crate::{
     CONFIDENCE, Interval, Outcome,
-    counted::{holds_waiting, is_of_waiting, left_out},
+    counted::{holds_waiting, is_of_waiting, left_out, with_frames},
 };
 
 /// How the end of a cell is chosen. Choosing it by results requires a smaller error.
@@ -205,6 +205,10 @@ pub struct Live {
     seen: SlotTotals,
     /// The start of each frame so far.
     frame_starts: Vec<u32>,
+    /// The epoch whose data are measured.
+    epoch: u32,
+    /// The epochs on whose data there are frames.
+    loads: BTreeSet<u32>,
     /// How each start was warmed up: the report leaves out those that were not steady.
     warm_ups: Vec<WarmedUp>,
     /// The known spread between starts.
@@ -241,6 +245,8 @@ impl Live {
             starts_asked: measure.starts.is_some(),
             seen: SlotTotals::default(),
             frame_starts: Vec::new(),
+            epoch: 0,
+            loads: BTreeSet::new(),
             warm_ups: Vec::new(),
             start_spread: plan.spread_between_starts(false).to_vec(),
             cost_spread: plan.cost_spread.clone(),
@@ -256,8 +262,14 @@ impl Live {
         self.start_spread = plan.spread_between_starts(true).to_vec();
     }
 
+    /// Declares that frames are from now on measured on the data of this `epoch`.
+    pub fn on_data_of(&mut self, epoch: u32) {
+        self.epoch = epoch;
+    }
+
     /// Adds the slots of one complete and valid frame, measured on the start with this number.
     pub fn push(&mut self, start: u32, slots: &[Slot]) {
+        self.loads.insert(self.epoch);
         let pairs = fewest_pairs(slots, lanes(slots));
         self.seen.push(slots);
         self.frame_starts.push(start);
@@ -294,7 +306,7 @@ impl Live {
 
     /// The effects of each protected arm in the metric with this index, of starts that the report does not leave out.
     fn of_steady_starts(&self, metric: usize) -> Cow<'_, [Vec<StartEffect>]> {
-        let (all, left_out) = (&self.by_metric[metric], left_out(&self.warm_ups));
+        let (all, left_out) = (&self.by_metric[metric], self.left_out());
         if left_out.is_empty() {
             return all.into();
         }
@@ -335,9 +347,14 @@ impl Live {
         }
     }
 
+    /// The starts that the report leaves out.
+    fn left_out(&self) -> BTreeSet<u32> {
+        left_out(&with_frames(&self.warm_ups, self.frame_starts.iter().copied()))
+    }
+
     /// Number of frames so far that count.
     pub fn frames(&self) -> usize {
-        let left_out = left_out(&self.warm_ups);
+        let left_out = self.left_out();
         self.frame_starts.iter().filter(|start| !left_out.contains(start)).count()
     }
 
@@ -402,10 +419,10 @@ impl Live {
         arms.iter().enumerate().all(decided)
     }
 
-    /// True if the report withdraws the saving of protected arm `arm`: it is one of waiting, on fewer loads of the data
-    /// than show one. The sides of a switched server are on the same load.
+    /// True if the report withdraws the saving of protected arm `arm`: it is one of waiting, and so far on fewer loads
+    /// of the data than show one. The sides of a switched server are on the same load.
     fn saves_by_waiting(&self, arm: usize, alpha: f64) -> bool {
-        let has_loads = self.cell.epochs >= STARTS_MIN || self.cell.design.is_switched();
+        let has_loads = self.loads.len() >= STARTS_MIN as usize || self.cell.design.is_switched();
         if has_loads || !holds_waiting(self.seen.deciding(self.asked)) {
             return false;
         }

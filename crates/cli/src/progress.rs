@@ -284,6 +284,7 @@ impl<'a> Progress<'a> {
         for (frame, slots) in frames.into_values() {
             self.spend(frame, &slots);
             if let Some(live) = self.live.as_mut().filter(|_| frame.invalid.is_none()) {
+                live.on_data_of(frame.epoch);
                 live.push(frame.start, &slots);
             }
         }
@@ -469,6 +470,7 @@ impl EventListener for Progress<'_> {
         if frame.invalid.is_some() {
             return Advice::default();
         }
+        live.on_data_of(frame.epoch);
         live.push(frame.start, slots);
         let decision = live.decide();
         self.update(frame, slots, &decision);

@@ -4,6 +4,7 @@
 //! that need the machine (how many lanes its processors allow, how arms are paired) are left to the run.
 
 mod check;
+mod idling;
 mod outline;
 mod repetition;
 mod sides;
@@ -12,6 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+pub use idling::idle_s;
 pub use outline::{disk_bytes, head, outline, starting_share};
 pub use repetition::{STARTS_MIN, STARTS_USUAL};
 use repetition::{after_start, repetitions, spills, starts_are_ours};

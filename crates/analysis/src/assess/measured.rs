@@ -6,7 +6,7 @@ use tithe_model::{
     ending::CellEnding,
     experiment::{Arm, Arrivals, Design, Metric},
     plan::{Cell, STARTS_MIN},
-    record::{ArmFrame, Finding, Frame, Host, Phase, Slot, Stalls},
+    record::{ArmFrame, Finding, Frame, Host, Phase, Slot, Stalls, WarmedUp},
     records::Records,
     start_spread::{self, CostSpread, StartSpread},
 };
@@ -73,7 +73,7 @@ impl<'a> Measured<'a> {
         let arms = experiment.arms.len();
         let (frames, invalid) = frames(records, index);
         let (frames, invalid) = whole_pairs(cell, records, (frames, invalid));
-        let (frames, invalid) = of_steady_starts(&counted::left_out(&records.cells[index].warm_ups), frames, invalid);
+        let (frames, invalid) = of_steady_starts(&counted::left_out(&warm_ups(records, index)), frames, invalid);
         let (free, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.record.free);
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
         let ended_by = |reason: CellEnding| records.cells[index].ending == Some(reason);
@@ -346,11 +346,18 @@ impl<'a> Measured<'a> {
 /// True for frames of the cell with this `index` that are whole, and of a start whose servers were steady.
 pub(crate) fn counts_in(records: &Records, index: usize) -> impl Fn(&Frame) -> bool + use<> {
     let arms = records.plan.experiment.arms.len();
-    let unsteady = records.cells.get(index).map(|facts| counted::left_out(&facts.warm_ups)).unwrap_or_default();
+    let unsteady = counted::left_out(&warm_ups(records, index));
     move |frame| {
         let is_whole = frame.is_used() && frame.arms.len() == arms;
         frame.cell as usize == index && is_whole && !unsteady.contains(&frame.start)
     }
+}
+
+/// The warm-ups of the starts of cell `index` on which frames were measured.
+pub(super) fn warm_ups(records: &Records, index: usize) -> Vec<WarmedUp> {
+    let frames = records.frames.iter().filter(|frame| frame.cell as usize == index);
+    let warm_ups = records.cells.get(index).map_or(&[][..], |facts| facts.warm_ups.as_slice());
+    counted::with_frames(warm_ups, frames.map(|frame| frame.start))
 }
 
 /// The frames whose start is not in `left_out`.

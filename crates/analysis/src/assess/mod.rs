@@ -139,8 +139,8 @@ fn assess_cell(
     notes.extend(measured.diagnostics());
     let log_over_start = over_start::log_over_start(&measured);
     notes.extend(over_start::words(&log_over_start, &experiment.arms, measured.starts()));
-    let warm_ups = &records.cells[index].warm_ups;
-    notes.extend(warm_up::warning(cell, &experiment.arms, warm_ups));
+    let warm_ups = measured::warm_ups(records, index);
+    notes.extend(warm_up::warning(cell, &experiment.arms, &warm_ups));
     let agents = agents::agents(&measured);
     notes.extend(agents::warnings(&agents));
     notes.extend(stand_in::stand_ins(records.cells[index].arms.iter()));
@@ -170,7 +170,7 @@ fn assess_cell(
     control::hold(&mut arms);
     persistence::hold(&measured, &mut arms);
     moved::hold(&mut arms, measured.margin);
-    warm_up::hold(&mut arms, warm_ups, measured.margin);
+    warm_up::hold(&mut arms, &warm_ups, &measured.start_numbers().collect::<Vec<_>>(), measured.margin);
     arms.iter_mut().for_each(idle::weigh);
     let profile = profile::profile(records, index, &arms);
     notes.extend(asymmetry);
@@ -194,7 +194,8 @@ fn assess_cell(
         ending: records.cells[index].ending.clone(),
         host: mean_host(measured.frames.iter().map(|frame| &frame.record.host)),
         wait_share: measured.wait_share(),
-        warm_up: warm_up::words(cell, warm_ups),
+        // Also those of a cell that ended before its first frame.
+        warm_up: warm_up::words(cell, &records.cells[index].warm_ups),
         log_over_start,
         statements: statements::statements(&measured, &records.cells[index]),
         agents,

@@ -30,6 +30,7 @@ fn hold_against(estimate: &mut Estimate, (first, last): (f64, f64), margin: f64)
         return;
     }
     let percent = |effect: f64| digits(percent(effect));
+    estimate.flags.push(Flag::Moved);
     estimate.verdict = Outcome::TooNoisy;
     estimate.text = format!("moved from {} to {} % while it was measured", percent(first), percent(last));
     if let Some(over_run) = &mut estimate.over_run {
@@ -51,6 +52,8 @@ mod tests {
             let stated = stated(name, "", effect, Outcome::Costs, "costs".to_owned(), 30);
             let mut estimate = Estimate { flags: flags.to_vec(), over_run, ..stated };
             hold_against(&mut estimate, ends, 0.03);
+            // A comparison, a history and a matrix see the flag alone.
+            assert_eq!(estimate.not_held().is_some(), estimate.verdict == Outcome::TooNoisy);
             (estimate.verdict, estimate.over_run.map(|it| it.verdict), estimate.text)
         };
         let (drift, costs, noisy) = (&[Flag::Drift], Outcome::Costs, Outcome::TooNoisy);

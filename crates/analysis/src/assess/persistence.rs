@@ -14,6 +14,7 @@ use tithe_statistics::{
     mean,
     pairing::{fewest_pairs, frame_difference},
     persistence::Persistence,
+    verdict::outcome,
 };
 
 use super::measured::Measured;
@@ -80,10 +81,11 @@ fn waits(estimate: &Estimate) -> bool {
     }
 }
 
-/// Withdraws each saving of `arms` that is one of waiting, unless the cell has several loads of which frames count.
+/// Withdraws each saving of `arms` that is one of waiting, unless the cell has several loads of which frames count. The
+/// sides of a switched server are on the same load, so that it cannot explain a difference.
 pub(super) fn hold(measured: &Measured<'_>, arms: &mut [ArmAnalysis]) {
     let loads: BTreeSet<u32> = measured.frames.iter().map(|frame| frame.record.epoch).collect();
-    if loads.len() >= STARTS_MIN as usize {
+    if loads.len() >= STARTS_MIN as usize || measured.cell.design.is_switched() {
         return;
     }
     for estimates in arms.iter_mut().map(|arm| &mut arm.estimates) {
@@ -95,8 +97,9 @@ pub(super) fn hold(measured: &Measured<'_>, arms: &mut [ArmAnalysis]) {
 
 fn hold_against(estimate: &mut Estimate, cpu: Interval) {
     let is_saving = |outcome| outcome == Outcome::Gains;
-    let over_run = estimate.over_run.map(|over_run| over_run.verdict);
-    let saves = is_saving(estimate.verdict) || over_run.is_some_and(is_saving);
+    // By the intervals: the A/A arm may have withdrawn the answer, and comparisons and matrices see the flag alone.
+    let saves = |effect: &Interval| is_saving(outcome(*effect, 0.0));
+    let saves = saves(&estimate.effect) || estimate.over_run.is_some_and(|over_run| saves(&over_run.effect));
     if !saves || !is_of_waiting(&estimate.effect, &cpu) {
         return;
     }
@@ -148,5 +151,19 @@ mod tests {
         assert_eq!(held(alone, cpu(-0.01, 0.01)), (noisy, noisy, true));
         let alone = Estimate { over_run: over_run(-0.05, -0.02), ..of(-0.06, 0.04) };
         assert_eq!(held(alone, cpu(-0.01, 0.01)), (noisy, noisy, true));
+    }
+
+    #[test]
+    fn what_is_flagged_follows_from_the_interval_and_not_from_an_answer_that_was_withdrawn() {
+        let cpu = Interval { estimate: 0.0, low: -0.01, high: 0.01 };
+        let withdrawn = |low: f64, high: f64| {
+            let words = "withdrawn by the A/A arm".to_owned();
+            let mut estimate = Estimate { verdict: Outcome::TooNoisy, text: words, over_run: None, ..of(low, high) };
+            hold_against(&mut estimate, cpu);
+            (estimate.flags == [Flag::WaitingAlone], estimate.text)
+        };
+        let kept = "withdrawn by the A/A arm".to_owned();
+        assert_eq!(withdrawn(-0.05, -0.02), (true, kept.clone()));
+        assert_eq!(withdrawn(-0.05, 0.02), (false, kept));
     }
 }

@@ -7,7 +7,7 @@
 use tithe_model::experiment::Metric;
 use tithe_statistics::{distribution::t_upper, mean, pairing::frame_spent, variance};
 
-use super::{estimate::ratio, measured::Measured};
+use super::{estimate::ratio, measured::Measured, slots::limits};
 use crate::{
     Estimate, Figure, Interval,
     figures::{METRICS, metric_title},
@@ -25,6 +25,8 @@ pub(super) fn estimates(measured: &Measured<'_>, arm: usize, primary: Metric) ->
         estimate.primary = metric == primary;
         estimate.difference = (frames > 0).then(|| welch(&plain, &protected, measured.alpha));
         estimate.unit = "µs/op".into();
+        estimate.flags.extend(limits(measured, arm, metric));
+        estimate.flags.extend(measured.disturbances());
         estimate
     };
     let told = |metric: &Metric| *metric == primary || measured.seen.tells(*metric);

@@ -17,7 +17,7 @@ use tithe_statistics::{
 
 use crate::{
     ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome, StartCourse,
-    counted::{arms_changed_alike, left_out},
+    counted::{Unsteady, unsteady},
 };
 
 /// How the starts of `cell` were warmed up; empty without a warm-up.
@@ -95,10 +95,13 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
         1 => "the servers were not steady".to_owned(),
         all => format!("the servers were not steady in {} of {all} starts", changing().count()),
     };
-    let counted = match (left_out(warm_ups).is_empty(), arms_changed_alike(warm_ups)) {
-        (false, _) => "they are left out",
-        (true, true) => "they count, because all arms changed alike",
-        (true, false) => {
+    let counted = match unsteady(warm_ups) {
+        Unsteady::Absent => return None,
+        Unsteady::LeftOut => "they are left out",
+        Unsteady::Alike => {
+            "they count, because all arms changed alike, and answers stand only beyond what their costs moved"
+        }
+        Unsteady::Counted => {
             "they count, because too few others are left, and answers stand only beyond what their costs moved"
         }
     };
@@ -110,22 +113,35 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
     ))
 }
 
-/// For starts that count although their servers were certainly still changing: withdraws each answer of `arms` that
-/// their change may explain, and flags all other figures. All servers may change alike, so the limit is how far the
-/// cost itself moved.
-pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], margin: f64) {
-    let unsteady: Vec<&WarmedUp> = warm_ups.iter().filter(|it| it.is_unsteady()).collect();
-    if unsteady.is_empty() || !left_out(warm_ups).is_empty() || arms_changed_alike(warm_ups) {
-        return;
-    }
-    let share = unsteady.len() as f64 / warm_ups.len() as f64;
-    let largest = unsteady.iter().map(|it| it.change.abs()).fold(0.0, f64::max);
-    let unsteady: BTreeSet<u32> = unsteady.into_iter().map(|it| it.start).collect();
+/// Withdraws each answer of `arms` that may come from starts that count although their servers were certainly still
+/// changing, and flags every figure that has no answer beyond that. Servers may change alike, so what decides is how
+/// far the cost itself moved. That arms changed alike was shown to a tenth, and answers are finer than that; only
+/// answers are flagged then. `starts` has the start of each frame that counts.
+pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], starts: &[u32], margin: f64) {
+    let is_alike = match unsteady(warm_ups) {
+        Unsteady::Absent | Unsteady::LeftOut => return,
+        Unsteady::Alike => true,
+        Unsteady::Counted => false,
+    };
+    let changing = || warm_ups.iter().filter(|it| it.is_unsteady());
+    let largest = if is_alike { 0.0 } else { changing().map(|it| it.change.abs()).fold(0.0, f64::max) };
+    let changing: BTreeSet<u32> = changing().map(|it| it.start).collect();
+    let weight = weight_of(&changing, starts);
     for arm in arms {
-        let left = share * moved_within(&arm.course, &unsteady).unwrap_or(largest);
+        let left = weight * moved_within(&arm.course, &changing).unwrap_or(largest);
         let vary = arm.estimates.iter_mut().filter(|estimate| !matches!(estimate.name, Figure::Size(_)));
-        vary.for_each(|estimate| hold_against(estimate, left, margin));
+        let held = vary.filter(|estimate| !is_alike || estimate.headline().verdict != Outcome::TooNoisy);
+        held.for_each(|estimate| hold_against(estimate, left, margin));
     }
+}
+
+/// The largest weight that `some` starts may have in a cost over frames of these `starts`: their share of the frames,
+/// or of the starts. A start without frames has none, as the last one of a run that was killed after its warm-up.
+fn weight_of(some: &BTreeSet<u32>, starts: &[u32]) -> f64 {
+    let share = |part: usize, all: usize| part as f64 / all.max(1) as f64;
+    let each: BTreeSet<u32> = starts.iter().copied().collect();
+    let of_frames = share(starts.iter().filter(|start| some.contains(start)).count(), starts.len());
+    of_frames.max(share(each.intersection(some).count(), each.len()))
 }
 
 /// How far a cost moved from the first half of the frames of `starts` to the second, natural-log ratio: the size of the
@@ -148,16 +164,18 @@ fn hold_against(estimate: &mut Estimate, left: f64, margin: f64) {
         Outcome::NoneFound => effect.high + left <= margin,
         Outcome::TooNoisy => false,
     };
+    let has_answer = stands(&estimate.effect, estimate.verdict);
+    let mut is_withdrawn = !has_answer;
     if let Some(over_run) = &mut estimate.over_run
         && !stands(&over_run.effect, over_run.verdict)
     {
+        is_withdrawn |= over_run.verdict != Outcome::TooNoisy;
         over_run.verdict = Outcome::TooNoisy;
     }
-    if stands(&estimate.effect, estimate.verdict) {
-        return;
+    if is_withdrawn {
+        estimate.flags.push(Flag::NotSteady);
     }
-    estimate.flags.push(Flag::NotSteady);
-    if estimate.verdict != Outcome::TooNoisy {
+    if !has_answer && estimate.verdict != Outcome::TooNoisy {
         estimate.verdict = Outcome::TooNoisy;
         estimate.text = format!("within the {} % by which it may still have changed", digits(percent(left)));
     }
@@ -259,7 +277,7 @@ mod tests {
         );
         let changed = warmed_up(0, 31.0, Changing, Steadied::Log, -0.25);
         let alike = [changed, before(1), before(2), before(3), before(4)];
-        assert!(left_out(&alike).is_empty());
+        assert_eq!(unsteady(&alike), Unsteady::Alike);
         let told = warning(&cell(until_steady), &[], &alike).expect("one changed");
         assert!(told.contains("they count, because all arms changed alike"), "{told}");
         let noisy = [(120.4, Unclear, 0.2), (31.0, Steady, 0.0)];
@@ -306,6 +324,16 @@ mod tests {
     }
 
     #[test]
+    fn starts_weigh_by_the_frames_that_they_have() {
+        let weight = |starts: &[u32]| weight_of(&BTreeSet::from([0, 3]), starts);
+        assert_eq!([weight(&[0, 0, 1, 1]), weight(&[1, 2, 4]), weight(&[])], [0.5, 0.0, 0.0]);
+        // The second start was warmed up, and the run was killed before its first frame.
+        assert_eq!(weight(&[0, 0, 0]), 1.0);
+        // A start may weigh as much as any other, or by its frames.
+        assert_eq!([weight(&[0, 0, 0, 1]), weight(&[0, 1, 1, 1])], [0.75, 0.5]);
+    }
+
+    #[test]
     fn an_answer_stands_beyond_what_the_cost_may_still_have_changed() {
         let held = |verdict: Outcome, low: f64, high: f64, left: f64| {
             let effect = Interval { estimate: (low + high) / 2.0, low, high };
@@ -326,5 +354,21 @@ mod tests {
         assert_eq!(held(Outcome::NoneFound, -0.01, 0.01, 0.05), withdrawn);
         let noisy = held(Outcome::TooNoisy, -0.01, 0.09, 0.0);
         assert_eq!(noisy, (Outcome::TooNoisy, true, "as it was".to_owned()), "no answer, so its interval is not one");
+    }
+
+    #[test]
+    fn an_answer_over_all_cells_is_withdrawn_with_the_flag_that_says_why() {
+        let held = |low: f64, verdict: Outcome| {
+            let [own, wide] = [0.06, low].map(|low| Interval { estimate: 0.09, low, high: 0.12 });
+            let over_run = Some(OverRun { effect: wide, difference: None, verdict });
+            let stated = stated(Figure::Metric(Metric::Net), "", own, Outcome::Costs, "costs".to_owned(), 30);
+            let mut estimate = Estimate { over_run, ..stated };
+            hold_against(&mut estimate, 0.05, 0.03);
+            assert_eq!(estimate.verdict, Outcome::Costs);
+            (estimate.headline().verdict, estimate.flags == [Flag::NotSteady])
+        };
+        assert_eq!(held(0.055, Outcome::Costs), (Outcome::Costs, false));
+        assert_eq!(held(0.04, Outcome::Costs), (Outcome::TooNoisy, true));
+        assert_eq!(held(-0.01, Outcome::TooNoisy), (Outcome::TooNoisy, false), "all cells alone tell less");
     }
 }

@@ -157,8 +157,8 @@ fn arm(cell: &CellAnalysis, arm: &ArmAnalysis) -> AtlasArm {
 
 fn profile(arm: &ArmProfile) -> AtlasProfile {
     let parts = |is_counted: bool| {
-        let parts = arm.components.iter().filter(|it| it.side.is_counted() == is_counted);
-        parts.take(PARTS).map(|it| (format!("{}, {}", it.side.words(), it.component), it.difference)).collect()
+        let parts = arm.parts(is_counted).into_iter().take(PARTS);
+        parts.map(|it| (format!("{}, {}", it.side.words(), it.component), it.difference)).collect()
     };
     AtlasProfile { sum: arm.sum, parts: parts(true), beside: parts(false) }
 }

@@ -7,10 +7,9 @@
 pub mod entry;
 
 use serde::{Deserialize, Serialize};
-use tithe_statistics::verdict::outcome;
 
 use crate::{
-    Flag, Interval, Outcome as Verdict, Proof,
+    Interval, Outcome as Verdict, Proof,
     matrix::{Answer, Gathered, MatrixFigure, Outcome, Row, State, figures},
 };
 
@@ -255,21 +254,16 @@ pub struct Measured {
     pub frames: Vec<usize>,
     /// Numbers of starts, one for each run.
     pub starts: Vec<usize>,
-    /// True if a run saved no more than its A/A arm.
-    pub within_control: bool,
     /// Where its processor time comes from, by the last run that was profiled.
     pub profile: Option<AtlasProfile>,
+    /// That run: its place in [`Atlas::runs`].
+    pub profiled: Option<usize>,
 }
 
 impl Measured {
-    /// The answer in one word; `None` if nothing counts. Two hosts whose answers differ are too noisy to tell, and so
-    /// is a saving that the A/A arm has as well.
+    /// The answer in one word; `None` if nothing counts.
     pub fn verdict(&self) -> Option<Verdict> {
-        let verdicts: Vec<Verdict> =
-            self.intervals().into_iter().map(|interval| outcome(interval, self.figure.margin)).collect();
-        let (first, others) = verdicts.split_first()?;
-        let is_doubted = *first == Verdict::Gains && self.within_control;
-        Some(if is_doubted || others.iter().any(|other| other != first) { Verdict::TooNoisy } else { *first })
+        self.figure.verdict()
     }
 
     /// The cost by which it is sorted, natural-log ratio: of two hosts the mean; `None` if nothing counts.
@@ -284,7 +278,7 @@ impl Measured {
         match &self.figure.answer {
             Answer::Nothing => Vec::new(),
             Answer::One(interval) => vec![*interval],
-            Answer::Two(both) => both.to_vec(),
+            Answer::Two(_, both) => both.to_vec(),
             Answer::Over(_, pooled) => vec![pooled.effect],
         }
     }
@@ -327,6 +321,12 @@ impl Atlas {
     /// Number of hosts.
     pub fn hosts(&self) -> usize {
         self.runs.iter().map(|kept| kept.run.host()).collect::<std::collections::BTreeSet<_>>().len()
+    }
+
+    /// Number of processor models of these hosts: those of one model show little about another.
+    pub fn processors(&self) -> usize {
+        let models = self.runs.iter().map(|kept| kept.run.outcome.machine.processor.as_str());
+        models.collect::<std::collections::BTreeSet<_>>().len()
     }
 
     /// Number of A/A arms whose interval excludes their true cost of zero, of how many.
@@ -425,8 +425,8 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
         unit: String::new(),
         frames: Vec::new(),
         starts: Vec::new(),
-        within_control: false,
         profile: None,
+        profiled: None,
     };
     measured.runs.sort_unstable();
     for run in &measured.runs {
@@ -438,9 +438,9 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
             measured.unit.clone_from(&outcome.unit);
             measured.frames.push(outcome.count);
             measured.starts.push(outcome.starts);
-            measured.within_control |= outcome.flags.contains(&Flag::WithinControl);
             if arm.profile.is_some() {
                 measured.profile.clone_from(&arm.profile);
+                measured.profiled = Some(*run);
             }
         }
     }

@@ -333,6 +333,7 @@ mod tests {
         for (flag, why) in [
             (Flag::NotSteady, "its servers still changed when measuring began"),
             (Flag::WaitingAlone, "only waiting fell, on few loads of the data"),
+            (Flag::Moved, "its cost moved by more than half of itself while it was measured"),
         ] {
             let flagged = |analysis: &mut Analysis| {
                 other(analysis);

@@ -186,7 +186,7 @@ fn counted(figure: &MatrixFigure) -> (usize, Counted) {
     match figure.answer {
         Answer::Over(Basis::Repeats(repeats), _) => (repeats, Counted::Repeats),
         Answer::Over(Basis::Hosts(hosts), _) => (hosts, Counted::Hosts),
-        Answer::Nothing | Answer::One(_) | Answer::Two(_) => (figure.counting().count(), Counted::Hosts),
+        Answer::Nothing | Answer::One(_) | Answer::Two(..) => (figure.counting().count(), Counted::Hosts),
     }
 }
 
@@ -231,8 +231,8 @@ fn estimate(
 /// Notes on the number of hosts behind the figures of `matrix`.
 fn notes(matrix: &Named) -> Vec<String> {
     let alone = matrix.figures.iter().filter(|figure| match figure.answer {
-        Answer::One(_) | Answer::Over(Basis::Repeats(_), _) => true,
-        Answer::Nothing | Answer::Two(_) | Answer::Over(Basis::Hosts(_), _) => false,
+        Answer::One(_) | Answer::Two(Basis::Repeats(_), _) | Answer::Over(Basis::Repeats(_), _) => true,
+        Answer::Nothing | Answer::Two(Basis::Hosts(_), _) | Answer::Over(Basis::Hosts(_), _) => false,
     });
     match alone.count() {
         0 => Vec::new(),

@@ -16,11 +16,12 @@ use tithe_statistics::{
     distribution::t_upper,
     hosts::{PooledEffect, UnitEffect, combined, together},
     inference::sidak,
+    verdict,
 };
 
 use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
-    Flag, Interval, Proof,
+    Flag, Interval, Outcome as Verdict, Proof,
     figures::metric_title,
     stopping::{self, EndsBy},
 };
@@ -51,6 +52,8 @@ pub struct MatrixFigure {
     pub hosts: Vec<HostFigure>,
     /// The result of all that count.
     pub answer: Answer,
+    /// True if a task with a proof saved no more than its A/A arm.
+    pub within_control: bool,
     /// Completed tasks without a result for it, each with the reason.
     pub left_out: Vec<(usize, String)>,
 }
@@ -98,13 +101,13 @@ pub enum Answer {
     Nothing,
     /// There is one: its own interval, which does not apply to other hosts.
     One(Interval),
-    /// There are two: both are shown, and nothing is pooled.
-    Two([Interval; 2]),
+    /// There are two, hosts or repeats on one: both are shown, and nothing is pooled.
+    Two(Basis, [Interval; 2]),
     /// An interval over all of them.
     Over(Basis, PooledEffect),
 }
 
-/// The kind and number of pooled units.
+/// The kind and number of units.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Basis {
     /// Number of hosts.
@@ -122,7 +125,8 @@ impl Answer {
             several => {
                 let all: Vec<UnitEffect> = several.iter().map(|(_, unit)| *unit).collect();
                 let both = [several[0].0, several[1].0];
-                together(&all, alpha).map_or(Self::Two(both), |it| Self::Over(basis(all.len()), it))
+                let basis = basis(all.len());
+                together(&all, alpha).map_or(Self::Two(basis, both), |it| Self::Over(basis, it))
             }
         }
     }
@@ -134,7 +138,7 @@ impl HostFigure {
         match self.answer {
             Answer::Nothing => Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY },
             Answer::One(interval) => interval,
-            Answer::Two([one, other]) => {
+            Answer::Two(_, [one, other]) => {
                 let (low, high) = (one.low.min(other.low), one.high.max(other.high));
                 Interval { estimate: self.unit.effect, low, high }
             }
@@ -169,7 +173,34 @@ impl MatrixFigure {
         match &self.answer {
             Answer::One(interval) => Some(*interval),
             Answer::Over(_, PooledEffect { effect, .. }) => Some(*effect),
-            Answer::Nothing | Answer::Two(_) => None,
+            Answer::Nothing | Answer::Two(..) => None,
+        }
+    }
+
+    /// The answer in one word; `None` if nothing counts. An answer that every host gives is the answer: the interval of
+    /// the mean of a few hosts is wide because they differ, and may hold zero although no host does. Two that give
+    /// different answers are too noisy to tell, and so is a saving that the A/A arm of a task has as well.
+    pub fn verdict(&self) -> Option<Verdict> {
+        let verdict = self.by_hosts()?;
+        Some(if verdict == Verdict::Gains && self.within_control { Verdict::TooNoisy } else { verdict })
+    }
+
+    /// The answer by the intervals alone.
+    fn by_hosts(&self) -> Option<Verdict> {
+        let of = |interval: Interval| verdict::outcome(interval, self.margin);
+        match &self.answer {
+            Answer::Nothing => None,
+            Answer::One(interval) => Some(of(*interval)),
+            Answer::Two(_, [one, other]) => {
+                let (one, other) = (of(*one), of(*other));
+                Some(if one == other { one } else { Verdict::TooNoisy })
+            }
+            Answer::Over(Basis::Repeats(_), pooled) => Some(of(pooled.effect)),
+            Answer::Over(Basis::Hosts(_), pooled) => {
+                let mut each = self.counting().map(|host| of(host.effect()));
+                let first = each.next().filter(|first| *first != Verdict::TooNoisy);
+                Some(first.filter(|first| each.all(|other| other == *first)).unwrap_or_else(|| of(pooled.effect)))
+            }
         }
     }
 }
@@ -267,6 +298,9 @@ fn said<'a>(outcome: &'a Outcome, cell: &str, arm: &str) -> Result<TaskEffect<'a
     match found.and_then(|arm| Some((arm, arm.unit()?))) {
         Some((arm, _)) if arm.flags.contains(&Flag::Asymmetric) => Err("set-up not symmetric".to_owned()),
         Some((arm, _)) if arm.flags.contains(&Flag::NotSteady) => Err("servers were not steady yet".to_owned()),
+        Some((arm, _)) if arm.flags.contains(&Flag::Moved) => {
+            Err("the cost moved by more than half of itself while it was measured".to_owned())
+        }
         Some((arm, unit)) => Ok(TaskEffect { outcome, cell, arm, unit }),
         None => Err(cell.failed.clone().unwrap_or_else(|| "too few frames for an interval".to_owned())),
     }
@@ -299,8 +333,9 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure 
             left_out.push((other.outcome.task, format!("decided by {its}, not {most}")));
         }
     }
-    // Each task has a load of the data of its own.
-    if all.len() < STARTS_MIN as usize {
+    // Each task has a load of the data of its own. Without a proof it does not count.
+    let is_proven = |said: &&TaskEffect<'_>| said.arm.proof.stands();
+    if all.iter().filter(is_proven).count() < STARTS_MIN as usize {
         let reason = format!("only waiting fell, on fewer than {STARTS_MIN} loads of the data");
         let waiting = all.extract_if(.., |said| said.arm.flags.contains(&Flag::WaitingAlone));
         left_out.extend(waiting.map(|said| (said.outcome.task, reason.clone())));
@@ -327,6 +362,7 @@ fn figure(rows: &[&Row], cell: &str, arm: &str, error: Divided) -> MatrixFigure 
         margin: first.map(|said| said.outcome.margin).unwrap_or_default(),
         hosts,
         answer,
+        within_control: all.iter().filter(is_proven).any(|said| said.arm.flags.contains(&Flag::WithinControl)),
         left_out,
     }
 }
@@ -497,6 +533,40 @@ mod tests {
         assert!(matches!(figure.answer, Answer::Over(Basis::Hosts(4), _)), "{:?}", figure.answer);
         let figure = changed(|arm| arm.flags.push(Flag::NotSteady));
         assert_eq!(figure.left_out, [(2, "servers were not steady yet".to_owned())]);
+        let figure = changed(|arm| arm.flags.push(Flag::Moved));
+        let moved = "the cost moved by more than half of itself while it was measured";
+        assert_eq!(figure.left_out, [(2, moved.to_owned())]);
+    }
+
+    /// Costs of `effects` on as many hosts, each known to ±1 %.
+    fn on_hosts(effects: &[f64]) -> MatrixFigure {
+        let mut gathered = sample::full();
+        gathered.tasks.truncate(effects.len());
+        for (row, effect) in gathered.tasks.iter_mut().zip(effects) {
+            let State::Whole(outcome) = &mut row.state else { panic!("the task is whole") };
+            let arm = &mut outcome.cells[0].arms[0];
+            arm.effect = Interval { estimate: *effect, low: effect - 0.01, high: effect + 0.01 };
+        }
+        figures(&gathered).remove(0)
+    }
+
+    /// A further host with the same answer as all others does not take the answer back.
+    #[test]
+    fn an_answer_that_every_host_gives_is_the_answer() {
+        let told = |effects: &[f64]| on_hosts(effects).verdict();
+        for some in [&[0.45, 0.24][..], &[0.45, 0.24, 0.35], &[0.45, 0.24, 0.35, 0.6]] {
+            assert_eq!(told(some), Some(Verdict::Costs), "{some:?}");
+            let opposite: Vec<f64> = some.iter().map(|effect| -effect).collect();
+            assert_eq!(told(&opposite), Some(Verdict::Gains), "{some:?}");
+        }
+        let mean = on_hosts(&[0.45, 0.24, 0.35]).together().expect("three hosts are pooled");
+        assert!(mean.low < 0.0, "the interval of the mean holds zero: {mean:?}");
+        // One host finds no cost, and the mean may be none.
+        assert_eq!(told(&[0.45, 0.24, 0.0]), Some(Verdict::TooNoisy));
+        assert_eq!(told(&[0.45, 0.0]), Some(Verdict::TooNoisy));
+        // Where hosts differ in their answers, the mean decides.
+        assert_eq!(told(&[0.011, 0.009, 0.01, 0.012]), Some(Verdict::Costs));
+        assert_eq!(told(&[0.0]), Some(Verdict::NoneFound));
     }
 
     #[test]
@@ -509,9 +579,31 @@ mod tests {
                 let State::Whole(outcome) = &mut row.state else { panic!("the task is whole") };
                 outcome.cells[0].arms[0].flags.push(Flag::WaitingAlone);
             }
-            let figure = figures(&gathered).remove(0);
-            (figure.left_out.len(), matches!(figure.answer, Answer::Nothing))
+            let waiting = figures(&gathered).remove(0);
+            // Loads on which the protection was not proven do not count.
+            let State::Whole(outcome) = &mut gathered.tasks[0].state else { panic!("the task is whole") };
+            outcome.cells[0].arms[0].proof = Proof::Unproven(vec!["no log was found".to_owned()]);
+            let unproven = figures(&gathered).remove(0);
+            assert_eq!(matches!(unproven.answer, Answer::Nothing), tasks < 5, "{tasks}");
+            (waiting.left_out.len(), matches!(waiting.answer, Answer::Nothing))
         };
-        assert_eq!((of(3), of(4)), ((3, true), (0, false)));
+        assert_eq!((of(3), of(4), of(5)), ((3, true), (0, false), (0, false)));
+    }
+
+    #[test]
+    fn a_saving_that_the_control_of_a_task_has_as_well_is_no_answer() {
+        let mut saving = on_hosts(&[-0.05, -0.06, -0.04]);
+        assert_eq!(saving.verdict(), Some(Verdict::Gains));
+        saving.within_control = true;
+        assert_eq!(saving.verdict(), Some(Verdict::TooNoisy));
+        let flagged = |proof: Proof| {
+            let figure = changed(|arm| {
+                arm.flags.push(Flag::WithinControl);
+                arm.proof = proof.clone();
+            });
+            (figure.within_control, figure.verdict())
+        };
+        assert_eq!(flagged(Proof::Proven), (true, Some(Verdict::Costs)), "a cost stands");
+        assert!(!flagged(Proof::Unproven(Vec::new())).0);
     }
 }

@@ -9,7 +9,7 @@ use super::{markdown::escape, matrix, number, words};
 use crate::{
     Interval, Outcome,
     atlas::{Atlas, AtlasProfile, AtlasRow, KINDS, KeptRun, Kind, Measured, Place},
-    matrix::Answer,
+    matrix::{Answer, Basis},
 };
 
 /// Title of both files.
@@ -21,10 +21,12 @@ pub const HOW: [&str; 5] = [
      proven to be on (✓); otherwise it says why there is none.",
     "The figure is what the protection adds to an operation: relative to the plain server, and as an amount, each with \
      its 95 % interval. *At most* means that no cost was found, and how large it can be at most. *~* means too noisy \
-     to tell: zero is possible, two hosts disagree, or the A/A arm saves as much.",
-    "A figure of one host holds for that host. For two hosts both percentages are shown, and the range of their \
-     amounts. For three or more hosts it is their mean, with the spread between them; for five or more, *next* is \
-     where another host lies.",
+     to tell: zero is possible, hosts disagree, or the A/A arm saves as much.",
+    "A figure of one host holds for that host. For two hosts both percentages are shown. For three or more it is \
+     their mean, with the lowest and the highest host and the spread between hosts; for five or more, *next* is where \
+     another host lies. It is not *~* if every host alone has the same answer, although the interval of the mean may \
+     contain zero. The amounts of several hosts are a range: of their estimates, or of their intervals where zero is \
+     possible.",
     "After the mark are the numbers of frames and of starts, then the run with a link to its data. A table below has \
      host, date, commit and load of each run.",
     "Compare protections of one product and one kind of work. Operations of different products have different sizes, \
@@ -36,11 +38,12 @@ pub fn answer(atlas: &Atlas) -> String {
     let mut products: Vec<&str> = atlas.rows.iter().map(|row| row.product.as_str()).collect();
     products.dedup();
     format!(
-        "{} of protections that were proven to be on, {} of them too noisy to tell, on {}, measured on {}.",
+        "{} of protections that were proven to be on, {} of them too noisy to tell, on {}, measured on {} with {}.",
         words::plural(atlas.proven() as u64, "cost"),
         atlas.too_noisy(),
         words::plural(products.len() as u64, "product"),
-        words::plural(atlas.hosts() as u64, "host")
+        words::plural(atlas.hosts() as u64, "host"),
+        words::plural(atlas.processors() as u64, "processor model")
     )
 }
 
@@ -85,22 +88,40 @@ pub fn added(measured: &Measured) -> String {
             let figure = number::difference(only, unit, judged);
             if judged == Outcome::TooNoisy { figure.rest } else { figure.to_string() }
         }
-        (several, _) => {
-            let middles = || several.iter().map(|it| it.estimate);
-            number::span(middles().fold(f64::MAX, f64::min), middles().fold(f64::MIN, f64::max), unit)
+        (several, judged) => {
+            let is_certain = matches!(judged, Some(Outcome::Costs | Outcome::Gains));
+            let ends = |it: &Interval| if is_certain { [it.estimate; 2] } else { [it.low, it.high] };
+            let [low, high] = range_of(several.iter().map(ends));
+            number::span(low, high, unit)
         }
     }
 }
 
-/// The hosts behind a figure, their spread, and where the next one lies; empty for one host.
+/// The smallest and the largest of `ends`.
+fn range_of(ends: impl Iterator<Item = [f64; 2]>) -> [f64; 2] {
+    ends.fold([f64::MAX, f64::MIN], |[least, most], [low, high]| [least.min(low), most.max(high)])
+}
+
+/// The hosts behind a figure with the lowest and the highest of them, their spread, where the next one lies, and which
+/// runs do not count; empty for one host whose runs count.
 pub fn over_hosts(measured: &Measured) -> String {
-    let answer = &measured.figure.answer;
-    if matches!(answer, Answer::One(_)) {
-        return String::new();
-    }
+    let figure = &measured.figure;
+    let answer = &figure.answer;
+    let each = match answer {
+        Answer::Over(Basis::Hosts(_), _) => {
+            let [low, high] = range_of(figure.counting().map(|host| [host.unit.effect; 2]));
+            format!(" from {}", number::range(low, high))
+        }
+        _ => String::new(),
+    };
+    let basis = (!matches!(answer, Answer::One(_))).then(|| matrix::basis(answer) + &each);
     let spread = matrix::spread(answer).map(|it| format!("spread {it}"));
     let next = matrix::next(answer).map(|it| format!("next {it}"));
-    [Some(matrix::basis(answer)), spread, next].into_iter().flatten().collect::<Vec<_>>().join(", ")
+    let unproven = figure.hosts.iter().filter(|host| !host.counts()).flat_map(|host| &host.repeats);
+    let unproven = unproven.map(|repeat| format!("without run {}: not proven", repeat.task + 1));
+    let left_out = figure.left_out.iter().map(|(run, why)| format!("without run {}: {why}", run + 1));
+    let told = [basis, spread, next].into_iter().flatten().chain(unproven).chain(left_out);
+    told.collect::<Vec<_>>().join(", ")
 }
 
 /// `15 frames, 6 starts`; the fewest of several runs.
@@ -150,11 +171,14 @@ fn source<'a>((row, kind, measured): (&AtlasRow, Kind, &'a Measured)) -> CostSou
         parts.iter().map(|(name, more)| format!("{name} {}", time(more))).collect()
     };
     let beside = profile.map_or_else(Vec::new, |it| each(&it.beside));
+    // The cost is that of all its runs, and the parts are those of one.
+    let of_run = measured.profiled.filter(|_| measured.runs.len() > 1);
+    let of_run = of_run.map_or(String::new(), |run| format!(" in run {}", run + 1));
     CostSource {
         name: format!("{}, {}, {work}", row.product, row.arm),
         cost: format!("{lead} {rest}").trim().to_owned(),
         sum: profile.map_or("Not profiled.".to_owned(), |it| {
-            format!("Of {} of processor time on client and server:", time(&it.sum))
+            format!("Of {} of processor time on client and server{of_run}:", time(&it.sum))
         }),
         parts: profile.map_or_else(Vec::new, |it| each(&it.parts)),
         beside: if beside.is_empty() { String::new() } else { format!("Not in this sum: {}.", beside.join("; ")) },
@@ -267,7 +291,8 @@ fn place(atlas: &Atlas, place: &Place) -> String {
 fn one(atlas: &Atlas, measured: &Measured) -> String {
     let (lead, rest) = cost(measured);
     let name = if measured.name.is_empty() { String::new() } else { format!("{}: ", escape(&measured.name)) };
-    let figures = [format!("{name}**{lead}** {rest}").trim().to_owned(), added(measured), over_hosts(measured)];
+    let cost = format!("{name}**{lead}** {rest}");
+    let figures = [cost.trim().to_owned(), added(measured), escape(&over_hosts(measured))];
     let figures: Vec<String> = figures.into_iter().filter(|it| !it.is_empty()).collect();
     let links = measured.runs.iter().map(|run| format!("[{}](atlas/{})", run + 1, atlas.runs[*run].file));
     let links = links.collect::<Vec<_>>().join(", ");
@@ -286,10 +311,45 @@ pub fn rank(place: &Place) -> f64 {
 mod tests {
     use expect_test::expect_file;
 
+    use super::{KeptRun, Place, added, over_hosts};
     use crate::{
-        atlas::sample,
+        Flag, Proof,
+        atlas::{of, sample},
         report::{html, sample::without_style},
     };
+
+    /// The amounts of TLS over these runs, and what is said of its hosts.
+    fn told(runs: Vec<KeptRun>) -> (String, String) {
+        let atlas = of(runs, &sample::offered());
+        let row = atlas.rows.iter().find(|row| row.arm == "tls").expect("a row");
+        let Place::Measured(all) = &row.places[0] else { panic!("{row:?}") };
+        (added(&all[0]), over_hosts(&all[0]))
+    }
+
+    #[test]
+    fn amounts_of_hosts_are_those_of_intervals_where_zero_is_possible() {
+        let amounts = |second: f64| {
+            told(vec![sample::on_host("aa11aa11aa11", 1.0), sample::on_host("bb22bb22bb22", second)]).0
+        };
+        assert_eq!(amounts(1.1), "15.6 to 15.6 µs");
+        assert_eq!(amounts(0.0), "14.9 to 16.3 µs", "the second host finds no cost");
+    }
+
+    #[test]
+    fn a_run_that_does_not_count_is_named() {
+        let with = |flag: Option<Flag>, proof: Proof| {
+            let mut third = sample::on_host("cc33cc33cc33", 0.8);
+            let tls = &mut third.run.outcome.cells[0].arms[0];
+            tls.flags.extend(flag);
+            tls.proof = proof;
+            told(vec![sample::on_host("aa11aa11aa11", 1.0), sample::on_host("bb22bb22bb22", 1.1), third]).1
+        };
+        assert!(with(None, Proof::Proven).starts_with("3 hosts from +31.3 % to +45.4 %, spread "));
+        let unproven = with(None, Proof::Unproven(vec!["no log was found".to_owned()]));
+        assert_eq!(unproven, "two, not pooled, without run 3: not proven");
+        let unsteady = with(Some(Flag::NotSteady), Proof::Proven);
+        assert_eq!(unsteady, "two, not pooled, without run 3: servers were not steady yet");
+    }
 
     #[test]
     fn both_forms_of_an_atlas() {

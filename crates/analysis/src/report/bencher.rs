@@ -2,7 +2,7 @@
 //!
 //! A measure is a cost in percent, with the known ends of its interval; for throughput it is the share of missing
 //! operations, so that more is always worse. The format has no place for a proof, so arms that are not proven are left
-//! out, and so are figures that were not measured or have an asymmetric set-up.
+//! out, and so are figures that were not measured, have an asymmetric set-up, or are not held by their interval.
 
 use serde_json::{Map, Value, json};
 
@@ -24,9 +24,9 @@ pub fn render(analysis: &Analysis) -> String {
     format!("{:#}\n", Value::Object(benchmarks))
 }
 
-/// True for figures that were measured in a symmetric set-up.
+/// True for figures that were measured in a symmetric set-up and are held by their interval.
 fn is_told(estimate: &Estimate) -> bool {
-    estimate.effect.estimate.is_finite() && estimate.is_symmetric()
+    estimate.effect.estimate.is_finite() && estimate.is_symmetric() && estimate.not_held().is_none()
 }
 
 /// The slug of a figure, of lower-case letters, digits and hyphens: `latency-p99-9-read-cost-percent`.
@@ -70,11 +70,13 @@ mod tests {
     }
 
     #[test]
-    fn a_set_up_that_is_not_symmetric_is_left_out() {
-        let mut analysis = sample::full();
-        analysis.cells[0].arms[1].estimates[0].flags.push(Flag::Asymmetric);
-        let benchmarks: Value = serde_json::from_str(&render(&analysis)).expect("JSON");
-        let tls = &benchmarks["c/in-memory · tls"];
-        assert!(tls.get("net-cost-percent").is_none() && tls.get("cpu-cost-percent").is_some(), "{tls}");
+    fn a_cost_that_does_not_count_is_left_out() {
+        for flag in [Flag::Asymmetric, Flag::NotSteady, Flag::WaitingAlone, Flag::Moved] {
+            let mut analysis = sample::full();
+            analysis.cells[0].arms[1].estimates[0].flags.push(flag);
+            let benchmarks: Value = serde_json::from_str(&render(&analysis)).expect("JSON");
+            let tls = &benchmarks["c/in-memory · tls"];
+            assert!(tls.get("net-cost-percent").is_none() && tls.get("cpu-cost-percent").is_some(), "{flag:?}: {tls}");
+        }
     }
 }

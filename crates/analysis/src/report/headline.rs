@@ -61,10 +61,14 @@ impl Decided<'_> {
         let (range, beside) = number::both(&effect, difference.as_ref(), &self.estimate.unit, verdict);
         let beside = beside.map_or(String::new(), |figure| format!(", {}", figure.rest));
         let withdrawn = self.estimate.verdict == Outcome::TooNoisy && !self.estimate.text.starts_with(TOO_NOISY);
+        let answered = self.estimate.verdict != Outcome::TooNoisy;
         let why = match (withdrawn, flagged(Flag::WithinControl)) {
             (true, _) => format!(", {}", (markup.text)(&self.estimate.text)),
             // The text of the estimate is about its cell alone, where the answer is clear.
             (false, true) => ", and the plain arm differs from itself by as much".to_owned(),
+            (false, false) if answered && flagged(Flag::NotSteady) => {
+                ", and its servers still changed when measuring began".to_owned()
+            }
             (false, false) => String::new(),
         };
         format!("{TOO_NOISY}{} ({}{beside}){why}", self.estimate.on_starts(), range.rest)
@@ -382,6 +386,19 @@ mod tests {
         let told = answer(&analysis, &PLAIN);
         assert!(told.contains("is too noisy to tell (−1.7 % to −0.1 %, "), "{told}");
         assert!(told.contains("), and the plain arm differs from itself by as much."), "{told}");
+    }
+
+    #[test]
+    fn an_answer_that_was_withdrawn_over_all_cells_alone_has_its_reason() {
+        let mut analysis = sample::many(1);
+        analysis.cells[0].arms.truncate(2);
+        let tls = analysis.cells[0].arms[1].estimates.iter_mut().find(|it| it.primary).expect("a figure");
+        let effect = Interval { estimate: 0.05, low: 0.04, high: 0.06 };
+        tls.over_run = Some(OverRun { effect, difference: None, verdict: Outcome::TooNoisy });
+        (tls.verdict, tls.text, tls.flags) = (Outcome::Costs, "costs 5.1 %".to_owned(), vec![Flag::NotSteady]);
+        let told = answer(&analysis, &PLAIN);
+        let why = "tls is too noisy to tell (+4.1 % to +6.2 %), and its servers still changed when measuring began.";
+        assert!(told.starts_with(why), "{told}");
     }
 
     #[test]

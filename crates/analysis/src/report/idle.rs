@@ -23,7 +23,7 @@ pub(super) fn heading(cell: &CellAnalysis) -> Option<String> {
 fn used(idle: &IdleUse) -> String {
     let level = |of: &Interval, unit| number::level(of.estimate, of.low, of.high, unit).to_string();
     let more = |of: &Option<Interval>, unit| {
-        let told = of.filter(|of| of.high > of.low);
+        let told = of.filter(|of| of.high > of.low || of.estimate != 0.0);
         told.map_or(String::new(), |of| format!(" ({})", number::difference(&of, unit, outcome(&of))))
     };
     let mut parts = vec![format!("{} of processor time{}", level(&idle.cpu_us, "µs"), more(&idle.more_cpu_us, "µs"))];
@@ -48,4 +48,28 @@ pub(super) fn beside_cost(arm: &ArmAnalysis, name: &str) -> Option<String> {
         number::difference(&more, "µs", Outcome::Costs).to_string().trim_start_matches('+'),
         number::amount(per_op, "µs")
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_every_window_adds_is_shown_also_if_it_is_always_the_same() {
+        let exact = |us: f64| Interval { estimate: us, low: us, high: us };
+        let told = |more_us: f64| {
+            used(&IdleUse {
+                windows: 12,
+                seconds: 60.0,
+                cpu_us: exact(1000.0),
+                more_cpu_us: Some(exact(more_us)),
+                written_bytes: None,
+                more_written_bytes: None,
+                memory_bytes: None,
+                more_us_per_op: None,
+            })
+        };
+        assert_eq!(told(200.0), "1.00 ms [1.00, 1.00] of processor time (+200 µs [200, 200])");
+        assert_eq!(told(0.0), "1.00 ms [1.00, 1.00] of processor time");
+    }
 }

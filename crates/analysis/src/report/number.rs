@@ -57,7 +57,9 @@ pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
     let factor = estimate >= FACTOR_FROM;
     let as_read = if factor { f64::exp } else { percent };
     let (estimate, low, high) = (as_read(estimate), as_read(low), as_read(high));
-    let decimals = if factor { shared(low, high) } else { apart_from_zero(low, high, shared(low, high)) };
+    // Of a factor, 1 is no cost.
+    let none = if factor { 1.0 } else { 0.0 };
+    let decimals = apart_from_zero(low - none, high - none, shared(low, high));
     let end = |value: f64| if low < 0.0 && high > 0.0 { signed(value, decimals) } else { fixed(value, decimals) };
     let lead =
         if factor { format!("×{}", fixed(estimate, decimals)) } else { percentage(&signed(estimate, decimals)) };
@@ -130,6 +132,7 @@ pub fn factor(ratio: &Interval) -> String {
     let [estimate, low, high] = [ratio.estimate, ratio.low, ratio.high].map(f64::exp);
     let decimals = shared(100.0 * low, 100.0 * high) + 2;
     let decimals = if estimate >= 10.0 { 1 } else { decimals.min(3) };
+    let decimals = apart_from_zero(low - 1.0, high - 1.0, decimals);
     format!("×{} [{}, {}]", fixed(estimate, decimals), fixed(low, decimals), fixed(high, decimals))
 }
 
@@ -283,6 +286,10 @@ mod tests {
         let told = |low: f64| difference(&Interval { estimate: 1.0, low, high: 2.0 }, "µs", Outcome::Costs).to_string();
         assert_eq!([told(0.01), told(-0.01)], ["+1.00 µs [0.01, 2.00]", "+1.0 µs [0.0, +2.0]"]);
         assert_eq!(points(&Interval { estimate: 0.006, low: 0.0004, high: 0.012 }), "+0.60 points [0.04, 1.20]");
+        // Of a factor, 1 is no cost.
+        assert_eq!(cost_of(0.9, 0.02, 1.8, Outcome::Costs), "×2.46 [1.02, 6.05]");
+        assert_eq!(cost_of(0.9, 0.5, 1.3, Outcome::Costs), "×2.5 [1.6, 3.7]");
+        assert_eq!(factor(&Interval { estimate: 0.01, low: 0.0004, high: 0.02 }), "×1.0101 [1.0004, 1.0202]");
         assert_eq!(range(0.0004, 0.03), "+0.04 % to +3.05 %");
         assert_eq!(range(-0.03, -0.0004), "−2.96 % to −0.04 %");
         assert_eq!(range(-0.0004, 0.03), "0.0 % to +3.0 %");

@@ -2,12 +2,12 @@
 //! time, columns that identify the run, and a column for each arm of each cell.
 //!
 //! Lines of several runs form the series, under one header. The format has no place for a proof or an interval. A cost
-//! is an empty field if it is not proven, has no interval, or has an asymmetric set-up.
+//! is an empty field if it is not proven, has no interval, has an asymmetric set-up, or is not held by its interval.
 
 use tithe_model::quantity::moment;
 
 use super::{csv::written, number};
-use crate::{Analysis, Estimate, Interval};
+use crate::Analysis;
 
 /// The header and the run's line; lines end with CR LF (RFC 4180).
 pub fn render(analysis: &Analysis) -> String {
@@ -20,22 +20,15 @@ pub fn render(analysis: &Analysis) -> String {
     ];
     for cell in &analysis.cells {
         for arm in &cell.arms {
-            let proven = arm.proof.stands();
             if let Some(estimate) = arm.primary() {
                 let name = format!("{}.{}.{}_cost_percent", cell.id, arm.name, estimate.name);
-                columns.push((name, if proven { percent(estimate) } else { String::new() }));
+                let percent = || number::percent(estimate.effect.estimate).to_string();
+                columns.push((name, if estimate.counts(&arm.proof) { percent() } else { String::new() }));
             }
         }
     }
     let (names, values): (Vec<String>, Vec<String>) = columns.into_iter().unzip();
     written([names, values])
-}
-
-fn percent(estimate: &Estimate) -> String {
-    let symmetric = estimate.is_symmetric();
-    let Interval { estimate, low, high } = estimate.effect;
-    let known = low.is_finite() && high.is_finite();
-    if known && symmetric { number::percent(estimate).to_string() } else { String::new() }
 }
 
 #[cfg(test)]
@@ -56,8 +49,8 @@ mod tests {
     }
 
     #[test]
-    fn a_set_up_that_is_not_symmetric_is_an_empty_field() {
-        let mut analysis = sample::full();
+    fn a_cost_that_does_not_count_is_an_empty_field() {
+        let analysis = sample::full();
         let tls = |analysis: &Analysis| {
             let text = render(analysis);
             let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned).collect::<Vec<_>>());
@@ -66,7 +59,10 @@ mod tests {
             values[place].clone()
         };
         assert!(!tls(&analysis).is_empty());
-        analysis.cells[0].arms[1].estimates[0].flags.push(Flag::Asymmetric);
-        assert_eq!(tls(&analysis), "");
+        for flag in [Flag::Asymmetric, Flag::NotSteady, Flag::WaitingAlone, Flag::Moved] {
+            let mut flagged = analysis.clone();
+            flagged.cells[0].arms[1].estimates[0].flags.push(flag);
+            assert_eq!(tls(&flagged), "", "{flag:?}");
+        }
     }
 }

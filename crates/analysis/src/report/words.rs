@@ -225,6 +225,7 @@ pub fn flag_code(flag: Flag) -> &'static str {
         Flag::WithinControl => "WITHIN_CONTROL",
         Flag::NotSteady => "NOT_STEADY",
         Flag::WaitingAlone => "WAITING_ALONE",
+        Flag::Moved => "MOVED",
     }
 }
 
@@ -309,6 +310,10 @@ pub fn flag_advice(flag: Flag) -> &'static str {
         Flag::WaitingAlone => {
             "The arm waits less than its processor time explains. The place of its files on the disk can explain \
              that: measure over several loads (`epochs = 4` or more)."
+        }
+        Flag::Moved => {
+            "The cost moved by more than half of itself while it was measured, so it depends on how long that was and \
+             is no answer: do as for `DRIFT`."
         }
     }
 }

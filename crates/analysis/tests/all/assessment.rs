@@ -13,7 +13,7 @@ use tithe_model::{
     fact::Fact,
     histogram::Histogram,
     invalid::Invalid,
-    plan::{Cell, Starts},
+    plan::{Cell, Starts, WarmUp},
     profile::{ProfiledArm, ProfiledFrame},
     record::{AgentFrame, CIPHER_DRIVER, ClientTimes, Finding, Frame, Host, Phase, Role, Slot, Verdict, YOUR_CLAIM},
     records::Records,
@@ -406,6 +406,27 @@ fn frames_of_starts_that_were_not_steady_are_left_out_if_enough_others_remain() 
     assert_eq!(left_out(8, &[]), (true, true));
 }
 
+/// A start that was only profiled, and one that was killed before its first frame and began again with its number.
+#[test]
+fn a_warm_up_without_frames_counts_for_nothing() {
+    let left_out = |starts: u32, ended: &[(u32, Steadiness)]| {
+        let mut records = Invented { frames: 40, latencies: false, ..Invented::default() }.records();
+        records.frames.iter_mut().for_each(|frame| frame.start = frame.frame * starts / 40);
+        records.plan.cells[0].after_start = WarmUp::UntilSteady { window_ns: 1, at_most_ns: 1_000_000_000 };
+        records.cells[0].warm_ups = ended.iter().map(|(start, ended)| warmed_up(*start, *ended)).collect();
+        let analysis = assess(&records);
+        let told = analysis.warnings.iter().filter(|warning| warning.contains("were not steady")).count();
+        (analysis.cells[0].invalid.len(), told)
+    };
+    let (changing, steady) = (Steadiness::Changing, Steadiness::Steady);
+    let four = [(0, changing), (1, steady), (2, steady), (3, steady)];
+    assert_eq!(left_out(4, &four), (0, 1), "three others are left");
+    assert_eq!(left_out(4, &[&four[..], &[(4, steady), (5, steady)]].concat()), (0, 1));
+    assert_eq!(left_out(5, &[&four[..], &[(4, steady)]].concat()), (8, 1));
+    assert_eq!(left_out(5, &[&[(0, changing), (0, steady)][..], &four[1..], &[(4, steady)]].concat()), (0, 0));
+    assert_eq!(left_out(4, &[&four[1..], &[(4, changing)]].concat()), (0, 0));
+}
+
 #[test]
 fn a_profile_is_of_the_starts_that_its_costs_are_of() {
     let mut records = Invented { frames: 40, latencies: false, ..Invented::default() }.records();
@@ -454,6 +475,7 @@ fn where_starts_count_that_were_not_steady_an_answer_stands_only_beyond_what_the
     assert_eq!(found(0.4, 0.4, 2, false), (Outcome::Costs, false), "servers changed, and the cost did not");
     assert_eq!(found(1.2, 0.2, 2, false), (Outcome::TooNoisy, true));
     assert_eq!(found(0.4, 0.4, 2, true), (Outcome::Costs, false));
+    assert_eq!(found(1.2, 0.2, 2, true), (Outcome::TooNoisy, true), "arms changed alike, and the cost moved");
     assert_eq!(found(0.4, 0.4, 8, false), (Outcome::Costs, false), "seven others are left");
 }
 

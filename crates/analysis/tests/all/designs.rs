@@ -106,6 +106,10 @@ fn sequential_practice_takes_the_drift_for_a_cost() {
     assert!((time.effect.estimate - 1.3_f64.ln()).abs() < 0.2, "{time:?}");
     let warnings = assess(&records).warnings;
     assert!(warnings.iter().any(|warning| warning.contains("one after the other")), "{warnings:?}");
+    // What limits a figure of any other design limits these, too.
+    assert!(time.flags.is_empty(), "{time:?}");
+    records.frames.iter_mut().for_each(|frame| frame.host.steal = Some(0.1));
+    assert_eq!(estimate(&records, 1, "time").flags, [Flag::Stolen]);
 }
 
 #[test]
@@ -265,9 +269,16 @@ fn a_saving_of_waiting_alone_is_certain_over_four_loads_of_the_data_and_not_over
     }
     let mut certain = |epochs: u32| {
         records.plan.cells[0].epochs = epochs;
-        frames_until_certain(&records, 1).is_some()
+        let mut live = Live::new(&records.plan, 0);
+        records.slots.chunk_by(|a, b| a.frame == b.frame).find_map(|slots| {
+            live.on_data_of(slots[0].frame * epochs / 60);
+            live.push(slots[0].frame, slots);
+            live.decide().enough.then(|| live.frames())
+        })
     };
-    assert_eq!([certain(1), certain(3), certain(4)], [false, false, true]);
+    assert_eq!([certain(1), certain(3)], [None, None]);
+    // Planned loads count once they are measured: the fourth begins with frame 45.
+    assert!(certain(4).is_some_and(|frames| frames > 45), "{:?}", certain(4));
 }
 
 /// Half of the error was used for the checks that brought no answer.
@@ -356,6 +367,17 @@ fn switched(pairs: u32, effect: f64) -> Records {
     };
     records.findings = (0..pairs).flat_map(looks).collect();
     records
+}
+
+/// Where files lie explains no difference between two sides of one server.
+#[test]
+fn less_waiting_of_a_switched_server_is_a_saving() {
+    let mut records = switched(3, 0.0);
+    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
+        (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns / 20, slot.latency_sum_ns / 20);
+    }
+    let time = estimate(&records, 1, "time");
+    assert_eq!((time.verdict, time.flags.contains(&Flag::WaitingAlone)), (Outcome::Gains, false), "{time:?}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tithe_machine::fault::Fault;
-use tithe_model::{catalogue::DatabaseEntry, idle, record::Event};
+use tithe_model::{catalogue::DatabaseEntry, plan::idle_s, record::Event};
 
 use super::{EpochPlan, EventLog, Run};
 use crate::load::frame::CellRunner;
@@ -17,7 +17,7 @@ impl Run<'_> {
         runner: &CellRunner<'_>,
         event_log: &mut EventLog<'_>,
     ) -> Result<(), Fault> {
-        let length_s = idle::length_s(self.plan, part.cell);
+        let length_s = idle_s(self.plan, part.cell);
         if !is_due(length_s, self.product.entry(), (part.epoch, part.cell.epochs), self.cancelled()) {
             return Ok(());
         }

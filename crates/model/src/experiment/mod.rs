@@ -493,7 +493,7 @@ pub struct Measure {
     /// Seconds of load, per arm, before the first frame after each start; `None` leaves it to the frame's own warm-up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub warmup_s: Option<f64>,
-    /// Seconds that the servers are watched while they are idle; `None` leaves it to [`idle`](crate::idle).
+    /// Seconds that the servers are watched while they are idle; `None` leaves it to [`idle_s`](crate::plan::idle_s).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idle_s: Option<f64>,
     /// How the arms share the machine over time.

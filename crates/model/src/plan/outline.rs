@@ -5,7 +5,7 @@
 use std::{collections::BTreeSet, fmt::Write};
 
 use super::{
-    Cell, FRAMES_MIN, Plan, Starts,
+    Cell, FRAMES_MIN, Plan, Starts, idling,
     repetition::{EVIDENCE_S, STARTS_USUAL, epoch_s, starts_are_ours},
     shape, sides,
 };
@@ -60,7 +60,7 @@ pub fn head(plan: &Plan, catalogue: &Catalogue) -> String {
         data(plan, catalogue),
         clients.join(" and "),
         quantity::precise_duration(load_s),
-        quantity::precise_duration(rough_s(load_s + rest_s)),
+        quantity::precise_duration(rough_s(load_s + rest_s + profile_s(plan))),
     )
 }
 
@@ -230,20 +230,19 @@ fn write_totals(text: &mut String, plan: &Plan, catalogue: &Catalogue) -> std::f
     }
     writeln!(text, "Measured load     at most {}", quantity::precise_duration(load_s))?;
     let and_switches = if experiment.switch().is_some() { "; the switches come on top" } else { "" };
+    let is_watched = plan.cells.iter().any(|cell| idle_s(plan, catalogue, cell) > 0.0);
+    let and_idle = if is_watched { ", idle servers" } else { "" };
     writeln!(
         text,
-        "Everything else   roughly {}: starting, loading, warming up, evidence{and_switches}",
+        "Everything else   roughly {}: starting, loading, warming up, evidence{and_idle}{and_switches}",
         quantity::precise_duration(rough_s(rest_s))
     )?;
     if measure.profile {
-        let arms = experiment.arms.len();
-        let frames_s = |cell: &Cell| f64::from(2 * PROFILED_PAIRS) * cell.frame_ns(arms) as f64 / 1e9;
-        let profile_s = plan.cells.iter().map(frames_s).sum();
         writeln!(
             text,
             "Profile           {} frames between those of each cell, together roughly {} of load",
             2 * PROFILED_PAIRS,
-            quantity::precise_duration(rough_s(profile_s))
+            quantity::precise_duration(rough_s(profile_s(plan)))
         )?;
     }
     write_starting(text, plan, catalogue)?;
@@ -329,7 +328,21 @@ fn measured_s(plan: &Plan, cell: &Cell) -> f64 {
     cell.frame_ns(plan.experiment.arms.len()) as f64 / 1e9 * f64::from(cell.frames_max)
 }
 
-/// A rough guess of a cell's time besides its measured load.
+/// The load of the profiled frames of all cells.
+fn profile_s(plan: &Plan) -> f64 {
+    let arms = plan.experiment.arms.len();
+    let frames_s = |cell: &Cell| f64::from(2 * PROFILED_PAIRS) * cell.frame_ns(arms) as f64 / 1e9;
+    if plan.experiment.measure.profile { plan.cells.iter().map(frames_s).sum() } else { 0.0 }
+}
+
+/// How long the servers of a cell are watched while they are idle: only servers with processes of their own are.
+fn idle_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
+    let entry = catalogue.entry(&plan.experiment.database);
+    let has_processes = entry.is_some_and(|entry| !entry.embedded && !entry.simulated);
+    if has_processes { idling::idle_s(plan, cell) } else { 0.0 }
+}
+
+/// A rough guess of a cell's time besides its measured load and its profile.
 fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
     let arms = plan.experiment.arms.len() as f64;
     let restart_s = if cell.program && cell.starts == Starts::EveryFrame { RESTART_S } else { 0.0 };
@@ -344,10 +357,14 @@ fn around_s(plan: &Plan, catalogue: &Catalogue, cell: &Cell) -> f64 {
     };
     // Each pair of sides is checked and warmed up again; the provider's own time is unknown.
     let sides_s = f64::from(cell.pairs()) * (after_start + 2.0 * EVIDENCE_S);
+    // Frames that bind nothing come after those of the measured load.
+    let free_s = f64::from(cell.free_frames) * (frame + cell.frame_ns(plan.experiment.arms.len()) as f64 / 1e9);
     (epoch_s + after_start) * f64::from(cell.epochs)
         + start_s * f64::from(starts)
         + frame * f64::from(cell.frames_max)
         + sides_s
+        + free_s
+        + idle_s(plan, catalogue, cell)
 }
 
 /// A rough guess of the disk space of all arms of the largest cell together, with the copies of loaded data that are

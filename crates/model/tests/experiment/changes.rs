@@ -3,8 +3,7 @@
 use expect_test::expect;
 use tithe_model::{
     catalogue::{Catalogue, DefaultValue, OptionEntry, OptionKind, ProtectionEntry, WorkloadShape},
-    idle,
-    plan::{afford, head, least_budget_s, outline, plan, starting_share},
+    plan::{afford, head, idle_s, least_budget_s, outline, plan, starting_share},
 };
 
 use crate::{SHORT, catalogue, render};
@@ -27,7 +26,7 @@ fn told(text: &str, catalogue: &Catalogue) -> Vec<String> {
         lines.push(format!(
             "{number} budget {} s, idle {} s, starting {:.3}, one arm a frame: {}, confined: {}",
             cell.budget_ns(arms) as f64 / 1e9,
-            idle::length_s(&plan, cell),
+            idle_s(&plan, cell),
             starting_share(&plan, catalogue, cell),
             cell.design.has_one_arm_a_frame(),
             limits.confine(),
@@ -206,7 +205,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             load  workload c, 1,000 records, 100 clients
             time  at most 5 min of load, roughly 20 min in all
             c     100      closed loop  20 ms  1 s    15 to 300  24
-          Everything else   roughly 15 min: starting, loading, warming up, evidence
+          Everything else   roughly 15 min: starting, loading, warming up, evidence, idle servers
         a rate
           least budget 60 s
           0 arrivals: {"even":1000.0}
@@ -214,8 +213,10 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 75
           0 free_frames: 0
           0 slot_ns: 250000000
+            time  at most 5 min of load, roughly 8 min in all
             cell  clients  load                    slot    frame  frames    starts
             c     1        1,000/s, even arrivals  250 ms  4 s    15 to 75  24
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
           afforded 60.000000060000005 s
         a low rate of two clients
           least budget 60 s
@@ -226,8 +227,10 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 free_frames: 0
           0 slot_ns: 500000000
             load  workload c, 1,000 records, 2 clients
+            time  at most 5 min of load, roughly 8 min in all
             cell  clients  load                     slot    frame  frames    starts
             c     2        160/s, Poisson arrivals  500 ms  4 s    15 to 75  24
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
           afforded 60.000000060000005 s
         a rate that a slot just fills
           least budget 60 s
@@ -236,8 +239,10 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 75
           0 free_frames: 0
           0 slot_ns: 250000000
+            time  at most 5 min of load, roughly 8 min in all
             cell  clients  load                  slot    frame  frames    starts
             c     1        160/s, even arrivals  250 ms  4 s    15 to 75  24
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
           afforded 60.000000060000005 s
         new connections
           0 reconnect_every: 5
@@ -290,12 +295,12 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           2 workload: 0
           2 budget 100 s, idle 10 s, starting 0.390, one arm a frame: false, confined: false
             load  3 cells (c.clients-1, c.clients-4, c.70-of-saturation), 1,000 records, 1 and 4 clients
-            time  at most 5 min of load, roughly 10 min in all
+            time  at most 5 min of load, roughly 15 min in all
             cell                clients  load                                  slot    frame  frames     starts
             c.clients-1         1        closed loop                           20 ms   1 s    15 to 100  16
             c.clients-4         4        closed loop                           20 ms   1 s    15 to 100  16
             c.70-of-saturation  4        70 % of saturation, Poisson arrivals  250 ms  2 s    15 to 50   16
-          Everything else   roughly 5 min: starting, loading, warming up, evidence
+          Everything else   roughly 6 min: starting, loading, warming up, evidence, idle servers
           afforded 90.00000009000001 s
         writes
           least budget 30 s
@@ -332,11 +337,11 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 slot_ns: 100000000
           0 budget 3600 s, idle 60 s, starting 0.036, one arm a frame: false, confined: false
             load  workload a, 1,000 records, 1 client
-            time  at most 1 h of load, roughly 1 h 10 min in all
+            time  at most 1 h of load, roughly 1 h 15 min in all
             cell  clients  load         slot    frame  frames      starts
             a     1        closed loop  100 ms  2 s    15 to 1800  24
           Measured load     at most 1 h
-          Everything else   roughly 10 min: starting, loading, warming up, evidence
+          Everything else   roughly 15 min: starting, loading, warming up, evidence, idle servers
           afforded 24.000000024000002 s
         writes, by a slow server
           least budget 30 s
@@ -348,10 +353,8 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 starts: {"several":8}
           0 budget 300 s, idle 30 s, starting 0.319, one arm a frame: false, confined: false
             load  workload a, 1,000 records, 1 client
-            time  at most 5 min of load, roughly 9 min in all
             cell  clients  load         slot    frame  frames     starts
             a     1        closed loop  100 ms  2 s    15 to 150  8
-          Everything else   roughly 4 min: starting, loading, warming up, evidence
           Starting          roughly 32 % of the time of cell a, more than 26 %: fewer starts or a larger budget leave more to the load
           afforded 24.000000024000002 s
         writes of a server that loses its data
@@ -365,7 +368,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 starts: "once"
           0 budget 288 s, idle 30 s, starting 0.305, one arm a frame: false, confined: false
             load  workload a, 1,000 records, 1 client
-            time  at most 4 min 48 s of load, roughly 8 min in all
+            time  at most 4 min 48 s of load, roughly 9 min in all
             cell  clients  load         slot    frame  frames     starts
             a     1        closed loop  100 ms  2 s    15 to 144  8
           Measured load     at most 4 min 48 s
@@ -415,9 +418,9 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 150
           0 starts: "once"
           0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
-            time  at most 5 min of load, roughly 7 min in all
+            time  at most 5 min of load, roughly 8 min in all
             c     1        closed loop  20 ms  2 s    15 to 150  1
-          Everything else   roughly 2 min: starting, loading, warming up, evidence
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
         a server that compiles, over 15 minutes
           least budget 30 s
           0 after_start: {"until-steady":{"at_most_ns":120000000000,"window_ns":1000000000}}
@@ -428,7 +431,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             time  at most 15 min of load, roughly 25 min in all
             c     1        closed loop  20 ms  2 s    15 to 450  7
           Measured load     at most 15 min
-          Everything else   roughly 7 min: starting, loading, warming up, evidence
+          Everything else   roughly 9 min: starting, loading, warming up, evidence, idle servers
         a server that restarts at once
           least budget 30 s
           0 blocks: 50
@@ -437,7 +440,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 budget 300 s, idle 30 s, starting 0.091, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 7 min in all
             c     1        closed loop  20 ms  2 s    15 to 150  each frame
-          Everything else   roughly 2 min: starting, loading, warming up, evidence
+          Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
           afforded 30.000000030000002 s
         a server that restarts slowly
           least budget 30 s
@@ -447,7 +450,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 budget 300 s, idle 30 s, starting 0.400, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 10 min in all
             c     1        closed loop  20 ms  2 s    15 to 150  20
-          Everything else   roughly 5 min: starting, loading, warming up, evidence
+          Everything else   roughly 5 min: starting, loading, warming up, evidence, idle servers
           afforded 30.000000030000002 s
         a server that loses its data
           least budget 16 s
@@ -455,7 +458,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 296
           0 starts: "once"
           0 budget 296 s, idle 30 s, starting 0.277, one arm a frame: false, confined: false
-            time  at most 4 min 56 s of load, roughly 8 min in all
+            time  at most 4 min 56 s of load, roughly 9 min in all
             c     1        closed loop  20 ms  1 s    15 to 296  8
           Measured load     at most 4 min 56 s
         a server that starts slowly
@@ -463,14 +466,14 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 budget 300 s, idle 30 s, starting 0.444, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 15 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  8
-          Everything else   roughly 6 min: starting, loading, warming up, evidence
+          Everything else   roughly 6 min: starting, loading, warming up, evidence, idle servers
           Starting          roughly 44 % of the time of cell c, more than 40 %: fewer starts or a larger budget leave more to the load
         a server that starts very slowly
           0 starts: {"several":8}
           0 budget 300 s, idle 30 s, starting 0.762, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 25 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  8
-          Everything else   roughly 20 min: starting, loading, warming up, evidence
+          Everything else   roughly 20 min: starting, loading, warming up, evidence, idle servers
           Starting          roughly 76 % of the time of cell c, more than 40 %: fewer starts or a larger budget leave more to the load
         simulated
           0 starts: "once"
@@ -498,7 +501,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             cell  clients  load                                    slot  frame  frames    starts
             c     1        closed loop, slices of another program  3 s   6 s    15 to 50  1
           A cell ends when processor time per operation is known to ±1.00 %, or with its last frame.
-          Everything else   roughly 20 s: starting, loading, warming up, evidence
+          Everything else   roughly 50 s: starting, loading, warming up, evidence, idle servers
           Disk              roughly 5.0 MB at a time
           afforded 90.00000009000001 s
         another program from cold caches
@@ -520,7 +523,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             cell    clients  load                                    slot  frame  frames    starts
             c.some  1        closed loop, slices of another program  3 s   6 s    15 to 50  each frame
           A cell ends when processor time per operation is known to ±1.00 %, or with its last frame.
-          Everything else   roughly 6 min: starting, loading, warming up, evidence
+          Everything else   roughly 6 min: starting, loading, warming up, evidence, idle servers
           Disk              roughly 5.0 MB at a time
           afforded 90.00000009000001 s
         another program in a duet
@@ -547,7 +550,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             time  at most 5 min of load, roughly 7 min in all
             tls    rotating (rotate = true)
             c     1        closed loop  20 ms  1 s    15 to 300  1
-          Everything else   roughly 2 min: starting, loading, warming up, evidence
+          Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
         a key that could be
             tls    rotating (rotate = false)
         a duet
@@ -560,8 +563,10 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 150
           0 free_frames: 0
           0 slot_ns: 1000000000
+            time  at most 5 min of load, roughly 8 min in all
             cell  clients  load         slot  frame  frames     starts
             c     1        closed loop  1 s   2 s    15 to 150  24
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
           afforded 30.000000030000002 s
         sequential
           least budget 30 s
@@ -572,10 +577,10 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 slot_ns: 1000000000
           0 starts: "once"
           0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: true, confined: false
-            time  at most 5 min of load, roughly 6 min in all
+            time  at most 5 min of load, roughly 7 min in all
             cell  clients  load         slot  frame  frames     starts
             c     1        closed loop  1 s   2 s    15 to 150  1
-          Everything else   roughly 50 s: starting, loading, warming up, evidence
+          Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
           afforded 30.000000030000002 s
         sequential, several starts
           6:10 the servers of cell `c` cannot be started 3 times (leave `starts` out: Tithe starts the servers that it launches itself, and not between the slices of another program or the stretches of a sequential design)
@@ -584,13 +589,13 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 7 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  1
-          Everything else   roughly 2 min: starting, loading, warming up, evidence
+          Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
         six starts
           0 starts: {"several":6}
           0 budget 300 s, idle 30 s, starting 0.074, one arm a frame: false, confined: false
-            time  at most 5 min of load, roughly 7 min in all
+            time  at most 5 min of load, roughly 8 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  6
-          Everything else   roughly 2 min: starting, loading, warming up, evidence
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
         six starts of a server that loses its data
           least budget 18 s
           0 epochs: 6
@@ -602,14 +607,16 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 epochs: 3
           0 starts: "once"
           0 budget 300 s, idle 30 s, starting 0.124, one arm a frame: false, confined: false
-            time  at most 5 min of load, roughly 7 min in all
+            time  at most 5 min of load, roughly 8 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  3
-          Everything else   roughly 2 min: starting, loading, warming up, evidence
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
         three epochs and five starts
           0 epochs: 3
           0 starts: {"several":5}
           0 budget 300 s, idle 30 s, starting 0.154, one arm a frame: false, confined: false
+            time  at most 5 min of load, roughly 8 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  6
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
         a short slot
           0 blocks: 100
           0 slot_ns: 5000000
@@ -638,25 +645,28 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
         299 seconds
           0 frames_max: 299
           0 budget 299 s, idle 29.900000000000002 s, starting 0.243, one arm a frame: false, confined: false
-            time  at most 4 min 59 s of load, roughly 8 min in all
+            time  at most 4 min 59 s of load, roughly 9 min in all
             c     1        closed loop  20 ms  1 s    15 to 299  24
           Measured load     at most 4 min 59 s
         an hour
           0 frames_max: 3600
           0 budget 3600 s, idle 60 s, starting 0.026, one arm a frame: false, confined: false
-            time  at most 1 h of load, roughly 1 h 15 min in all
+            time  at most 1 h of load, roughly 1 h 20 min in all
             cell  clients  load         slot   frame  frames      starts
             c     1        closed loop  20 ms  1 s    15 to 3600  24
           Measured load     at most 1 h
-          Everything else   roughly 15 min: starting, loading, warming up, evidence
+          Everything else   roughly 20 min: starting, loading, warming up, evidence, idle servers
         too short
           5:10 a budget of 12 s buys 12 frames of cell `c`, and an interval needs 15 (write at least `budget = "15 s"` in `[measure]`, or measure fewer arms, workloads or resources)
         half a percent
           A cell ends when net time per operation (processor time where net time is unknown) is known to ±0.50 %, or with its last frame.
         until decided
           0 budget 300 s, idle 0 s, starting 0.242, one arm a frame: false, confined: false
+            time  at most 5 min of load, roughly 8 min in all
           A cell ends when net time per operation (processor time where net time is unknown) gives every arm an answer that is certain, or with its last frame.
+          Everything else   roughly 3 min: starting, loading, warming up, evidence
         a profile
+            time  at most 5 min of load, roughly 10 min in all
           Profile           40 frames between those of each cell, together roughly 40 s of load
         nothing pinned
           0 free_frames: 0
@@ -664,6 +674,8 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
         idle for 30 s
         never idle
           0 budget 300 s, idle 0 s, starting 0.242, one arm a frame: false, confined: false
+            time  at most 5 min of load, roughly 8 min in all
+          Everything else   roughly 3 min: starting, loading, warming up, evidence
         wall time
           A cell ends when time per operation is known to ±1.00 %, or with its last frame.
         processor time
@@ -677,10 +689,10 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 200
           0 budget 300 s, idle 30 s, starting 0.324, one arm a frame: false, confined: false
             arms  plain, tls, A/A on PostgreSQL, started by Tithe
-            time  at most 5 min of load, roughly 9 min in all
+            time  at most 5 min of load, roughly 10 min in all
             A/A    the plain arm again, the negative control: its true cost is zero; 1/3 of the load (`aa_arm = false` leaves it out)
             c     1        closed loop  20 ms  1.5 s  15 to 200  24
-          Everything else   roughly 4 min: starting, loading, warming up, evidence
+          Everything else   roughly 5 min: starting, loading, warming up, evidence, idle servers
           Disk              roughly 15 MB at a time
           afforded 22.500000022500004 s
         another seed
@@ -691,17 +703,17 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             load  workload c, 1,000,000 records, 1 client
             time  at most 5 min of load, roughly 15 min in all
           PostgreSQL, 1,000,000 records, YCSB's printable values, seed 1
-          Everything else   roughly 7 min: starting, loading, warming up, evidence
+          Everything else   roughly 7 min: starting, loading, warming up, evidence, idle servers
           Disk              roughly 10 GB at a time
         an arm of settings
           least budget 22.5 s
           0 frames_max: 200
           0 budget 300 s, idle 30 s, starting 0.324, one arm a frame: false, confined: false
             arms  plain, tls, more on PostgreSQL, started by Tithe
-            time  at most 5 min of load, roughly 9 min in all
+            time  at most 5 min of load, roughly 10 min in all
             more   a setting: settings
             c     1        closed loop  20 ms  1.5 s  15 to 200  24
-          Everything else   roughly 4 min: starting, loading, warming up, evidence
+          Everything else   roughly 5 min: starting, loading, warming up, evidence, idle servers
           Disk              roughly 15 MB at a time
           afforded 22.500000022500004 s
         an arm of nothing
@@ -709,10 +721,10 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 200
           0 budget 300 s, idle 30 s, starting 0.324, one arm a frame: false, confined: false
             arms  plain, tls, more on PostgreSQL, started by Tithe
-            time  at most 5 min of load, roughly 9 min in all
+            time  at most 5 min of load, roughly 10 min in all
             more   plain
             c     1        closed loop  20 ms  1.5 s  15 to 200  24
-          Everything else   roughly 4 min: starting, loading, warming up, evidence
+          Everything else   roughly 5 min: starting, loading, warming up, evidence, idle servers
           Disk              roughly 15 MB at a time
           afforded 22.500000022500004 s
         an arm of statements
@@ -722,12 +734,12 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
           spreads 5 Some(1)
             arms  plain, tls, more on a running PostgreSQL
-            time  at most 5 min of load, roughly 7 min in all
+            time  at most 5 min of load, roughly 8 min in all
             plain  plain, the baseline, attached to postgres://h/db
             tls    tls, attached to postgres://h/db
             more   a setting, switched by statements, attached to postgres://h/db
             c     1        closed loop  20 ms  1.5 s  15 to 200  1
-          Everything else   roughly 2 min: starting, loading, warming up, evidence
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
           Disk              roughly 7.5 MB at a time
           afforded 22.500000022500004 s
         attached
@@ -739,7 +751,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             plain  plain, the baseline, attached to postgres://h/db
             tls    tls, attached to postgres://h/db
             c     1        closed loop  20 ms  1 s    15 to 300  1
-          Everything else   roughly 2 min: starting, loading, warming up, evidence
+          Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
           Disk              roughly 5.0 MB at a time
         attached, with starts
           5:10 the servers of cell `c` cannot be started 3 times (leave `starts` out: Tithe starts the servers that it launches itself, and not between the slices of another program or the stretches of a sequential design)
@@ -752,7 +764,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             plain  plain, the baseline, attached to postgres://h/db
             tls    tls, attached to postgres://h/db
             c     1        closed loop  20 ms  1 s    15 to 300  1
-          Everything else   roughly 2 min: starting, loading, warming up, evidence
+          Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
           Observer          db1, on the machine of plain, tls
           Disk              roughly 5.0 MB at a time
         processors
@@ -775,7 +787,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 starts: "once"
           0 budget 296 s, idle 30 s, starting 0.277, one arm a frame: false, confined: true
             load  workload c.some, 1,000 records, 1 client
-            time  at most 4 min 56 s of load, roughly 8 min in all
+            time  at most 4 min 56 s of load, roughly 9 min in all
             cell    clients  load         slot   frame  frames     starts
             c.some  1        closed loop  20 ms  1 s    15 to 296  8
           Measured load     at most 4 min 56 s
@@ -790,7 +802,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             time  at most 5 min of load, roughly 20 min in all
             cell    clients  load         slot   frame  frames     starts
             c.some  1        closed loop  20 ms  2 s    15 to 150  each frame
-          Everything else   roughly 15 min: starting, loading, warming up, evidence
+          Everything else   roughly 15 min: starting, loading, warming up, evidence, idle servers
           Starting          roughly 67 % of the time of cell c.some, more than 40 %: `starts = 8` leaves more to the load
           afforded 30.000000030000002 s
         two sets of resources
@@ -817,11 +829,11 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           1 workload: 0
           1 budget 150 s, idle 15 s, starting 0.390, one arm a frame: false, confined: true
             load  2 cells (c.some, c.two), 1,000 records, 1 client
-            time  at most 5 min of load, roughly 10 min in all
+            time  at most 5 min of load, roughly 15 min in all
             cell    clients  load         slot   frame  frames     starts
             c.some  1        closed loop  20 ms  1 s    15 to 150  24
             c.two   1        closed loop  20 ms  1 s    15 to 150  24
-          Everything else   roughly 5 min: starting, loading, warming up, evidence
+          Everything else   roughly 6 min: starting, loading, warming up, evidence, idle servers
           afforded 30.000000030000002 s
         two workloads
           least budget 60 s
@@ -846,11 +858,11 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           1 workload: 1
           1 budget 150 s, idle 0 s, starting 0.251, one arm a frame: false, confined: false
             load  2 cells (c, a), 1,000 records, 1 client
-            time  at most 5 min of load, roughly 9 min in all
+            time  at most 5 min of load, roughly 10 min in all
             cell  clients  load         slot    frame  frames     starts
             c     1        closed loop  20 ms   1 s    15 to 150  24
             a     1        closed loop  100 ms  2 s    15 to 75   9
-          Everything else   roughly 4 min: starting, loading, warming up, evidence
+          Everything else   roughly 5 min: starting, loading, warming up, evidence, idle servers
           afforded 48.000000048000004 s
     "#]].assert_eq(&text);
 }

@@ -312,7 +312,7 @@ fn outline_of_everything() {
 
             A cell ends when net time per operation (processor time where net time is unknown) is known to ±1.00 %, or with its last frame.
             Measured load     at most 15 min
-            Everything else   roughly 15 min: starting, loading, warming up, evidence
+            Everything else   roughly 15 min: starting, loading, warming up, evidence, idle servers
             Starting          roughly 41 % of the time of cell mine.in-memory, more than 26 %: fewer starts or a larger budget leave more to the load
             Starting          roughly 41 % of the time of cell mine.on-disk, more than 26 %: fewer starts or a larger budget leave more to the load
             Disk              roughly 1.5 GB at a time
@@ -340,7 +340,7 @@ fn outline_of_attached_arms() {
 
             A cell ends when net time per operation (processor time where net time is unknown) is known to ±1.00 %, or with its last frame.
             Measured load     at most 5 min
-            Everything else   roughly 2 min: starting, loading, warming up, evidence
+            Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
             Disk              roughly 5.0 MB at a time
         "#]],
     );
@@ -854,8 +854,12 @@ fn the_time_besides_the_load_is_that_of_all_starts_frames_and_sides() {
     catalogue.databases[1].entry.start_s = 15.0;
     let started = plan(read_experiment(&with_arms(2, "epochs = 20\nstarts = 100")).expect("an experiment"), &catalogue);
     let started = started.expect("a plan");
-    // 20 × 40.2 s for epochs, 80 × 30 s for further starts, 300 × 0.22 s for connecting and warming up in frames.
-    assert_eq!(besides(&started, &catalogue).as_deref(), Some("55 min"));
+    // 20 × 40.2 s for epochs, 80 × 30 s for further starts, 300 × 0.22 s for connecting and warming up in frames, 5 ×
+    // 1.22 s for frames that bind nothing, 30 s for idle servers: the last two are more than the 30 s to 55 min.
+    assert_eq!(besides(&started, &catalogue).as_deref(), Some("1 h"));
+    let never_idle = with_arms(2, "epochs = 20\nstarts = 100\nidle = \"0 s\"\npin = false");
+    let never_idle = plan(read_experiment(&never_idle).expect("an experiment"), &catalogue).expect("a plan");
+    assert_eq!(besides(&never_idle, &catalogue).as_deref(), Some("55 min"));
     // 26.2 s for the epoch, 60 × 22 s for pairs of sides, 3600 × 0.22 s for frames.
     let switched = planned(&switched("budget = \"2 h\"", ""));
     assert_eq!(besides(&switched, &catalogue::catalogue()).as_deref(), Some("40 min"));

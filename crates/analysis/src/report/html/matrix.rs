@@ -13,7 +13,7 @@ use super::{
     scale::{Scale, cost_ticks},
 };
 use crate::{
-    Interval,
+    Interval, Outcome,
     matrix::{Answer, Basis, Gathered, HostFigure, MatrixFigure, facts},
     report::matrix::{basis, both, cost, legend, missing, next, of_host, progress, spread, strays, tasks},
 };
@@ -109,6 +109,7 @@ fn place(index: usize, figure: &MatrixFigure, highest: f64) -> Markup {
 fn forest(index: usize, figure: &MatrixFigure) -> Markup {
     let scale = scale(figure);
     let facts = facts::differing(&figure.hosts);
+    let judged = |effect: Interval| outcome(effect, figure.margin);
     let table = html! {
         table.data {
             thead {
@@ -123,7 +124,7 @@ fn forest(index: usize, figure: &MatrixFigure) -> Markup {
                 @for (place, host) in figure.hosts.iter().enumerate() {
                     tr class=[(!host.counts()).then_some("doubted")] {
                         th scope="row" { (host.host) " " (proof_mark(&host.proof)) }
-                        (drawn(&host.effect(), &of_host(host, figure.margin), &scale, figure.margin))
+                        (drawn(&host.effect(), &of_host(host, figure.margin), &scale, judged(host.effect())))
                         td { (tasks(host)) }
                         @for (_, values) in &facts { td { (values[place]) } }
                     }
@@ -139,8 +140,8 @@ fn forest(index: usize, figure: &MatrixFigure) -> Markup {
 /// The rows on all hosts together.
 fn summary(figure: &MatrixFigure, scale: &Scale, facts: usize) -> Markup {
     let blank = html! { @for _ in 0..=facts { td {} } };
-    let row = |name: &str, effect: &Interval, told: &str| {
-        html! { tr { th scope="row" { (name) } (drawn(effect, told, scale, figure.margin)) (blank) } }
+    let row = |name: &str, effect: &Interval, told: &str, judged: Outcome| {
+        html! { tr { th scope="row" { (name) } (drawn(effect, told, scale, judged)) (blank) } }
     };
     let Answer::Over(basis_of, over) = &figure.answer else {
         return html! { tr { th scope="row" { "together" } td {} td { (basis(&figure.answer)) } (blank) } };
@@ -148,15 +149,18 @@ fn summary(figure: &MatrixFigure, scale: &Scale, facts: usize) -> Markup {
     let told = cost(figure).map(|it| it.to_string()).unwrap_or_default();
     let spread = spread(&figure.answer).map_or(String::new(), |it| format!(" · spread {it}"));
     let another = if matches!(basis_of, Basis::Hosts(_)) { "another host" } else { "another repeat" };
+    let judged = figure.verdict().unwrap_or(Outcome::TooNoisy);
     html! {
-        (row(&basis(&figure.answer), &over.effect, &format!("{told}{spread}")))
-        @if let (Some(interval), Some(told)) = (&over.next, next(&figure.answer)) { (row(another, interval, &told)) }
+        (row(&basis(&figure.answer), &over.effect, &format!("{told}{spread}"), judged))
+        @if let (Some(interval), Some(told)) = (&over.next, next(&figure.answer)) {
+            (row(another, interval, &told, outcome(*interval, figure.margin)))
+        }
     }
 }
 
-/// Two cells of a row: the drawing of an interval, and its text.
-fn drawn(effect: &Interval, told: &str, scale: &Scale, margin: f64) -> Markup {
-    let class = class(outcome(*effect, margin));
+/// Two cells of a row: the drawing of an interval that was `judged` so, and its text.
+fn drawn(effect: &Interval, told: &str, scale: &Scale, judged: Outcome) -> Markup {
+    let class = class(judged);
     let place = |effect: f64| at(scale.place(effect));
     let middle = HEIGHT / 2.0;
     html! {

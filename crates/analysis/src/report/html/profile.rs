@@ -55,10 +55,10 @@ fn of_cell(cell: &CellAnalysis, name: &str) -> Markup {
 }
 
 fn table(arm: &ArmProfile) -> Markup {
-    let row = |part: &Part| {
+    let row = |part: &Part, lead: &str| {
         html! {
             tr {
-                th scope="row" { (part.side.words()) ", " (part.component) }
+                th scope="row" { (lead) (part.side.words()) ", " (part.component) }
                 td { (amount(&part.difference)) }
                 td { (part.function) }
                 td { @if !part.lever.is_empty() { "--protect " (part.lever) } }
@@ -72,9 +72,10 @@ fn table(arm: &ArmProfile) -> Markup {
         table.data {
             (heads(["part", "more per operation", "mostly in", "try"]))
             tbody {
-                @for part in &arm.components { (row(part)) }
+                @for part in arm.parts(true) { (row(part, "")) }
                 (sum("elsewhere", &arm.elsewhere))
                 (sum("sum of client and server", &arm.sum))
+                @for part in arm.parts(false) { (row(part, view::profile::NOT_IN_SUM)) }
             }
         }
     }

@@ -115,9 +115,8 @@ fn answered(answer: &Answer, units: &'static str) -> Fields {
     let (of, count) = match answer {
         Answer::Nothing => (units, 0),
         Answer::One(_) => (units, 1),
-        Answer::Two(_) => (units, 2),
-        Answer::Over(Basis::Hosts(count), _) => ("hosts", *count),
-        Answer::Over(Basis::Repeats(count), _) => ("repeats", *count),
+        Answer::Two(Basis::Hosts(count), _) | Answer::Over(Basis::Hosts(count), _) => ("hosts", *count),
+        Answer::Two(Basis::Repeats(count), _) | Answer::Over(Basis::Repeats(count), _) => ("repeats", *count),
     };
     let mut fields = vec![("of", of.to_owned()), ("count", count.to_string())];
     if let Answer::Over(_, together) = answer {

@@ -59,9 +59,8 @@ fn answer(answer: &Answer, units: &str) -> Value {
     let (units, count) = match answer {
         Answer::Nothing => (units, 0),
         Answer::One(_) => (units, 1),
-        Answer::Two(_) => (units, 2),
-        Answer::Over(Basis::Hosts(count), _) => ("hosts", *count),
-        Answer::Over(Basis::Repeats(count), _) => ("repeats", *count),
+        Answer::Two(Basis::Hosts(count), _) | Answer::Over(Basis::Hosts(count), _) => ("hosts", *count),
+        Answer::Two(Basis::Repeats(count), _) | Answer::Over(Basis::Repeats(count), _) => ("repeats", *count),
     };
     let together = match answer {
         Answer::Over(_, together) => Some(together),
@@ -69,7 +68,7 @@ fn answer(answer: &Answer, units: &str) -> Value {
     };
     let effect = match answer {
         Answer::One(effect) | Answer::Over(_, PooledEffect { effect, .. }) => Some(effect),
-        Answer::Nothing | Answer::Two(_) => None,
+        Answer::Nothing | Answer::Two(..) => None,
     };
     json!({
         "of": units,

@@ -107,13 +107,12 @@ fn table(group: &[MatrixFigure]) -> Table {
 
 /// The cost of `figure`; `None` if nothing is pooled.
 pub fn cost(figure: &MatrixFigure) -> Option<number::Figure> {
-    let effect = figure.together()?;
-    Some(number::cost(&effect, verdict::outcome(effect, figure.margin)))
+    Some(number::cost(&figure.together()?, figure.verdict()?))
 }
 
 /// The costs of two hosts or repeats, which are shown and not pooled.
 pub fn both(figure: &MatrixFigure) -> Option<String> {
-    let Answer::Two(both) = figure.answer else { return None };
+    let Answer::Two(_, both) = figure.answer else { return None };
     let [one, other] = both.map(|effect| number::cost(&effect, verdict::outcome(effect, figure.margin)));
     Some(format!("{one} and {other}"))
 }
@@ -123,7 +122,8 @@ pub fn basis(answer: &Answer) -> String {
     match answer {
         Answer::Nothing => "no host that counts".to_owned(),
         Answer::One(_) => "this host alone".to_owned(),
-        Answer::Two(_) => "two, not pooled".to_owned(),
+        Answer::Two(Basis::Hosts(_), _) => "two, not pooled".to_owned(),
+        Answer::Two(Basis::Repeats(_), _) => "two repeats on this host, not pooled".to_owned(),
         Answer::Over(Basis::Hosts(count), _) => words::plural(*count as u64, "host"),
         Answer::Over(Basis::Repeats(count), _) => format!("{} on this host", words::plural(*count as u64, "repeat")),
     }

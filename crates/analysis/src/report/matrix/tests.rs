@@ -40,6 +40,22 @@ fn one_host_and_two_are_shown_and_not_pooled() {
     assert!(figures(&sample::first(0)).is_empty());
 }
 
+/// Of one experiment on one host, whatever the figure is over has to be its repeats.
+#[test]
+fn repeats_on_one_host_are_counted_as_such() {
+    let of = |count: usize| {
+        let mut pages = sample::full();
+        pages.tasks.drain(..7);
+        pages.tasks.truncate(count);
+        let figures = figures(&pages);
+        let rows = csv::render(&pages, &figures);
+        let together = rows.lines().find(|row| row.starts_with("together")).expect("a figure").to_owned();
+        (basis(&figures[0].answer), together.contains(&format!(",repeats,{count},")))
+    };
+    assert_eq!(of(2), ("two repeats on this host, not pooled".to_owned(), true));
+    assert_eq!(of(3), ("3 repeats on this host".to_owned(), true));
+}
+
 #[test]
 fn no_line_is_wider_than_the_page() {
     let gathered = sample::full();

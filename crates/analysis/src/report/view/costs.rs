@@ -10,7 +10,8 @@ use crate::{
 };
 
 /// Signs of footnotes, one per flag.
-const MARKS: [&str; 14] = ["¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹", "¹²", "¹³", "¹⁴"];
+const MARKS: [&str; 18] =
+    ["¹", "²", "³", "⁴", "⁵", "⁶", "⁷", "⁸", "⁹", "¹⁰", "¹¹", "¹²", "¹³", "¹⁴", "¹⁵", "¹⁶", "¹⁷", "¹⁸"];
 
 /// Maximum number of operations with percentile columns; the others are in the long form's tables.
 const OPERATIONS_SHOWN: usize = 2;
@@ -321,8 +322,15 @@ impl Footnotes {
 
 #[cfg(test)]
 mod tests {
-    use super::{more, usual};
-    use crate::report::sample;
+    use super::{MARKS, more, usual};
+    use crate::report::{sample, words};
+
+    #[test]
+    fn every_flag_can_have_its_footnote() {
+        let told = words::flag_of("").expect_err("no flag has an empty name");
+        let (_, flags) = told.split_once("there are ").expect("all codes");
+        assert_eq!(flags.split(", ").count(), MARKS.len());
+    }
 
     #[test]
     fn an_arm_that_misses_the_precision_counts_also_if_its_time_is_unknown() {

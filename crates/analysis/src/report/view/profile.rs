@@ -28,16 +28,10 @@ fn of_arm(arm: &ArmProfile, form: Form) -> Vec<Block> {
     let heading = Block::Heading(3, format!("{}: where the processor time comes from", arm.name));
     let shown = if form == Form::Short { SHOWN } else { usize::MAX };
     let columns = vec![Column::text("part"), Column::figures("more per operation", ""), Column::text("mostly in")];
-    let mut rows: Vec<Vec<Entry>> = arm.components.iter().take(shown).map(row).collect();
-    let smaller = arm.components.get(shown..).unwrap_or_default();
-    if !smaller.is_empty() {
-        let sum: f64 = smaller.iter().map(|part| part.difference.estimate).sum();
-        let sum = number::Figure { lead: format!("{sum:+.2} µs").replace('-', "−"), rest: String::new() };
-        let label = Entry::text(words::plural(smaller.len() as u64, "smaller part"), Tone::Normal);
-        rows.push(vec![label, Entry::figure(sum, Tone::Normal), Entry::absent()]);
-    }
+    let mut rows = parts(&arm.parts(true), shown, "");
     rows.push(line("elsewhere", &arm.elsewhere));
     rows.push(line("sum of client and server", &arm.sum));
+    rows.extend(parts(&arm.parts(false), shown, NOT_IN_SUM));
     let mut blocks = vec![heading, Block::Table(Table { columns, rows, sticky: 1 })];
     if form == Form::Long && !arm.functions.is_empty() {
         blocks.push(Block::Table(functions(arm)));
@@ -54,9 +48,26 @@ fn of_arm(arm: &ArmProfile, form: Form) -> Vec<Block> {
     blocks
 }
 
-fn row(part: &Part) -> Vec<Entry> {
+/// How parts that the sum does not include begin.
+pub(in crate::report) const NOT_IN_SUM: &str = "not in the sum: ";
+
+/// The first `shown` of `parts`, and the sum of the others; each row begins with `lead`.
+fn parts(parts: &[&Part], shown: usize, lead: &str) -> Vec<Vec<Entry>> {
+    let mut rows: Vec<Vec<Entry>> = parts.iter().take(shown).map(|part| row(part, lead)).collect();
+    let smaller = parts.get(shown..).unwrap_or_default();
+    if !smaller.is_empty() {
+        let sum: f64 = smaller.iter().map(|part| part.difference.estimate).sum();
+        let sign = if sum < 0.0 { '−' } else { '+' };
+        let sum = number::Figure { lead: format!("{sign}{}", number::amount(sum.abs(), "µs")), rest: String::new() };
+        let label = format!("{lead}{}", words::plural(smaller.len() as u64, "smaller part"));
+        rows.push(vec![Entry::text(label, Tone::Normal), Entry::figure(sum, Tone::Normal), Entry::absent()]);
+    }
+    rows
+}
+
+fn row(part: &Part, lead: &str) -> Vec<Entry> {
     vec![
-        Entry::text(format!("{}, {}", part.side.words(), part.component), Tone::Normal),
+        Entry::text(format!("{lead}{}, {}", part.side.words(), part.component), Tone::Normal),
         amount(&part.difference),
         // The text before already contains the object.
         Entry::text(part.function.split(" (").next().unwrap_or_default(), Tone::Faint),
@@ -151,4 +162,48 @@ pub(in crate::report) fn conditions(profile: &CellProfile) -> String {
          {overhead}. Intervals are over {over}. Of the parts named, at most 5 % are expected to be chance.",
         profile.frames, profile.rate, profile.lost
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use tithe_model::profile::Side;
+
+    use super::*;
+
+    /// Parts, smaller parts and the rest are the sum; what a thread of the kernel adds is below it.
+    #[test]
+    fn the_rows_above_the_sum_add_up_to_it() {
+        let around = |estimate: f64| Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate };
+        let part = |side: Side, us: f64| Part {
+            side,
+            component: "some".to_owned(),
+            function: String::new(),
+            plain: 0.0,
+            difference: around(us),
+            p: 0.001,
+            lever: String::new(),
+        };
+        let kernel = std::iter::once(part(Side::Kernel, 100.0));
+        let arm = ArmProfile {
+            name: "tls".to_owned(),
+            cost: None,
+            sum: around(7.5),
+            adds_up: None,
+            resolves: 0.1,
+            sides: Vec::new(),
+            components: kernel.chain((0..7).map(|_| part(Side::Server, 1.0))).collect(),
+            elsewhere: around(0.5),
+            functions: Vec::new(),
+            stacks: Vec::new(),
+        };
+        let blocks = of_arm(&arm, Form::Short);
+        let Some(Block::Table(table)) = blocks.get(1) else { panic!("{blocks:?}") };
+        let rows = table.rows.iter().map(|row| (row[0].lead.as_str(), row[1].lead.as_str()));
+        let rows: Vec<(&str, &str)> = rows.collect();
+        let (above, below) = rows.split_at(8);
+        assert_eq!(above[..5], [("server, some", "+1.00 µs"); 5]);
+        assert_eq!(above[5..7], [("2 smaller parts", "+2.00 µs"), ("elsewhere", "+0.50 µs")]);
+        assert_eq!(above[7], ("sum of client and server", "+7.5 µs"));
+        assert_eq!(below, [("not in the sum: kernel thread, some", "+100 µs")]);
+    }
 }
