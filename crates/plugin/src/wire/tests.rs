@@ -4,6 +4,7 @@ use rcgen::{
     BasicConstraints, Certificate, CertificateParams, CertifiedIssuer, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     date_time_ymd,
 };
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
 use rustls::{ServerConfig, ServerConnection, StreamOwned, pki_types::PrivateKeyDer};
 use tithe_machine::sandbox::certificates::pem_of;
 
@@ -635,7 +636,10 @@ fn a_file_is_told_from_a_socket_without_a_server() {
     let folder = std::env::temp_dir().join(format!("tithe-wire-sockets-{}", std::process::id()));
     std::fs::create_dir_all(&folder).expect("a folder");
     std::fs::write(folder.join("file"), "").expect("written");
-    drop(std::os::unix::net::UnixListener::bind(folder.join("left")).expect("bound"));
+    // It never listens: a listener that was closed would still answer, as long as a child that another test has just
+    // forked holds a copy of it.
+    let left = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None).expect("a socket");
+    bind(&left, &SocketAddrUnix::new(folder.join("left")).expect("an address")).expect("bound");
     let told = |name: &str| {
         let host = folder.join(name).display().to_string();
         let refused = Wire::connect(&host, 0).err().expect("nobody listens").to_string();
