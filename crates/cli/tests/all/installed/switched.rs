@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::fs;
 
 use serde_json::Value;
 use support::{
@@ -52,8 +52,7 @@ fn provider(bench: &Bench, server: &Server) {
          case $1 in on) value=all ;; off) value=none ;; *) echo no such state >&2; exit 3 ;; esac\n\
          {psql} -X -q -d '{url}' -c \"ALTER SYSTEM SET log_statement = '$value'\" -c 'SELECT pg_reload_conf()' > said\n"
     );
-    let path = bench.file("provider", &script);
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    bench.program("provider", &script);
 }
 
 const SWITCH: &str = r#"on = ["./provider", "on"], off = ["./provider", "off"]"#;
@@ -133,7 +132,7 @@ fn a_full_disk_keeps_no_server_from_being_left_as_it_was_found() {
     let script = fs::read_to_string(bench.path("provider")).expect("the script");
     // From here on no file of Tithe's may grow; those of the script may.
     let script = script.replace("#!/bin/sh", "#!/bin/sh\nulimit -S -f unlimited");
-    bench.file("provider", &script.replace("on) value=all ;;", "on) value=all; prlimit --pid $PPID --fsize=1: ;;"));
+    bench.program("provider", &script.replace("on) value=all ;;", "on) value=all; prlimit --pid $PPID --fsize=1: ;;"));
     bench.file("e.toml", &experiment(&server, LOGGED, SWITCH));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     // A file that may not grow then gives an error, like a full disk, and no signal.
@@ -202,8 +201,7 @@ fn other_experiment(database: &str, url: &str, protection: &str, ready: &str) ->
 /// A provider who runs `on` or `off`, lines of a shell, and `ready` if the experiment uses it.
 fn other_provider(bench: &Bench, on: &str, off: &str, ready: &str) {
     let script = format!("#!/bin/sh\ncase $1 in\non) {on} ;;\noff) {off} ;;\nready) {ready} ;;\nesac\n");
-    let path = bench.file("provider", &script);
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    bench.program("provider", &script);
 }
 
 /// Runs `command` of Tithe on the experiment; the exit status and all output.
