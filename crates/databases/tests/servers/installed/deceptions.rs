@@ -61,9 +61,9 @@ macro_rules! deceptions {
     };
 }
 
-/// Waits until `is_so` is true; `otherwise` if it is not within 20 s.
+/// Waits until `is_so` is true; `otherwise` if it is not within two minutes.
 pub fn until(otherwise: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
-    for _ in 0..1000 {
+    for _ in 0..6000 {
         if is_so()? {
             return Ok(());
         }
