@@ -153,7 +153,7 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     let bench = Bench::new("switched-wrong");
     provider(&bench, &server);
     let verified = |switch: &str| {
-        bench.file("e.toml", &experiment(&server, LOGGED, switch).replace("1 min", "2 s"));
+        bench.file("e.toml", &experiment(&server, LOGGED, switch).replace("1 min", "5 s"));
         let output = bench.tithe(&["verify", "e.toml"]);
         let told = out(&output) + &err(&output);
         assert_eq!(status(&output), 4, "{told}");
@@ -163,9 +163,9 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     let told = verified(r#"on = ["./provider", "onn"], off = ["./provider", "off"]"#);
     assert!(told.contains("`on` of `switch`: ./provider failed (exit status: 3); it said: no such state"), "{told}");
     let told = verified(r#"on = ["true"], off = ["./provider", "off"]"#);
-    assert!(told.contains("the server did not report that it is on within 2 s") && told.contains("off"), "{told}");
+    assert!(told.contains("the server did not report that it is on within 5 s") && told.contains("off"), "{told}");
     let told = verified(r#"on = ["sleep", "60"], off = ["./provider", "off"]"#);
-    assert!(told.contains("`on` of `switch`: sleep did not end within 2 s and was killed"), "{told}");
+    assert!(told.contains("`on` of `switch`: sleep did not end within 5 s and was killed"), "{told}");
     let told = verified(r#"on = ["./no-such-program"], off = ["./provider", "off"]"#);
     assert!(told.contains("cannot start ./no-such-program"), "{told}");
     // A question that cannot be asked is detected before anything is switched.
