@@ -214,7 +214,7 @@ mod tests {
             if !by_itself {
                 let _ = socket.read(&mut [0; 60]);
             }
-            socket.write_all(said).expect("it is said");
+            let _ = socket.write_all(said);
         });
         let met = met(&place);
         server.join().expect("the server ends");
@@ -223,8 +223,12 @@ mod tests {
 
     #[test]
     fn what_is_at_a_port_is_named_by_its_words() {
-        assert_eq!(met_at(b"J\0\0\0\n8.0.33\xff", true).as_deref(), Some("it says `J····8.0.33·` by itself"));
-        assert_eq!(met_at(b"+PONG\r\n", false).as_deref(), Some("to a line of text it answers `+PONG`"));
-        assert_eq!(met_at(b"", false), None);
+        // On a busy machine the server may be later than a client waits, so there are some tries.
+        let is_met = |said: &'static [u8], by_itself: bool, expected: Option<&str>| {
+            (0..10).any(|_| met_at(said, by_itself).as_deref() == expected)
+        };
+        assert!(is_met(b"J\0\0\0\n8.0.33\xff", true, Some("it says `J····8.0.33·` by itself")));
+        assert!(is_met(b"+PONG\r\n", false, Some("to a line of text it answers `+PONG`")));
+        assert!(is_met(b"", false, None));
     }
 }

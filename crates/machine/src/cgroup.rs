@@ -25,7 +25,7 @@ use crate::{fault::Fault, proc::value};
 const PERIOD_US: u64 = 10_000;
 
 /// Time that killed processes get to leave a group.
-const TIMEOUT: Duration = Duration::from_secs(2);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Prefix of the number of processes killed for lack of memory, in both versions' files.
 const KILLS: &str = "oom_kill ";

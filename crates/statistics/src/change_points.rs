@@ -29,6 +29,9 @@ pub const LEVEL_MIN: f64 = 1e-6;
 /// Every test starts from the same seed, so the same series always has the same answer.
 const SEED: u64 = 0x7469_7468_6563_7074;
 
+/// Statistics that differ by no more than this part of themselves differ only in rounding, and count as equal.
+const ROUNDING: f64 = 1e-9;
+
 /// The smallest variance of a value: a standard error of a millionth is smaller than any difference that is reported.
 const VARIANCE_MIN: f64 = 1e-12;
 
@@ -84,8 +87,8 @@ pub fn change_points(series: &[Unit], level: f64) -> Vec<ChangePoint> {
     found
 }
 
-/// The split of `values` with the largest statistic, as the index of the first value behind it; `None` if there are too
-/// few.
+/// The first split of `values` with the largest statistic, as the index of the first value behind it; `None` if there
+/// are too few.
 fn largest(values: &[Weighted]) -> Option<(usize, f64)> {
     let last = values.len().checked_sub(SIDE_MIN).filter(|last| *last >= SIDE_MIN)?;
     let all = values.iter().map(|it| it.weight).sum::<f64>();
@@ -96,7 +99,7 @@ fn largest(values: &[Weighted]) -> Option<(usize, f64)> {
         sum += it.weight * (it.value - mean);
         // The square of the difference of both means over its variance, written in terms of the left sum alone.
         let statistic = sum * sum * all / (weight * (all - weight));
-        if index + 1 >= SIDE_MIN && statistic > best.1 {
+        if index + 1 >= SIDE_MIN && statistic > best.1 * (1.0 + ROUNDING) {
             best = (index + 1, statistic);
         }
     }
@@ -108,8 +111,7 @@ fn significant(values: &[Weighted], statistic: f64, level: f64) -> Option<f64> {
     let drawn = (DRAWN / level).ceil();
     let exceeded_most = (level * (drawn + 1.0)).floor() - 1.0;
     let (mut random, mut order, mut exceeded) = (SplitMix64::new(SEED), values.to_vec(), 0.0);
-    // Orders whose statistics differ only in rounding count as equal.
-    let as_large = statistic * (1.0 - 1e-9);
+    let as_large = statistic * (1.0 - ROUNDING);
     for _ in 0..drawn as u64 {
         shuffle(&mut order, &mut random);
         if largest(&order).is_some_and(|(_, other)| other >= as_large) {
@@ -196,6 +198,17 @@ mod tests {
         assert!(places(&values).is_empty());
         values[10] = 60.0;
         assert!(places(&values).is_empty());
+    }
+
+    /// A symmetric series has two equally good splits, whose statistics differ in rounding.
+    #[test]
+    fn of_equally_good_splits_the_first_is_found_whatever_unit_and_zero_are() {
+        let values = [0, 1, 0, 1, 0, 40, 41, 40, 41, 40, 41, 40, 0, 1, 0, 1, 0].map(f64::from);
+        for zero in (0..100).map(|number| f64::from(number) * 0.37) {
+            let series: Vec<Weighted> =
+                values.iter().map(|value| Weighted { value: 0.3 * value + zero, weight: 1.0 / 3.0 }).collect();
+            assert_eq!(largest(&series).map(|(at, _)| at), Some(5), "{zero}");
+        }
     }
 
     #[test]

@@ -2,14 +2,17 @@
 
 use std::{
     env, fs,
-    net::{TcpListener, TcpStream},
+    net::{Ipv4Addr, TcpStream},
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
 };
 
 use tempfile::TempDir;
 use tithe_broker::AccessFiles;
-use tithe_machine::{credentials::Credentials, sandbox::certificates};
+use tithe_machine::{
+    credentials::Credentials,
+    sandbox::{certificates, ports::Port},
+};
 
 use crate::eventually;
 
@@ -17,7 +20,7 @@ use crate::eventually;
 pub struct Server {
     pub folder: TempDir,
     pub credentials: Credentials,
-    port: u16,
+    port: Port,
     program: PathBuf,
     process: Option<Child>,
 }
@@ -43,17 +46,16 @@ impl Server {
     pub fn start(configuration: &str) -> Option<Self> {
         let program = program()?;
         let folder = tempfile::tempdir().expect("a folder");
-        let credentials =
-            certificates::prepare(&folder.path().join("certificates"), std::net::Ipv4Addr::LOCALHOST.into())
-                .expect("certificates");
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let credentials = certificates::prepare(&folder.path().join("certificates"), Ipv4Addr::LOCALHOST.into())
+            .expect("certificates");
+        let port = Port::draw(Ipv4Addr::LOCALHOST.into()).expect("a port");
         let shown = |path: &Path| path.display().to_string();
         let configuration = configuration
             .replace("CERTIFICATE", &shown(&credentials.server_certificate))
             .replace("KEY", &shown(&credentials.server_key))
             .replace("AUTHORITY", &shown(&credentials.authority))
             .replace("FOLDER", &shown(folder.path()));
-        let listen = format!("listen: \"127.0.0.1:{port}\"\n");
+        let listen = format!("listen: \"127.0.0.1:{}\"\n", port.number());
         fs::write(folder.path().join("nats.conf"), listen + &configuration).expect("a configuration");
         let mut server = Self { folder, credentials, port, program, process: None };
         server.run();
@@ -71,7 +73,7 @@ impl Server {
             .spawn()
             .expect("nats-server starts");
         self.process = Some(process);
-        let address = ("127.0.0.1", self.port);
+        let address = ("127.0.0.1", self.port.number());
         eventually("that it listens", || {
             let ended = self.process.as_mut().and_then(|process| process.try_wait().ok().flatten());
             assert!(ended.is_none(), "nats-server ended: {}", self.log());
@@ -89,7 +91,7 @@ impl Server {
 
     /// Its port.
     pub fn port(&self) -> u16 {
-        self.port
+        self.port.number()
     }
 
     /// Its process.
@@ -104,7 +106,7 @@ impl Server {
 
     /// Its address under the name `host`.
     pub fn url(&self, scheme: &str, host: &str) -> String {
-        format!("{scheme}://{host}:{}", self.port)
+        format!("{scheme}://{host}:{}", self.port())
     }
 
     /// Its address with TLS.

@@ -95,7 +95,10 @@ fn every_start_has_a_process_that_is_told_its_keys_in_secret_and_every_cipher_is
         for process in measuring(tithe.id()) {
             let told = |what: &str| fs::read(format!("/proc/{process}/{what}")).unwrap_or_default();
             let told = (told("cmdline"), told("environ"));
-            seen.entry(process).or_insert(told);
+            // A program that is just being executed has its arguments first, and one that has just ended has neither.
+            if !told.1.is_empty() {
+                seen.entry(process).or_insert(told);
+            }
         }
         std::thread::sleep(Duration::from_millis(5));
     }

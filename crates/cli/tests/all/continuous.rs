@@ -4,7 +4,6 @@
 use std::{
     collections::BTreeMap,
     fs,
-    os::unix::fs::PermissionsExt,
     path::{Path, PathBuf},
     process::{Command, Output},
 };
@@ -133,7 +132,7 @@ fn a_job_whose_tests_cannot_be_written_fails_and_leaves_none() {
     bench.file("experiment.toml", &experiment(0.05, 1));
     let first = act(&bench, &[("experiment", "experiment.toml"), ("output", "main")]);
     assert_eq!(status(&first), 0, "{}{}", out(&first), err(&first));
-    let program = bench.file(
+    let program = bench.program(
         "program",
         concat!(
             "#!/bin/sh\ncase \"$*\" in *'--format junit'*) echo 'no space is left' >&2; exit 1;; esac\nexec '",
@@ -141,7 +140,6 @@ fn a_job_whose_tests_cannot_be_written_fails_and_leaves_none() {
             "' \"$@\"\n"
         ),
     );
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it becomes a program");
     let variables = [
         ("TITHE_EXPERIMENT", "experiment.toml".to_owned()),
         ("TITHE_BEFORE", "main/report.json".to_owned()),

@@ -125,8 +125,6 @@ pub fn needs_keyring(install: &Install) -> Result<(), Missing> {
 
 #[cfg(test)]
 mod tests {
-    use std::{fs, os::unix::fs::PermissionsExt as _};
-
     use proptest::prelude::*;
 
     use super::*;
@@ -152,12 +150,15 @@ mod tests {
         }
     }
 
-    /// A folder with a mysqld that prints `said`.
+    /// A folder with a mysqld that prints `said`. A shell writes it: a child that another test forks meanwhile would
+    /// hold a copy of the descriptor, and the kernel executes no file that is open for writing (ETXTBSY).
     fn saying(said: &str) -> tempfile::TempDir {
         let folder = tempfile::tempdir().expect("a folder");
-        let program = folder.path().join("mysqld");
-        fs::write(&program, format!("#!/bin/sh\necho '{said}'\n")).expect("written");
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("made a program");
+        let program = folder.path().join("mysqld").display().to_string();
+        let text = format!("#!/bin/sh\necho '{said}'\n");
+        let script = "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"";
+        let written = process::ask(Path::new("/bin/sh"), &["-c", script, "sh", &text, &program]);
+        assert!(written.is_ok_and(|output| output.status.success()), "{program}");
         folder
     }
 

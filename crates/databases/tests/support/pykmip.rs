@@ -3,7 +3,7 @@
 use std::{
     fs,
     io::Read,
-    net::TcpListener,
+    net::Ipv4Addr,
     os::unix::process::CommandExt,
     path::{Path, PathBuf},
     process::{Child, Command, Stdio},
@@ -12,7 +12,10 @@ use std::{
 };
 
 use rustix::process::{Pid, Signal, kill_process_group};
-use tithe_machine::{credentials::Credentials, sandbox::certificates};
+use tithe_machine::{
+    credentials::Credentials,
+    sandbox::{certificates, ports::Port},
+};
 
 /// A key server of PyKMIP with its certificates, in a temporary folder; stopped when dropped.
 pub struct TestServer {
@@ -20,6 +23,7 @@ pub struct TestServer {
     process: Child,
     pub credentials: Credentials,
     pub address: String,
+    _port: Port,
 }
 
 /// PyKMIP as `tools/install-test-needs` installs it.
@@ -42,14 +46,15 @@ impl TestServer {
         let python = python()?;
         let folder = tempfile::tempdir().unwrap();
         let credentials =
-            certificates::prepare(&folder.path().join("certificates"), std::net::Ipv4Addr::LOCALHOST.into()).unwrap();
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+            certificates::prepare(&folder.path().join("certificates"), Ipv4Addr::LOCALHOST.into()).unwrap();
+        let port = Port::draw(Ipv4Addr::LOCALHOST.into()).unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         fs::create_dir(path("policy")).unwrap();
         let configuration = format!(
-            "[server]\nhostname=127.0.0.1\nport={port}\ncertificate_path={}\nkey_path={}\nca_path={}\n\
+            "[server]\nhostname=127.0.0.1\nport={}\ncertificate_path={}\nkey_path={}\nca_path={}\n\
              auth_suite=TLS1.2\ntls_cipher_suites=ECDHE-ECDSA-AES256-GCM-SHA384\nenable_tls_client_auth=True\n\
              policy_path={}\ndatabase_path={}\nlogging_level=INFO\n",
+            port.number(),
             credentials.server_certificate.display(),
             credentials.server_key.display(),
             credentials.authority.display(),
@@ -66,7 +71,8 @@ impl TestServer {
             .stderr(fs::File::create(path("errors")).unwrap())
             .spawn()
             .unwrap();
-        let mut server = Self { folder, process, credentials, address: format!("127.0.0.1:{port}") };
+        let address = format!("127.0.0.1:{}", port.number());
+        let mut server = Self { folder, process, credentials, address, _port: port };
         server.wait();
         Some(server)
     }

@@ -27,10 +27,10 @@ const LOCK: &str = "tithe-sandbox.lock";
 const MAKE_TRIES: u32 = 100;
 
 /// Time that a killed maker gets to disappear once nothing blocks it any more.
-const MAKER_TIMEOUT: Duration = Duration::from_secs(5);
+const MAKER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time that a removed mount or loop device may still be listed.
-const REMOVE_TIMEOUT: Duration = Duration::from_secs(5);
+const REMOVE_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Makes a sandbox's folder below `parent`, with its lock taken.
 pub(super) fn make_locked(parent: &Path) -> Result<(PathBuf, File), Fault> {

@@ -7,15 +7,16 @@
 use std::{
     fs,
     io::{self, ErrorKind},
-    net::{IpAddr, Ipv4Addr, SocketAddrV4, TcpListener},
+    net::{self, IpAddr, Ipv4Addr},
     ops::Range,
     os::{
+        fd::OwnedFd,
         linux::net::SocketAddrExt,
         unix::net::{SocketAddr, UnixListener},
     },
 };
 
-use rustix::net;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with, sockopt::set_socket_reuseaddr};
 
 use crate::{fault::Fault, secret::Secret};
 
@@ -54,7 +55,7 @@ impl Port {
             let random = Secret::random(2);
             let random = u16::from_le_bytes([random.expose()[0], random.expose()[1]]);
             let number = ports.start + random % (ports.end - ports.start);
-            match mark(number).and_then(|mark| bind(address, number).map(|()| mark)) {
+            match mark(number).and_then(|mark| is_free(address, number).map(|()| mark)) {
                 Ok(mark) => return Ok(Self { number, _mark: mark }),
                 Err(error) if error.kind() == ErrorKind::AddrInUse => {}
                 Err(error) => return Err(Fault::machine(format!("port {number} on {address}"), error)),
@@ -69,12 +70,21 @@ impl Port {
     }
 }
 
-/// Binds a port of `address` for a moment, then of all addresses: each node of a cluster has an address of its own. It
-/// listens only at the first, which servers listen at anyway.
-fn bind(address: IpAddr, port: u16) -> io::Result<()> {
-    TcpListener::bind((address, port))?;
-    let socket = net::socket_with(net::AddressFamily::INET, net::SocketType::STREAM, net::SocketFlags::CLOEXEC, None)?;
-    Ok(net::bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?)
+/// Binds a port of `address` for a moment, then of all addresses: each node of a cluster has an address of its own.
+fn is_free(address: IpAddr, port: u16) -> io::Result<()> {
+    bound(address, port)?;
+    bound(IpAddr::V4(Ipv4Addr::UNSPECIFIED), port).map(drop)
+}
+
+/// A socket that is bound to a port at which nobody listens. A child that another thread has just forked may hold a
+/// copy of it until it executes its program. So it does not listen, and servers can bind the port beside it: they set
+/// SO_REUSEADDR, too.
+fn bound(address: IpAddr, port: u16) -> io::Result<OwnedFd> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &net::SocketAddr::new(address, port))?;
+    Ok(socket)
 }
 
 /// Takes the mark of `port`; fails if another process has it.
@@ -91,7 +101,11 @@ fn beside(ephemeral: &str) -> Range<u16> {
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Duration};
+    use std::{
+        net::{TcpListener, TcpStream},
+        thread,
+        time::Duration,
+    };
 
     use super::*;
 
@@ -145,5 +159,16 @@ mod tests {
         drop(listens);
         let _listens = soon(|| TcpListener::bind((Ipv4Addr::new(127, 0, 0, 11), number)));
         Port::draw_of(address, number..number + 1).expect_err("somebody listens where a node of a cluster would");
+    }
+
+    #[test]
+    fn a_server_gets_its_port_also_while_a_forked_child_has_the_sockets_of_the_draw() {
+        let address = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let port = Port::draw(address).expect("a port");
+        let of_child = [address, Ipv4Addr::UNSPECIFIED.into()].map(|it| bound(it, port.number()).expect("it is free"));
+        let refused = TcpStream::connect((address, port.number())).expect_err("nobody listens");
+        assert_eq!(refused.kind(), ErrorKind::ConnectionRefused);
+        let server = TcpListener::bind((address, port.number()));
+        assert!(server.is_ok(), "{server:?} beside {of_child:?}");
     }
 }

@@ -284,6 +284,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use tithe_machine::sandbox::ports::Port;
+
     use super::*;
 
     /// A server that answers every byte with its successor, for one connection, whose port it gives in the end.
@@ -362,8 +364,8 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_closes_the_connection() {
-        let port = TcpListener::bind(("127.0.0.1", 0)).unwrap().local_addr().unwrap().port();
-        let relay = Relay::start("127.0.0.1", port).unwrap();
+        let port = Port::draw(Ipv4Addr::LOCALHOST.into()).unwrap();
+        let relay = Relay::start("127.0.0.1", port.number()).unwrap();
         let mut client = connect(&relay);
         assert_eq!(client.read(&mut [0; 1]).unwrap_or(0), 0);
         assert!(relay.finish().is_empty());

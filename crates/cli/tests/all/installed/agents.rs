@@ -139,7 +139,7 @@ pub fn run<'a>(broker: &Broker, bench: &Bench, file: &'a str, more: &[&'a str]) 
 #[test]
 fn one_agent_and_three_offer_the_same_operations() {
     let Some(broker) = Broker::start() else { return };
-    let counted = |agents: &[u32]| {
+    let measured = |agents: &[u32]| {
         let bench = Bench::new("agents-same");
         bench.file("e.toml", &in_few_operations(&experiment("15 s", 3, "d")));
         let expected = agents.len().to_string();
@@ -153,7 +153,12 @@ fn one_agent_and_three_offer_the_same_operations() {
         let text = fs::read_to_string(bench.run_folder().join("report.md")).expect("the report");
         let listed = agents.len();
         assert!(text.contains(&format!("{listed} agent")), "{text}");
-        slots(&bench)
+        (invalid(&bench), slots(&bench))
+    };
+    // On a busy machine an agent may answer too late for a frame.
+    let counted = |agents: &[u32]| {
+        let mut tries = std::iter::repeat_with(|| measured(agents)).take(4);
+        tries.find(|(invalid, _)| invalid.is_empty()).expect("a run in which every frame counts").1
     };
     let (one, three) = (counted(&[3]), counted(&[1, 1, 1]));
     assert!(!one.is_empty());

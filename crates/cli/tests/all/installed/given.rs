@@ -135,8 +135,7 @@ mkdir -p "$CARGO_TARGET_DIR/$2/release"
 cc $LINKED "$CARGO_TARGET_DIR/main.c" -o "$CARGO_TARGET_DIR/$2/release/tithe"
 "#;
     for (name, text) in [("cargo", cargo), ("rustup", "#!/bin/sh\n"), ("musl-gcc", "#!/bin/sh\n")] {
-        let program = bench.file(&format!("bin/{name}"), text);
-        fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("it becomes a program");
+        bench.program(&format!("bin/{name}"), text);
     }
     let path = format!("{}:{}", bench.path("bin").display(), std::env::var("PATH").expect("a path"));
     let build = |linked: &str| {
@@ -262,7 +261,8 @@ fn two_builds_of_a_server_are_arms_of_one_experiment() {
     let everybody = fs::Permissions::from_mode(0o755);
     fs::set_permissions(elsewhere.path(), everybody).expect("its rights");
     let program = elsewhere.path().join(&install.facts["program"]);
-    fs::copy(install.programs.join(&install.facts["program"]), &program).expect("a copy");
+    // By a program: this process must not have it open, as in `write_program`.
+    works(Command::new("cp").arg(install.programs.join(&install.facts["program"])).arg(&program));
     let experiment = r#"title = "Passwords"
 database = "redis"
 [data]

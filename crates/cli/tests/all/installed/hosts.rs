@@ -69,10 +69,12 @@ fn clocks_are_ahead_by_what_was_asked_for() {
 #[test]
 fn nothing_is_left_of_hosts_after_a_panic_either() {
     for panics in [false, true] {
-        let mut network = 0;
+        let (mut network, mut kept) = (0, None);
         let outcome = catch_unwind(AssertUnwindSafe(|| {
             let hosts = Hosts::new(2)?;
             network = hosts[1].network();
+            // As long as its network is open here, no network of another test gets its number.
+            kept = Some(hosts[1].within(|| fs::File::open("/proc/thread-self/ns/net").expect("its network")));
             let _process = hosts[1].spawn(Command::new("sleep").arg("1000"));
             // A process that no other one waits for, and that only SIGKILL ends.
             let daemon = "trap '' HUP INT TERM; exec >/dev/null 2>&1; sleep 1000 & sleep 1000 &";
@@ -88,6 +90,7 @@ fn nothing_is_left_of_hosts_after_a_panic_either() {
         }
         assert_eq!(outcome.is_err(), panics);
         assert_eq!(processes_in(network), Vec::<String>::new());
+        drop(kept);
     }
 }
 

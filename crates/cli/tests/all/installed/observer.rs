@@ -186,6 +186,8 @@ fn an_observer_that_is_killed_spoils_a_frame_by_its_name_and_the_run_goes_on() {
         assert!(!run.has_ended(), "the run has ended");
         let before = bench.frames_so_far();
         wait_until(|| bench.frames_so_far() > before + 1);
+        // In the middle of the next frame, which takes a second at least.
+        std::thread::sleep(Duration::from_millis(600));
         drop(observing);
         let lost = Instant::now();
         wait_until(|| is_told() || lost.elapsed() > Duration::from_secs(10));

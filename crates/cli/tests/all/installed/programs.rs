@@ -6,14 +6,14 @@
 
 use crate::support;
 
-use std::{fs, os::unix::fs::PermissionsExt, path::Path};
+use std::{fs, path::Path};
 
 use expect_test::{Expect, expect};
 use serde_json::Value;
 use support::{
     Bench, err, interrupted_after, out,
     server::{found, installed, small_logs_text},
-    status,
+    status, write_program,
 };
 use tithe_databases::mysql::MySql;
 
@@ -200,8 +200,7 @@ fn script(bench: &Bench, status: i32) -> String {
     );
     // Below a folder that the servers' account may read: the test's own folder may be private.
     let path = std::env::temp_dir().join(format!("tithe-test-tools-{}-{status}", std::process::id()));
-    fs::write(&path, text).expect("a script");
-    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).expect("permissions");
+    write_program(&path, &text);
     let again = "[[arm]]\nname = \"again\"\n";
     let workload = format!(
         "name = \"mine\"\ncommand = \"lines\"\nproperties = {{ run = \"'{}' {{host}} {{port}} {{data}}\", writes = false }}",

@@ -7,7 +7,7 @@ use std::{
     os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _},
     path::{Path, PathBuf},
     process::Command,
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use tithe_machine::{proc::ProcessSnapshot, sandbox::is_sandbox};
@@ -37,18 +37,21 @@ struct Watch {
     hits: BTreeSet<String>,
     /// The keys of an embedded database are in the memory of its process alone.
     is_embedded: bool,
-    /// How often it has looked.
-    looks: u32,
+    /// When it has read files last.
+    files_read: Option<Instant>,
 }
 
-/// Files are read in one look of so many: servers have hundreds.
-const FILES_EVERY: u32 = 16;
+/// Files are read in the first look after so long: servers have hundreds. On a busy machine that is every look.
+const FILES_EVERY: Duration = Duration::from_millis(500);
 
 impl Watch {
     /// Searches all processes below `process`, and all files below `folder`.
     fn look(&mut self, process: i32, folder: &Path) {
-        let files = if self.looks.is_multiple_of(FILES_EVERY) { files(folder) } else { Vec::new() };
-        self.looks += 1;
+        let is_due = self.files_read.is_none_or(|read| read.elapsed() >= FILES_EVERY);
+        let files = if is_due { files(folder) } else { Vec::new() };
+        if is_due {
+            self.files_read = Some(Instant::now());
+        }
         for path in files.iter().filter(|path| is_holder(path)) {
             let text = String::from_utf8_lossy(&fs::read(path).unwrap_or_default()).into_owned();
             for secret in secrets(&text) {
@@ -154,7 +157,7 @@ fn watched(bench: &Bench, mut command: Command, known: &[&str], is_embedded: boo
     }
     let id = tithe.id() as i32;
     let output = tithe.output();
-    watch.looks = 0;
+    watch.files_read = None;
     // On a busy machine slots this short may have no operation, which is irrelevant for secrets.
     assert!([0, 4, 7].contains(&status(&output)), "{}{}", out(&output), err(&output));
     // Its content in reports, in every format.

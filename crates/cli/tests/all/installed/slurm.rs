@@ -26,7 +26,7 @@ const EMPTY_TASKS: usize = 30;
 
 /// The cluster's settings, with FOLDER for the test's. Nodes have eight processors, whatever the machine has, so that
 /// short tasks do not wait for the controller, which schedules once a second. A node that does not answer counts as
-/// lost after 3 s.
+/// lost after 10 s: while many tasks run on few processors, it may need seconds.
 const SETTINGS: &str = "\
 ClusterName=tithe
 SlurmctldHost=host1(10.77.0.1)
@@ -53,7 +53,7 @@ SchedulerParameters=sched_interval=1,batch_sched_delay=0
 JobCompType=jobcomp/filetxt
 JobCompLoc=FOLDER/ended.txt
 ReturnToService=2
-SlurmdTimeout=3
+SlurmdTimeout=10
 KillWait=2
 ";
 

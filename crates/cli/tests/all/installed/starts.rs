@@ -11,7 +11,7 @@ use serde_json::Value;
 use support::{
     Bench, assert_valid, err, out,
     server::{found, small_logs_text},
-    status,
+    status, write_program,
 };
 use tithe_databases::{mariadb::MariaDb, mysql::MySql, postgres::Postgres, redis::Redis};
 use tithe_plugin::product::Product;
@@ -118,8 +118,7 @@ fn a_server_that_does_not_come_back_is_named() {
          if [ \"$(wc -l <starts)\" -gt 2 ]; then echo 'no third time'; exit 1; fi\nexec {0} \"$@\"\n",
         real.display()
     );
-    fs::write(&program, script).expect("a program");
-    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
+    write_program(&program, &script);
     let bench = Bench::new("starts-lost");
     bench.file("e.toml", &experiment(&Redis, IN_SLICES, ""));
     let output = bench.tithe(&["run", "e.toml", "--quiet", "--pg-bin", &folder.path().display().to_string()]);

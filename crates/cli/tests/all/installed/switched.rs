@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use std::{fs, os::unix::fs::PermissionsExt as _};
+use std::fs;
 
 use serde_json::Value;
 use support::{
@@ -52,8 +52,7 @@ fn provider(bench: &Bench, server: &Server) {
          case $1 in on) value=all ;; off) value=none ;; *) echo no such state >&2; exit 3 ;; esac\n\
          {psql} -X -q -d '{url}' -c \"ALTER SYSTEM SET log_statement = '$value'\" -c 'SELECT pg_reload_conf()' > said\n"
     );
-    let path = bench.file("provider", &script);
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    bench.program("provider", &script);
 }
 
 const SWITCH: &str = r#"on = ["./provider", "on"], off = ["./provider", "off"]"#;
@@ -133,7 +132,7 @@ fn a_full_disk_keeps_no_server_from_being_left_as_it_was_found() {
     let script = fs::read_to_string(bench.path("provider")).expect("the script");
     // From here on no file of Tithe's may grow; those of the script may.
     let script = script.replace("#!/bin/sh", "#!/bin/sh\nulimit -S -f unlimited");
-    bench.file("provider", &script.replace("on) value=all ;;", "on) value=all; prlimit --pid $PPID --fsize=1: ;;"));
+    bench.program("provider", &script.replace("on) value=all ;;", "on) value=all; prlimit --pid $PPID --fsize=1: ;;"));
     bench.file("e.toml", &experiment(&server, LOGGED, SWITCH));
     let mut command = bench.command(&["run", "e.toml", "--quiet"]);
     // A file that may not grow then gives an error, like a full disk, and no signal.
@@ -154,7 +153,7 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     let bench = Bench::new("switched-wrong");
     provider(&bench, &server);
     let verified = |switch: &str| {
-        bench.file("e.toml", &experiment(&server, LOGGED, switch).replace("1 min", "2 s"));
+        bench.file("e.toml", &experiment(&server, LOGGED, switch).replace("1 min", "5 s"));
         let output = bench.tithe(&["verify", "e.toml"]);
         let told = out(&output) + &err(&output);
         assert_eq!(status(&output), 4, "{told}");
@@ -164,9 +163,9 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     let told = verified(r#"on = ["./provider", "onn"], off = ["./provider", "off"]"#);
     assert!(told.contains("`on` of `switch`: ./provider failed (exit status: 3); it said: no such state"), "{told}");
     let told = verified(r#"on = ["true"], off = ["./provider", "off"]"#);
-    assert!(told.contains("the server did not report that it is on within 2 s") && told.contains("off"), "{told}");
+    assert!(told.contains("the server did not report that it is on within 5 s") && told.contains("off"), "{told}");
     let told = verified(r#"on = ["sleep", "60"], off = ["./provider", "off"]"#);
-    assert!(told.contains("`on` of `switch`: sleep did not end within 2 s and was killed"), "{told}");
+    assert!(told.contains("`on` of `switch`: sleep did not end within 5 s and was killed"), "{told}");
     let told = verified(r#"on = ["./no-such-program"], off = ["./provider", "off"]"#);
     assert!(told.contains("cannot start ./no-such-program"), "{told}");
     // A question that cannot be asked is detected before anything is switched.
@@ -202,8 +201,7 @@ fn other_experiment(database: &str, url: &str, protection: &str, ready: &str) ->
 /// A provider who runs `on` or `off`, lines of a shell, and `ready` if the experiment uses it.
 fn other_provider(bench: &Bench, on: &str, off: &str, ready: &str) {
     let script = format!("#!/bin/sh\ncase $1 in\non) {on} ;;\noff) {off} ;;\nready) {ready} ;;\nesac\n");
-    let path = bench.file("provider", &script);
-    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).expect("it can be run");
+    bench.program("provider", &script);
 }
 
 /// Runs `command` of Tithe on the experiment; the exit status and all output.

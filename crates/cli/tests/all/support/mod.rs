@@ -59,6 +59,13 @@ impl Bench {
         path
     }
 
+    /// Writes a program and returns its path.
+    pub fn program(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        write_program(&path, text);
+        path
+    }
+
     /// Writes the certificate of an authority that has signed no server's.
     pub fn certificate(&self, name: &str) {
         let sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
@@ -210,6 +217,14 @@ pub fn arm(name: &str, protection: &str, options: &str) -> String {
 /// An arm that adds this share to the time of an operation.
 pub fn sealed(cost: f64) -> String {
     arm("sealed", "seal", &format!("cost = {cost}"))
+}
+
+/// Writes the text of a program. A shell opens the file and not this process: a child that another test forks meanwhile
+/// would hold a copy of the descriptor, and the kernel executes no file that is open for writing (ETXTBSY).
+pub fn write_program(path: &Path, text: &str) {
+    let mut shell = Command::new("/bin/sh");
+    let written = shell.args(["-c", "printf %s \"$1\" >\"$2\" && chmod 755 \"$2\"", "sh", text]).arg(path).status();
+    assert!(written.is_ok_and(|status| status.success()), "{}", path.display());
 }
 
 /// Makes the program of `command` begin with this disposition of `signal`, which programs inherit.

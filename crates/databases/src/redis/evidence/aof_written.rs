@@ -23,8 +23,8 @@ use crate::redis::{
 };
 
 /// How long a write may take to reach the file with `everysec`: Redis delays writes for at most two seconds while the
-/// disk is busy (documentation, "Redis persistence").
-const EVERYSEC_TIMEOUT: Duration = Duration::from_secs(3);
+/// disk is busy (documentation, "Redis persistence"), and then the write itself may wait for the disk.
+const EVERYSEC_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Writes canaries and searches for all of them in the append-only file: at once with `always`, within
 /// [`EVERYSEC_TIMEOUT`] with `everysec`. Asks the server for its settings. Id `aof-written`.

@@ -1,8 +1,9 @@
 //! The client against PyKMIP's server.
 
-use std::{fs, net::TcpListener, os::unix::fs::PermissionsExt, path::PathBuf};
+use std::{fs, net::Ipv4Addr, os::unix::fs::PermissionsExt, path::PathBuf};
 
 use expect_test::expect;
+use tithe_machine::sandbox::ports::Port;
 
 use super::*;
 
@@ -43,9 +44,9 @@ fn a_server_gives_its_clients_their_key_and_nobody_else_anything() {
     fs::set_permissions(&good.key, fs::Permissions::from_mode(0o644)).unwrap();
     note("key file for all", &good);
     fs::set_permissions(&good.key, fs::Permissions::from_mode(0o600)).unwrap();
-    let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-    let absent = KeyServer { address: free.to_string(), ..good.clone() };
-    let text = fetch(&absent).unwrap_err().to_string().replace(&free.port().to_string(), "PORT");
+    let free = Port::draw(Ipv4Addr::LOCALHOST.into()).unwrap();
+    let absent = KeyServer { address: format!("127.0.0.1:{}", free.number()), ..good.clone() };
+    let text = fetch(&absent).unwrap_err().to_string().replace(&free.number().to_string(), "PORT");
     texts += &format!("no server: {text}\n");
     expect![[r#"
         unknown key: refused: the server says: Could not locate object: 4711

@@ -22,6 +22,7 @@ mod standby;
 use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
+    net::Ipv4Addr,
     panic::{AssertUnwindSafe, catch_unwind},
     thread::sleep,
     time::Duration,
@@ -33,6 +34,7 @@ use tithe_machine::{
     fault::Fault,
     launch::{Address, Server},
     observation::Observation,
+    sandbox::ports::Port,
 };
 use tithe_model::experiment::{OptionValue, Protection, Url};
 use tithe_plugin::{
@@ -46,6 +48,9 @@ use super::{
     sandbox::{Sandbox, chosen, protection},
     table,
 };
+
+/// Numbers that stand for free ports in the data files and in the pages of `docs/inspect`.
+const PORTS: [u16; 8] = [17199, 21981, 21982, 21983, 21984, 21985, 21986, 21987];
 
 /// A test for each product: its name, its data file, the least number of its entries, and how its server is brought
 /// into the state of one.
@@ -61,9 +66,9 @@ macro_rules! deceptions {
     };
 }
 
-/// Waits until `is_so` is true; `otherwise` if it is not within 20 s.
+/// Waits until `is_so` is true; `otherwise` if it is not within two minutes.
 pub fn until(otherwise: &str, mut is_so: impl FnMut() -> Result<bool, String>) -> Result<(), String> {
-    for _ in 0..1000 {
+    for _ in 0..6000 {
         if is_so()? {
             return Ok(());
         }
@@ -205,7 +210,8 @@ fn all_hold(
     mut begin: impl FnMut(&'static dyn Product, &Start) -> Option<Sandbox>,
     stage: fn(&Sandbox) -> Box<dyn Stage>,
 ) {
-    let Deceptions { server, deception } = toml::from_str(text).unwrap_or_else(|error| panic!("{error}"));
+    let (text, ports) = with_ports(text);
+    let Deceptions { server, deception } = toml::from_str(&text).unwrap_or_else(|error| panic!("{error}"));
     let ids: BTreeSet<&str> = deception.iter().map(|entry| entry.id.as_str()).collect();
     assert_eq!(ids.len(), deception.len(), "each entry has a name of its own");
     assert!(deception.len() >= least, "{} entries of {least}", deception.len());
@@ -229,8 +235,29 @@ fn all_hold(
     }
     assert!(failed.is_empty(), "{} of {} entries:\n{}", failed.len(), deception.len(), failed.concat());
     if wanted.is_empty() {
+        for cell in samples.values_mut().flatten() {
+            for (named, port) in &ports {
+                cell.seen = cell.seen.replace(&port.number().to_string(), named);
+            }
+        }
         sample::check_page(database, &deception, &samples);
     }
+}
+
+/// `text` with a free port in place of each of [`PORTS`]; and these ports.
+fn with_ports(text: &str) -> (String, Vec<(String, Port)>) {
+    let mut text = text.to_owned();
+    let mut ports = Vec::new();
+    let draw = || Port::draw(Ipv4Addr::LOCALHOST.into()).expect("a port");
+    for named in PORTS.map(|port| port.to_string()) {
+        if !text.contains(&named) {
+            continue;
+        }
+        let port = std::iter::repeat_with(draw).find(|port| !PORTS.contains(&port.number())).expect("a port");
+        text = text.replace(&named, &port.number().to_string());
+        ports.push((named, port));
+    }
+    (text, ports)
 }
 
 /// A server of the product itself.

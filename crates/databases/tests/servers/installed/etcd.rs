@@ -1,5 +1,7 @@
 //! etcd: what only etcd has.
 
+use std::net::Ipv4Addr;
+
 use rustix::process::{Pid, Signal, kill_process};
 use tithe_databases::etcd::Etcd;
 use tithe_machine::{
@@ -7,6 +9,7 @@ use tithe_machine::{
     launch::{Address, Server},
     observation::Observation,
     proc::{ProcessSnapshot, ServerTask},
+    sandbox::ports::Port,
 };
 use tithe_model::experiment::Url;
 use tithe_plugin::{
@@ -150,15 +153,16 @@ fn loses_its_majority(mut sandbox: Sandbox) {
 
 #[test]
 fn members_that_ask_for_no_certificate_or_listen_elsewhere_are_no_proof() {
+    let port = Port::draw(Ipv4Addr::LOCALHOST.into()).expect("a port");
+    let second = format!("127.0.0.1:{}", port.number());
+    let urls = format!("--listen-peer-urls=http://{second},https");
+    let beside = format!("a member listens at {second} as well");
     let mistakes: [(&[(&str, &str)], &str); 2] = [
         (
             &[("--peer-client-cert-auth=true", "--peer-client-cert-auth=false"), ("--peer-trusted-ca", "--trusted-ca")],
             "without: served",
         ),
-        (
-            &[("--listen-peer-urls=https", "--listen-peer-urls=http://127.0.0.1:21983,https")],
-            "a member listens at 127.0.0.1:21983 as well",
-        ),
+        (&[("--listen-peer-urls=https", urls.as_str())], beside.as_str()),
     ];
     for (mistakes, words) in mistakes {
         let Some(sandbox) = Sandbox::start_wrong(&Etcd, &[chosen!(ETCD, "peer-tls" {})], mistakes) else { return };

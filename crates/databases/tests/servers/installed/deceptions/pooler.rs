@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::{TcpListener, TcpStream},
+    net::{Ipv4Addr, TcpStream},
     os::unix::{
         fs::{PermissionsExt as _, chown},
         process::CommandExt as _,
@@ -11,7 +11,7 @@ use std::{
     process::{Child, Command, Stdio},
 };
 
-use tithe_machine::launch::Address;
+use tithe_machine::{launch::Address, sandbox::ports::Port};
 
 use super::{Sandbox, until};
 
@@ -21,7 +21,7 @@ const NOBODY: u32 = 65_534;
 /// The pooler; it ends when it is dropped.
 pub struct Pooler {
     process: Child,
-    pub port: u16,
+    pub port: Port,
     _folder: tempfile::TempDir,
 }
 
@@ -35,7 +35,8 @@ impl Pooler {
         let Address::Tcp { host, port: server } = &sandbox.server.address else {
             return Err("no TCP server".to_owned());
         };
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).map_err(words)?.port();
+        let drawn = Port::draw(Ipv4Addr::LOCALHOST.into()).map_err(|fault| fault.to_string())?;
+        let port = drawn.number();
         let folder = tempfile::tempdir().map_err(words)?;
         let credentials = &sandbox.setup.credentials;
         let place = folder.path().display();
@@ -70,7 +71,7 @@ impl Pooler {
         if is_root() {
             command.uid(NOBODY).gid(NOBODY);
         }
-        let pooler = Self { process: command.spawn().map_err(words)?, port, _folder: folder };
+        let pooler = Self { process: command.spawn().map_err(words)?, port: drawn, _folder: folder };
         until("pgbouncer does not answer", || Ok(TcpStream::connect(("127.0.0.1", port)).is_ok()))?;
         Ok(pooler)
     }

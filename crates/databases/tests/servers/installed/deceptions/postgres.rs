@@ -80,11 +80,11 @@ impl Stage for OnStage {
         if let Some((asked, mode)) = entry.asks.strip_prefix("tithe ").and_then(|way| way.split_once(" of ")) {
             let lost = asked == "lost";
             let standby = self.standby.insert(Standby::start(sandbox, mode, lost)?);
-            let of_standby = url(sandbox, "tithe tls", Some(standby.port))?;
+            let of_standby = url(sandbox, "tithe tls", Some(standby.port.number()))?;
             Standby::receive(sandbox, mode, lost, &of_standby)?;
             return if asked == "primary" { url(sandbox, "tithe tls", None) } else { Ok(of_standby) };
         }
-        url(sandbox, &entry.asks, self.pooler.as_ref().map(|pooler| pooler.port))
+        url(sandbox, &entry.asks, self.pooler.as_ref().map(|pooler| pooler.port.number()))
     }
 
     fn clear(&mut self, _: &Sandbox, entry: &Deception) -> Result<(), String> {

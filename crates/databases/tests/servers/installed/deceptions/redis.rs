@@ -1,9 +1,9 @@
 //! Redis on stage: settings by `CONFIG SET`, accounts that are removed again, and a replica if an entry has one.
 
-use std::net::TcpListener;
+use std::net::Ipv4Addr;
 
 use tithe_databases::redis::Redis;
-use tithe_machine::launch::Address;
+use tithe_machine::{launch::Address, sandbox::ports::Port};
 use tithe_plugin::{
     database::Database as _,
     session::KeyValueSession,
@@ -20,7 +20,8 @@ pub struct OnStage {
     before: Vec<(String, String)>,
     /// A second server, once an entry needs one.
     replica: Option<Sandbox>,
-    free_port: u16,
+    /// A free port for the entry that is on stage.
+    free: Option<Port>,
 }
 
 /// Before a statement that is for the second server.
@@ -28,7 +29,7 @@ const REPLICA: &str = "replica: ";
 
 impl OnStage {
     pub fn new(sandbox: &Sandbox) -> Self {
-        Self { session: session(sandbox), before: Vec::new(), replica: None, free_port: 0 }
+        Self { session: session(sandbox), before: Vec::new(), replica: None, free: None }
     }
 
     fn run(&mut self, statement: &str) -> Result<(), String> {
@@ -43,7 +44,8 @@ impl OnStage {
     fn placed(&self, text: &str, sandbox: &Sandbox) -> String {
         let Address::Tcp { port, .. } = sandbox.server.address else { return text.to_owned() };
         let authority = sandbox.setup.credentials.authority.display().to_string();
-        let text = text.replace("@FREE@", &self.free_port.to_string()).replace("@AUTHORITY@", &authority);
+        let free = self.free.as_ref().map_or(0, Port::number);
+        let text = text.replace("@FREE@", &free.to_string()).replace("@AUTHORITY@", &authority);
         text.replace("@PORT@", &port.to_string())
     }
 }
@@ -66,9 +68,7 @@ fn await_replication(sandbox: &Sandbox, wanted: &str) -> Result<(), String> {
 
 impl Stage for OnStage {
     fn arrange(&mut self, sandbox: &Sandbox, entry: &Deception) -> Result<String, String> {
-        let listener = TcpListener::bind("127.0.0.1:0").map_err(|error| error.to_string())?;
-        self.free_port = listener.local_addr().map_err(|error| error.to_string())?.port();
-        drop(listener);
+        self.free = Some(Port::draw(Ipv4Addr::LOCALHOST.into()).map_err(|fault| fault.to_string())?);
         // In a fixed order, in which a certificate file comes before the settings that need it.
         for name in entry.settings.keys() {
             let question = format!("CONFIG GET {name}");

@@ -2,7 +2,7 @@
 
 use std::{
     fs,
-    net::TcpListener,
+    net::Ipv4Addr,
     os::unix::{
         fs::{MetadataExt as _, chown},
         process::CommandExt as _,
@@ -13,7 +13,10 @@ use std::{
 
 use rustix::process::{Pid, Signal, kill_process};
 use tithe_databases::postgres::Postgres;
-use tithe_machine::launch::{Address, Search};
+use tithe_machine::{
+    launch::{Address, Search},
+    sandbox::ports::Port,
+};
 use tithe_plugin::{database::Database as _, setup::Setup};
 
 use super::{Sandbox, attached, until};
@@ -22,7 +25,7 @@ use crate::how;
 /// The standby; it ends when it is dropped.
 pub struct Standby {
     process: Child,
-    pub port: u16,
+    pub port: Port,
     _folder: tempfile::TempDir,
 }
 
@@ -32,7 +35,7 @@ impl Standby {
     pub fn start(sandbox: &Sandbox, mode: &str, lost: bool) -> Result<Self, String> {
         let words = |error: std::io::Error| format!("a standby: {error}");
         let programs = Postgres.find(&Search::default()).map_err(|missing| format!("{missing:?}"))?.programs;
-        let port = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).map_err(words)?.port();
+        let port = Port::draw(Ipv4Addr::LOCALHOST.into()).map_err(|fault| fault.to_string())?;
         let folder = tempfile::tempdir().map_err(words)?;
         // As the server itself, which does not run as root.
         let owner = sandbox.server.folder.join("data").metadata().map_err(words)?;
@@ -66,7 +69,7 @@ impl Standby {
             let setting = format!("primary_conninfo = 'host=127.0.0.1 port=1 sslmode={mode}'\n");
             fs::write(folder.path().join("data/postgresql.auto.conf"), setting).map_err(words)?;
         }
-        let process = command("postgres", &["-D", &data, "-p", &port.to_string()]).spawn().map_err(words)?;
+        let process = command("postgres", &["-D", &data, "-p", &port.number().to_string()]).spawn().map_err(words)?;
         Ok(Self { process, port, _folder: folder })
     }
 

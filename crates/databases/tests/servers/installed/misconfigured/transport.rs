@@ -1,5 +1,9 @@
 //! TLS that is not required of all clients.
 
+use std::net::Ipv4Addr;
+
+use tithe_machine::sandbox::ports::Port;
+
 use super::*;
 
 /// TLS is on and plaintext is also served.
@@ -49,10 +53,10 @@ fn mysql_with_optional_tls() {
 
 #[test]
 fn redis_with_a_plaintext_port_beside_tls() {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let free = Port::draw(Ipv4Addr::LOCALHOST.into()).expect("a port");
     tls_is_optional(
         &Redis,
-        &[("\nport 0\n", &format!("\nport {free}\n"))],
+        &[("\nport 0\n", &format!("\nport {}\n", free.number()))],
         expect![[r#"
         tls: available but not enforced
     "#]],
