@@ -246,9 +246,6 @@ impl Log {
         if !repeats.is_empty() {
             seen += &format!("; values are in the log in the clear, by {}", repeats.join(", "));
         }
-        if !(self.is_collected || self.elsewhere.is_some() || repeats.is_empty()) {
-            seen += "; the log is the server's standard error (logging_collector = off)";
-        }
         let (state, exceptions) = match state(&self.all) {
             State::Enforced => (State::Enforced, [self.less.as_slice(), &self.setters].concat()),
             State::Off if self.more.is_empty() => (State::Off, Vec::new()),
@@ -265,7 +262,7 @@ impl Log {
             },
             exceptions,
             remedy: "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER",
-            doubts: self.doubts.iter().chain(&self.elsewhere).cloned().collect(),
+            doubts: self.doubts.iter().chain(&self.elsewhere).cloned().chain(self.untold()).collect(),
             ..Rules::default()
         };
         let judged = Judgement::account(state, seen).with_rules(Ok(rules), "");
@@ -275,6 +272,12 @@ impl Log {
             _ => judged,
         };
         if repeats.is_empty() { judged } else { judged.found(&PG_AUDIT_REPEATS_VALUES) }
+    }
+
+    /// The doubt about records on the server's standard error, which a service manager, a file or nobody may keep.
+    fn untold(&self) -> Option<String> {
+        let is_kept = self.is_collected || self.elsewhere.is_some() || self.all.is_empty() && self.more.is_empty();
+        (!is_kept).then(|| "what keeps the server's standard error (logging_collector = off)".to_owned())
     }
 
     /// Which recorders that are `of_kind` repeat the values of statements in plaintext.
@@ -440,12 +443,12 @@ mod tests {
         .concat();
         expect![[r#"
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: log_statement = mod: what changes data or definitions; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            enforced, whole server: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            available but not enforced, this account: log_statement = mod: what changes data or definitions; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
+            enforced, this account: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
-            enforced, whole server: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = all, -read: these classes alone, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            enforced, this account: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: pgaudit.log = all, -read: these classes alone, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
         "#]]
         .assert_eq(&text);
@@ -464,11 +467,11 @@ mod tests {
         ]
         .concat();
         expect![[r#"
-            enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
-            available but not enforced, whole server: nothing that clients do is recorded; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 setting of single roles and databases: no exception
+            enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 2 settings of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: nothing that clients do is recorded; values are in the log in the clear, by log_statement; some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 setting of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
         "#]].assert_eq(&text);
     }
 }
