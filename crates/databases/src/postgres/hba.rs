@@ -163,9 +163,11 @@ impl Hba {
         shadowed.map(|(rule, _)| rule).collect()
     }
 
-    /// True if some connection reaches a rule with the method `md5`, which accepts both SCRAM and an MD5 hash.
+    /// True if some connection reaches a rule that accepts an MD5 hash: one with the method `md5`, or with `password`,
+    /// which compares the password itself with a hash of either kind (`plain_crypt_verify` in PostgreSQL's crypt.c).
     pub fn takes_md5(&self) -> bool {
-        self.rules.iter().zip(&self.left).any(|(rule, left)| rule.method == "md5" && !left.is_empty())
+        let takes = |rule: &Rule| ["md5", "password"].contains(&rule.method.as_str());
+        self.rules.iter().zip(&self.left).any(|(rule, left)| takes(rule) && !left.is_empty())
     }
 
     /// The maps of `pg_ident.conf` that rules name.

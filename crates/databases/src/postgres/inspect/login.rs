@@ -42,7 +42,7 @@ pub fn authentication(
     if open { judged.found(&PG_AUTHN_NO_PASSWORD) } else { judged }
 }
 
-/// Adds the accounts that log in with an MD5 hash: only the method `md5` accepts one.
+/// Adds the accounts that log in with an MD5 hash, if some rule [takes one](Hba::takes_md5).
 fn add_hashes(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     if !hba.takes_md5() {
         return;

@@ -86,6 +86,8 @@ fn each_change_shows_in_its_rows() {
         "address": "all", "auth_method": "trust"}"#;
     const MD5: &str = r#"{"line_number": 9, "type": "hostssl", "database": ["all"], "user_name": ["all"],
         "address": "all", "auth_method": "md5"}"#;
+    const ITSELF: &str = r#"{"line_number": 9, "type": "hostssl", "database": ["all"], "user_name": ["all"],
+        "address": "all", "auth_method": "password"}"#;
     const MAPPED: &str = r#"{"line_number": 9, "type": "local", "database": ["all"], "user_name": ["all"],
         "auth_method": "peer", "options": ["map=ops"]}"#;
     const OPEN_REPLICAS: &str = r#"{"line_number": 9, "type": "host", "database": ["replication"],
@@ -113,6 +115,10 @@ fn each_change_shows_in_its_rows() {
         ("everybody, after a rule for all", rules(&[&[TRUST], &[BY_PASSWORD], &[OF_REPLICAS]])),
         ("a method that takes old hashes", rules(&[&[MD5], &[OF_REPLICAS]])),
         ("an old hash", rules(&[&[MD5], &[OF_REPLICAS]]).telling("rolpassword LIKE 'md5%'", &[&["old"], &["older"]])),
+        (
+            "an old hash, and a method that takes the password itself",
+            rules(&[&[ITSELF], &[OF_REPLICAS]]).telling("rolpassword LIKE 'md5%'", &[&["old"]]),
+        ),
         ("an old hash that no method takes", tight().telling("rolpassword LIKE 'md5%'", &[&["old"]])),
         ("new old hashes", rules(&[&[MD5], &[OF_REPLICAS]]).with("password_encryption", "md5")),
         ("hashes that are not shown", rules(&[&[MD5], &[OF_REPLICAS]]).refusing("rolpassword LIKE 'md5%'")),
@@ -301,6 +307,8 @@ fn each_change_shows_in_its_rows() {
         a method that takes old hashes
         an old hash
           authentication: available but not enforced, whole server [PG-AUTHN-WEAK-HASH] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: 2 exceptions: the password of old is kept as an MD5 hash; the password of older is kept as an MD5 hash: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+        an old hash, and a method that takes the password itself
+          authentication: available but not enforced, whole server [PG-AUTHN-WEAK-HASH] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: 1 exception: the password of old is kept as an MD5 hash: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
         an old hash that no method takes
         new old hashes
           authentication: available but not enforced, whole server [PG-AUTHN-WEAK-HASH] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: 1 exception: new passwords are kept as MD5 hashes (password_encryption = md5): write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
