@@ -118,6 +118,9 @@ impl Hba {
     /// Rules that let clients in without authentication.
     pub fn of_authentication(&self) -> Rules {
         let has = |rule: &Rule, option: &str| rule.options.iter().any(|own| own == option);
+        let exposes = |rule: &Rule, left: &[(Hop, Way)]| {
+            left.iter().any(|(_, way)| *way == Way::Plaintext) && !rule.ranges.iter().all(Range::is_loopback)
+        };
         let weak = |rule: &Rule, left: &[(Hop, Way)]| -> Option<Weakness> {
             match rule.method.as_str() {
                 "trust" if has(rule, "clientcert=verify-full") => None,
@@ -129,12 +132,11 @@ impl Hba {
                 "ldap" if !has(rule, "ldaptls=true") && !has(rule, "ldapscheme=ldaps") => {
                     Some(("has passwords sent to the directory in the clear", &PG_AUTHN_WEAK_METHOD))
                 }
-                "password" | "ldap" | "pam" | "bsd" | "radius"
-                    if left.iter().any(|(_, way)| *way == Way::Plaintext)
-                        && !rule.ranges.iter().all(Range::is_loopback) =>
-                {
+                "password" | "ldap" | "pam" | "bsd" | "radius" if exposes(rule, left) => {
                     Some(("has passwords sent in the clear", &PG_AUTHN_WEAK_METHOD))
                 }
+                // A bearer token lets in everyone who reads it (RFC 6750, section 5).
+                "oauth" if exposes(rule, left) => Some(("has tokens sent in the clear", &PG_AUTHN_WEAK_METHOD)),
                 _ => None,
             }
         };

@@ -122,8 +122,9 @@ fn a_method_is_weak_by_where_the_password_goes_and_who_could_read_it() {
     for encrypted in ["ldaptls=true", "ldapscheme=ldaps"] {
         assert_eq!(weak(&format!("hostssl all all all ldap {encrypted}")), none());
     }
-    let clear = weak_method("has passwords sent in the clear");
-    for method in ["password", "ldap ldaptls=true", "pam", "bsd", "radius"] {
+    for method in ["password", "ldap ldaptls=true", "pam", "bsd", "radius", "oauth issuer=https://i"] {
+        let what = if method.starts_with("oauth") { "tokens" } else { "passwords" };
+        let clear = weak_method(&format!("has {what} sent in the clear"));
         let open = ["host all all all", "hostnossl all all all", "hostnogssenc all all all", "host all all 10.0.0.0/8"];
         for exposed in open {
             assert_eq!(weak(&format!("{exposed} {method}")), clear, "{exposed} {method}");
