@@ -144,6 +144,19 @@ fn a_method_is_weak_by_where_the_password_goes_and_who_could_read_it() {
 }
 
 #[test]
+fn a_directory_is_a_doubt_where_the_view_hides_how_it_is_asked() {
+    let told = |options: &str, hides_ldaps: bool| {
+        let line = format!("hostssl all all all ldap ldapserver=d{options}");
+        let rules = Hba { hides_ldaps, ..parsed(&[line.as_str()], true) }.of_authentication();
+        (rules.exceptions.len(), rules.doubts.len())
+    };
+    assert_eq!([told("", false), told("", true)], [(1, 0), (0, 1)]);
+    assert_eq!([told(" ldaptls=true", false), told(" ldaptls=true", true)], [(0, 0); 2]);
+    assert_eq!([120_022, 130_018, 150_010, 160_003, 170_002].map(hides_ldaps), [true; 5]);
+    assert_eq!([130_019, 150_011, 170_003, 180_000].map(hides_ldaps), [false; 4]);
+}
+
+#[test]
 fn each_hop_has_its_own_rules() {
     expect![[r#"
         authentication: none
