@@ -265,6 +265,10 @@ fn each_change_shows_in_its_rows() {
             subscribed(&[&["f", "s (sslmode=require)"], &["f", "t (sslmode=require)"]])
                 .telling("FROM pg_stat_replication", &[&["2", "1", "0"]])
         }),
+        (
+            "a subscription by TLS, and replicas that are not shown",
+            subscribed(&[&["f", "s (sslmode=require)"]]).telling("FROM pg_stat_replication", &[&["2", "0", "2"]]),
+        ),
         ("a subscription in plaintext", subscribed(&[&["t", "s (sslmode=prefer)"], &["f", "t (sslmode=require)"]])),
         (
             "subscriptions that are not shown",
@@ -275,6 +279,18 @@ fn each_change_shows_in_its_rows() {
         ("a standby in plaintext", standby(&[&["disable"]])),
         ("a standby as it happens", standby(&[&["prefer"]])),
         ("a standby that is not shown", standby(&[&[""]])),
+        (
+            "a standby that sends on in plaintext",
+            standby(&[&["verify-full"]]).telling("FROM pg_stat_replication", &[&["2", "1", "0"]]),
+        ),
+        (
+            "a standby that sends on by TLS",
+            standby(&[&["verify-full"]]).telling("FROM pg_stat_replication", &[&["1", "0", "0"]]),
+        ),
+        (
+            "a standby that is not shown to whom it sends",
+            standby(&[&["verify-full"]]).telling("FROM pg_stat_replication", &[&["1", "0", "1"]]),
+        ),
         ("a standby that waits", waiting(&[])),
         ("a standby that waits for plaintext", waiting(&[&["disable"]])),
         ("a standby that waits for either", waiting(&[&["allow"]])),
@@ -522,6 +538,8 @@ fn each_change_shows_in_its_rows() {
           node-to-node: enforced, this account: no other server is connected; 2 rules of pg_hba.conf: no exception; 1 subscription receives by TLS
         subscriptions by TLS, and replicas
           node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: 1 of 2 connected servers speak plaintext; 2 rules of pg_hba.conf: no exception; 2 subscriptions receive by TLS
+        a subscription by TLS, and replicas that are not shown
+          node-to-node: cannot tell, this account: of 2 of 2 connected servers this account is not shown what they speak: it needs pg_monitor; 2 rules of pg_hba.conf: no exception; 1 subscription receives by TLS
         a subscription in plaintext
           node-to-node: available but not enforced, this account [PG-TLS-REPLICATION]: no other server is connected; 2 rules of pg_hba.conf: no exception; subscriptions that may receive in plaintext: s (sslmode=prefer)
         subscriptions that are not shown
@@ -536,6 +554,12 @@ fn each_change_shows_in_its_rows() {
           node-to-node: available but not enforced, this account [PG-TLS-REPLICATION]: a standby that may receive in plaintext (sslmode=prefer): set sslmode=verify-full in primary_conninfo
         a standby that is not shown
           node-to-node: cannot tell, this account: a standby; its primary is shown only with pg_monitor
+        a standby that sends on in plaintext
+          node-to-node: available but not enforced, this account [PG-TLS-REPLICATION]: a standby that receives by TLS and checks its primary's certificate; 1 of 2 connected servers speak plaintext
+        a standby that sends on by TLS
+          node-to-node: enforced, this account: a standby that receives by TLS and checks its primary's certificate; all 1 connected servers speak TLS
+        a standby that is not shown to whom it sends
+          node-to-node: cannot tell, this account: a standby that receives by TLS and checks its primary's certificate; of 1 of 1 connected servers this account is not shown what they speak: it needs pg_monitor
         a standby that waits
           node-to-node: cannot tell, this account: a standby that receives from no server now
         a standby that waits for plaintext
