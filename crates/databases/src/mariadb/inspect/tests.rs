@@ -218,6 +218,13 @@ fn each_change_shows_in_its_rows() {
         ("no settings", tight().refusing("SHOW GLOBAL VARIABLES").telling("VARIABLES LIKE", &[&["x", "OFF"]])),
         ("no setting of encryption", tight().without("innodb_encrypt_tables")),
         ("nothing encrypted", tight().with("innodb_encrypt_tables", "OFF").with("innodb_encrypt_log", "OFF")),
+        (
+            "nothing encrypted but a table",
+            tight()
+                .with("innodb_encrypt_tables", "OFF")
+                .with("innodb_encrypt_log", "OFF")
+                .telling("COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION", &[&["1"]]),
+        ),
         ("only the log encrypted", tight().with("innodb_encrypt_tables", "OFF")),
         ("tables on request", tight().with("innodb_encrypt_tables", "ON")),
         ("no log", tight().with("innodb_encrypt_log", "OFF")),
@@ -420,6 +427,8 @@ fn each_change_shows_in_its_rows() {
           at-rest: cannot tell, this account: the server does not show its setting innodb_encrypt_tables
         nothing encrypted
           at-rest: off, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
+        nothing encrypted but a table
+          at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         only the log encrypted
           at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 2 exceptions: innodb_encrypt_tables is not FORCE; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         tables on request
