@@ -728,7 +728,7 @@ fn audit_logs_are_plugins_or_components() {
     ] {
         let state = if general == "ON" { State::Available } else { State::Off };
         let Judgement { state, scope, seen, .. } =
-            audited(plugins, components, &(state, format!("general_log = {general}")), "X");
+            audited(plugins, components, &[], &(state, format!("general_log = {general}")), "X");
         text += &format!("{}, {}: {seen}\n", state.words(), scope.words());
     }
     expect![[r#"
@@ -739,4 +739,31 @@ fn audit_logs_are_plugins_or_components() {
         available but not enforced, whole server: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is X), general_log = ON
         cannot tell, this account: no audit plugin (MySQL Enterprise and Percona Server have one; this is X), general_log = OFF; whether a component audits is unknown (refused: 1142 (42000): SELECT command denied): GRANT SELECT ON mysql.component
     "#]].assert_eq(&text);
+}
+
+#[test]
+fn an_audit_log_that_is_there_may_be_disabled() {
+    const PLUGINS: &str = "information_schema.PLUGINS";
+    let judged = |told: Told| told.matrix().into_iter().find(|row| row.starts_with("audit: ")).unwrap_or_default();
+    let component = tight().telling("mysql.component", &[&["file://component_audit_log_filter"]]);
+    let events = |events| tight().with("server_audit_logging", "ON").with("server_audit_events", events);
+    let text = [
+        judged(tight().telling(PLUGINS, &[&["audit_log"]]).with("audit_log_disable", "ON")),
+        judged(component.clone().with("audit_log_filter.disable", "ON")),
+        judged(component.with("audit_log_filter.disable", "OFF").with("audit_log_disable", "ON")),
+        judged(tight().telling(PLUGINS, &[&["SERVER_AUDIT"]]).with("server_audit_logging", "OFF")),
+        judged(events("CONNECT,QUERY").telling(PLUGINS, &[&["SERVER_AUDIT"]])),
+        // Aurora has no plugin for it.
+        judged(events("CONNECT,QUERY")),
+        judged(events("")),
+    ];
+    expect![[r#"
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (audit_log is disabled), general_log = OFF, slow_query_log = OFF
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (file://component_audit_log_filter is disabled), general_log = OFF, slow_query_log = OFF
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: file://component_audit_log_filter is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (SERVER_AUDIT is disabled), general_log = OFF, slow_query_log = OFF
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: SERVER_AUDIT is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit (built in) is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is MySQL Community Server), general_log = OFF, slow_query_log = OFF
+    "#]].assert_eq(&text.concat());
 }
