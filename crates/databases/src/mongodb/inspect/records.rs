@@ -144,9 +144,9 @@ struct Repeats {
 /// Which logs and profilers repeat values.
 fn repeats(options: &Options, profilers: &Profilers) -> Repeats {
     let of = |path: &[&str]| options.option(path).ok().flatten();
-    let redacted = of(&["security", "redactClientLogData"]).as_deref() == Some("true");
+    let redacts = options.parameter("redactClientLogData").ok().flatten();
+    let redacted = redacts.or_else(|| of(&["security", "redactClientLogData"])).as_deref() == Some("true");
     let slow_ms = of(&["operationProfiling", "slowOpThresholdMs"]).and_then(|ms| ms.parse::<i64>().ok());
-    let verbose = of(&["systemLog", "verbosity"]).and_then(|level| level.parse::<i64>().ok());
     let (profiled, mut every_by_profilers) = profilers.repeats();
     let mut every = false;
     let mut seen = Vec::new();
@@ -158,9 +158,9 @@ fn repeats(options: &Options, profilers: &Profilers) -> Repeats {
         }
         (false, ms) => seen.push(format!("the log repeats values of commands slower than {ms} ms")),
     }
-    if !redacted && verbose.is_some_and(|level| level > 0) {
+    if !redacted && let Some(words) = verbose(options) {
         every = true;
-        seen.push("the log repeats values of every command (systemLog.verbosity)".to_owned());
+        seen.push(words);
     }
     if of(&["operationProfiling", "mode"]).as_deref() == Some("all") {
         every_by_profilers = true;
@@ -181,6 +181,31 @@ fn repeats(options: &Options, profilers: &Profilers) -> Repeats {
     }
     seen.extend(profiled);
     Repeats { seen, every_by_logs: every, every_by_profilers }
+}
+
+/// The log of everything by its level, in words: a component without a level of its own has that of all.
+fn verbose(options: &Options) -> Option<String> {
+    let of_all = level(options, None).unwrap_or(0.0);
+    let told = |component: &str| {
+        let own = level(options, Some(component)).filter(|own| *own >= 0.0);
+        let part = own.map_or(String::new(), |_| format!("component.{component}."));
+        let words = || format!("the log repeats values of every {component} (systemLog.{part}verbosity)");
+        (own.unwrap_or(of_all) > 0.0).then(words)
+    };
+    ["command", "write"].into_iter().find_map(told)
+}
+
+/// The level of the log, or that of one of its components: as it is now, or else as the server was started.
+fn level(options: &Options, component: Option<&str>) -> Option<f64> {
+    const NOW: &str = "logComponentVerbosity";
+    let names: Vec<&str> = component.into_iter().chain(["verbosity"]).collect();
+    let running = options.running.as_ref().ok().filter(|running| running.contains_key(NOW));
+    let text = match (running, component) {
+        (Some(running), _) => at(running, &[&[NOW], &names[..]].concat()),
+        (None, None) => options.option(&["systemLog", "verbosity"]).ok().flatten(),
+        (None, Some(_)) => options.option(&[&["systemLog", "component"], &names[..]].concat()).ok().flatten(),
+    };
+    text?.parse().ok()
 }
 
 #[cfg(test)]
@@ -252,6 +277,31 @@ mod tests {
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
             off: getCmdLineOpts: enableEncryption is not set; the log repeats values of commands slower than 100 ms []
         "#]].assert_eq(&text.concat());
+    }
+
+    #[test]
+    fn the_log_is_judged_by_its_levels_and_its_redaction_now() {
+        let of = |parsed: Document, running: Document| {
+            let Repeats { seen, every_by_logs, .. } = repeats(&options(parsed, running), &Profilers::default());
+            (every_by_logs, seen.last().cloned().unwrap_or_default())
+        };
+        let levels = |all: i32, command: i32| {
+            doc! { "logComponentVerbosity": { "verbosity": all, "command": { "verbosity": command } } }
+        };
+        let slow = || (false, "the log repeats values of commands slower than 100 ms".to_owned());
+        let every = |what: &str| (true, format!("the log repeats values of every {what}verbosity)"));
+        assert_eq!(of(doc! {}, levels(0, -1)), slow());
+        assert_eq!(of(doc! {}, levels(0, 1)), every("command (systemLog.component.command."));
+        assert_eq!(of(doc! {}, levels(1, -1)), every("command (systemLog."));
+        assert_eq!(of(doc! {}, levels(1, 0)), every("write (systemLog."));
+        let started = || doc! { "systemLog": { "component": { "write": { "verbosity": 2 } } } };
+        assert_eq!(of(started(), doc! {}), every("write (systemLog.component.write."));
+        assert_eq!(of(started(), levels(0, -1)), slow(), "it was lowered");
+        let redacts = || doc! { "security": { "redactClientLogData": true } };
+        let nothing = || (false, String::new());
+        assert_eq!(of(redacts(), doc! {}), nothing());
+        assert_eq!(of(redacts(), doc! { "redactClientLogData": false }), slow());
+        assert_eq!(of(doc! {}, doc! { "redactClientLogData": true }), nothing());
     }
 
     #[test]
