@@ -1,5 +1,7 @@
 //! What a MongoDB records of its clients, and which files hold values.
 
+use std::path::Path;
+
 use mongodb::bson::doc;
 use tithe_machine::fault::Fault;
 use tithe_plugin::{matrix::State, recording::Recording};
@@ -23,8 +25,13 @@ pub type Runtime = Result<(Option<String>, Option<String>), Fault>;
 /// Asks for them.
 pub fn runtime(link: &Link) -> Runtime {
     let told = link.admin(doc! { "getAuditConfig": 1 })?;
-    let filter = at(&told, &["filter"]).filter(|filter| filter.chars().any(|c| !"{} ".contains(c)));
+    let filter = at(&told, &["filter"]).filter(|filter| leaves_out(filter));
     Ok((filter, at(&told, &["auditAuthorizationSuccess"])))
+}
+
+/// True of a filter that does not pass every record, as an empty one does.
+fn leaves_out(filter: &str) -> bool {
+    filter.chars().any(|c| !"{} ".contains(c))
 }
 
 /// The audit log. Reads and writes are recorded by the check of their rights. Only failed checks are recorded unless
@@ -44,7 +51,10 @@ pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runt
     }
     let (filter, successes) = match options.is_on(&["auditLog", "runtimeConfiguration"])? {
         true => runtime()?,
-        false => (options.option(&["auditLog", "filter"])?, options.parameter("auditAuthorizationSuccess")?),
+        false => {
+            let filter = options.option(&["auditLog", "filter"])?.filter(|filter| leaves_out(filter));
+            (filter, options.parameter("auditAuthorizationSuccess")?)
+        }
     };
     let mut seen = format!("auditLog to {destination}");
     let mut is_partial = false;
@@ -239,6 +249,7 @@ mod tests {
             of(doc! { "destination": "file" }, doc! {}, false),
             of(doc! { "destination": "file" }, on(), false),
             of(doc! { "destination": "file", "filter": "{ atype: 'authCheck' }" }, on(), false),
+            of(doc! { "destination": "file", "filter": "{ }" }, on(), false),
             of(doc! { "destination": "file", "runtimeConfiguration": true }, doc! {}, false),
         ];
         expect![[r#"
@@ -247,6 +258,7 @@ mod tests {
             available but not enforced: auditLog to file, no filter; reads and writes are recorded where they are refused, and no others: set auditAuthorizationSuccess to true; the log repeats values of commands slower than 100 ms; the audit log repeats values of commands that are refused ["MONGODB-AUDIT-PARTIAL"]
             enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
             available but not enforced: auditLog to file, only what passes the filter { atype: 'authCheck' }; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-AUDIT-PARTIAL", "MONGODB-REST-REPEATS-VALUES"]
+            enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
             enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
         "#]].assert_eq(&text.concat());
     }
