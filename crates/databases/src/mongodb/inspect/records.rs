@@ -83,6 +83,9 @@ pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runt
     })
 }
 
+/// The folder of the data, if no option names one (documentation, "storage.dbPath").
+const FOLDER: &str = "/data/db";
+
 /// Encryption of data files.
 ///
 /// # Errors
@@ -98,12 +101,13 @@ pub fn at_rest(options: &Options, build: &Build, is_router: bool) -> Result<Judg
         true => {
             let cipher = options.option(&["security", "encryptionCipherMode"])?;
             let cipher = cipher.unwrap_or_else(|| "AES256-CBC, the default".to_owned());
-            let key = match options.option(&["security", "encryptionKeyFile"])? {
-                Some(file) => format!("; the key is a file on the server: {file}"),
-                None => String::new(),
-            };
+            let file = options.option(&["security", "encryptionKeyFile"])?;
+            let folder = options.option(&["storage", "dbPath"])?.unwrap_or_else(|| FOLDER.to_owned());
+            let is_beside = file.as_ref().is_some_and(|file| Path::new(file).starts_with(&folder));
+            let beside = if is_beside { ", which is in the folder of the data" } else { "" };
+            let key = file.map_or(String::new(), |file| format!("; the key is a file on the server: {file}{beside}"));
             let seen = format!("getCmdLineOpts: enableEncryption true, {cipher}{key}; files were not checked");
-            Judgement::whole(State::Enforced, seen)
+            Judgement::whole(if is_beside { State::Available } else { State::Enforced }, seen)
         }
         false => Judgement::whole(State::Off, "getCmdLineOpts: enableEncryption is not set"),
     })
@@ -328,6 +332,20 @@ mod tests {
         for elsewhere in ["syslog", "console"] {
             assert_eq!(judged(doc! { "destination": elsewhere }), (State::Enforced, "this account"), "{elsewhere}");
         }
+    }
+
+    #[test]
+    fn a_key_in_the_folder_of_the_data_is_no_key() {
+        let state = |file: &str, storage: Document| {
+            let security = doc! { "enableEncryption": true, "encryptionKeyFile": file };
+            let options = options(doc! { "security": security, "storage": storage }, doc! {});
+            at_rest(&options, &build(false), false).expect("options").state
+        };
+        let srv = || doc! { "dbPath": "/srv/db/" };
+        assert_eq!(state("/keys/key", srv()), State::Enforced);
+        assert_eq!(state("/srv/db/key", srv()), State::Available);
+        assert_eq!(state("/srv/db-keys/key", srv()), State::Enforced);
+        assert_eq!([state("/data/db/key", doc! {}), state("/key", doc! {})], [State::Available, State::Enforced]);
     }
 
     #[test]
