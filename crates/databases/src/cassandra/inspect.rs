@@ -262,15 +262,21 @@ fn of_roles(settings: &Settings, roles: &Roles) -> Judgement {
 }
 
 fn caching(settings: &Settings, method: &str) -> (State, String) {
-    let of = |name: &str| settings.get(name).map_or("unknown", String::as_str);
+    // Before version 4.1 the unit was in the name.
+    let find = |name: &str| settings.get(name).or_else(|| settings.get(&format!("{name}_in_ms")));
+    let of = |name: &str| find(name).map_or("unknown", String::as_str);
     let validity = of("credentials_validity");
-    let off = method == "none" || validity.trim_end_matches(char::is_alphabetic) == "0";
+    let state = match (method, validity.trim_end_matches(char::is_alphabetic)) {
+        ("none", _) | (_, "0") => State::Off,
+        (_, "") => State::Unseen,
+        _ => State::Enforced,
+    };
     let (permissions, roles) = (of("permissions_validity"), of("roles_validity"));
     let seen = format!(
         "login by {method}, credentials_validity = {validity}; rights that were taken away hold for as long as \
          permissions_validity = {permissions}, roles_validity = {roles}"
     );
-    (if off { State::Off } else { State::Enforced }, seen)
+    (state, seen)
 }
 
 /// The transport between nodes, and the settings for it.
@@ -417,6 +423,8 @@ mod tests {
             tell("cache", cached(method, validity));
         }
         tell("cache", caching(&settings(&[]), "PLAIN"));
+        let of_4_0 = [("credentials_validity_in_ms", "0"), ("permissions_validity_in_ms", "2000")];
+        tell("cache", caching(&settings(&of_4_0), "PLAIN"));
         let (local, remote) = ((PORTS[2], "7199"), (PORTS[1], "7199"));
         let (asks, tls) = ((PASSWORD_SWITCH, "true"), (TLS_SWITCH, "true"));
         for pairs in
@@ -438,7 +446,8 @@ mod tests {
             cache: off: login by PLAIN, credentials_validity = 0; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
             cache: enforced: login by PLAIN, credentials_validity = 20s; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
             cache: off: login by none, credentials_validity = 2s; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
-            cache: enforced: login by PLAIN, credentials_validity = unknown; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            cache: cannot tell: login by PLAIN, credentials_validity = unknown; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            cache: off: login by PLAIN, credentials_validity = 0; rights that were taken away hold for as long as permissions_validity = 2000, roles_validity = unknown
             management: off: no management port is open
             management: off: cassandra.jmx.local.port = 7199, from this machine alone, com.sun.management.jmxremote.authenticate = unset, com.sun.management.jmxremote.ssl = unset, as the virtual machine was started
             management: enforced: cassandra.jmx.local.port = 7199, from this machine alone, com.sun.management.jmxremote.authenticate = true, com.sun.management.jmxremote.ssl = unset, as the virtual machine was started
