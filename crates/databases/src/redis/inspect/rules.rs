@@ -2,11 +2,17 @@
 
 /// The commands with which an account gets beyond its own keys, with their categories, which are the same in every
 /// version from 6 on. Categories of modules or later versions grant none of them.
-const LEADING: [(&str, &[&str]); 26] = [
+const LEADING: [(&str, &[&str]); 32] = [
     ("acl|deluser", ADMIN),
     ("acl|getuser", ADMIN),
     ("acl|list", ADMIN),
     ("acl|setuser", ADMIN),
+    ("cluster|delslots", ADMIN),
+    ("cluster|failover", ADMIN),
+    ("cluster|forget", ADMIN),
+    ("cluster|meet", ADMIN),
+    ("cluster|reset", ADMIN),
+    ("cluster|setslot", ADMIN),
     // Valkey 8.1.
     ("commandlog|get", ADMIN),
     ("config|get", ADMIN),
@@ -191,14 +197,14 @@ mod tests {
         .map(read)
         .concat();
         expect![[r#"
-            on nopass ~* &* +@all: [commands reads writes] acl|deluser acl|getuser acl|list acl|setuser commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
+            on nopass ~* &* +@all: [commands reads writes] acl|deluser acl|getuser acl|list acl|setuser cluster|delslots cluster|failover cluster|forget cluster|meet cluster|reset cluster|setslot commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
             off nopass ~* &* +@all: nobody
-            on ~* &* +@all: [commands reads writes no login] acl|deluser acl|getuser acl|list acl|setuser commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
-            on #aa ~app:* resetchannels +@all: [commands] acl|deluser acl|getuser acl|list acl|setuser commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
+            on ~* &* +@all: [commands reads writes no login] acl|deluser acl|getuser acl|list acl|setuser cluster|delslots cluster|failover cluster|forget cluster|meet cluster|reset cluster|setslot commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
+            on #aa ~app:* resetchannels +@all: [commands] acl|deluser acl|getuser acl|list acl|setuser cluster|delslots cluster|failover cluster|forget cluster|meet cluster|reset cluster|setslot commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
             on #aa ~* +@all -@dangerous: [reads writes] function|load function|restore randomkey scan
             on #aa ~* +@all -@admin: [reads writes] flushall flushdb function|load function|restore keys randomkey scan sort swapdb
             on #aa ~* +@all -@dangerous +config|get: [reads writes] config|get function|load function|restore randomkey scan
-            on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] acl|deluser acl|getuser acl|list commandlog|get debug module|load module|loadex monitor psync replicaof shutdown slaveof slowlog|get sync
+            on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] acl|deluser acl|getuser acl|list cluster|delslots cluster|failover cluster|forget cluster|meet cluster|reset cluster|setslot commandlog|get debug module|load module|loadex monitor psync replicaof shutdown slaveof slowlog|get sync
             on #aa ~* -@all +acl|whoami +config -config|set: [reads writes] config|get
             on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser): [reads writes] acl|setuser keys randomkey scan
             on #aa resetchannels -@all +psync +replconf +ping: [] psync
