@@ -121,20 +121,21 @@ fn account(
         logs_in: locked != "Y",
         keeps_old_password: second == "1",
         rights: given.map(has).collect(),
-        keeps_off_rights: keeps_off_rights(&restrictions),
+        keeps_off_rights: keeps_off(&restrictions, &["INSERT", "UPDATE"]),
+        keeps_off_plugins: keeps_off(&restrictions, &["DELETE"]),
         user,
         host,
     }
 }
 
-/// True if a partial revoke takes both write privileges away from the server's own database.
-fn keeps_off_rights(restrictions: &str) -> bool {
+/// True if a partial revoke takes all of `rights` on the server's own database away.
+fn keeps_off(restrictions: &str, rights: &[&str]) -> bool {
     let restrictions: serde_json::Value = serde_json::from_str(restrictions).unwrap_or_default();
     let of_mysql = |one: &&serde_json::Value| one["Database"] == "mysql";
     restrictions.as_array().into_iter().flatten().find(of_mysql).is_some_and(|one| {
         let revoked: Vec<&str> =
             one["Privileges"].as_array().into_iter().flatten().filter_map(|one| one.as_str()).collect();
-        ["INSERT", "UPDATE"].iter().all(|right| revoked.contains(right))
+        rights.iter().all(|right| revoked.contains(right))
     })
 }
 
@@ -169,6 +170,8 @@ mod tests {
         assert!(!row("auth_socket", "").by_network() && !row("mysql_no_login", "").by_network());
         let revoked = r#"[{"Database": "mysql", "Privileges": ["INSERT", "UPDATE"]}]"#;
         assert!(row("caching_sha2_password", revoked).keeps_off_rights);
+        assert!(!row("caching_sha2_password", revoked).keeps_off_plugins);
+        assert!(row("caching_sha2_password", &revoked.replace("UPDATE", "DELETE")).keeps_off_plugins);
         assert!(!row("caching_sha2_password", &revoked.replace("mysql", "shop")).keeps_off_rights);
         let further = with_further(vec![all], &[["app", "%", "BINLOG_ADMIN"].map(str::to_owned)]);
         assert!(further[0].rights.contains(&Right::ReplayRows));

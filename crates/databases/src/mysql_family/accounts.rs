@@ -146,6 +146,8 @@ pub struct Account {
     pub rights: BTreeSet<Right>,
     /// True if those rights to write leave the server's own database out.
     pub keeps_off_rights: bool,
+    /// True if its right to delete does.
+    pub keeps_off_plugins: bool,
 }
 
 /// How one product reads its accounts and roles.

@@ -199,6 +199,8 @@ impl Rights {
             (has(SetVariables) || has(Super), "sets the server's variables"),
             (has(SetAudit), "AUDIT_ADMIN sets what is recorded"),
             (has(MakePlainTables), "TABLE_ENCRYPTION_ADMIN makes tables without encryption"),
+            // Of the table `mysql.plugin`, that of an audit log or of the keys for example.
+            (has(Delete) && !holder.keeps_off_plugins, "DELETE ON *.* uninstalls plugins"),
         ] {
             if has {
                 leads.push((UNPROTECTED, words.to_owned()));

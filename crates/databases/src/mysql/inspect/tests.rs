@@ -172,6 +172,7 @@ fn each_change_shows_in_its_rows() {
                 ROOT,
             ]),
         ),
+        ("a right to delete", accounts(&[account!("app", "%", SHA, "set", "ANY", "NNNYNNNNNNN"), ROOT])),
         ("a right to files", accounts(&[account!("app", "%", SHA, "set", "ANY", "NNNNYNNNNNN"), ROOT])),
         (
             "a right to files of a server that keeps none",
@@ -363,6 +364,8 @@ fn each_change_shows_in_its_rows() {
         a right to write
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (INSERT ON *.* writes the tables of rights); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         a right to write that leaves rights out
+        a right to delete
+          authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (DELETE ON *.* uninstalls plugins)
         a right to files
         a right to files of a server that keeps none
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (FILE writes into the server's folder: secure_file_priv allows it); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
