@@ -53,6 +53,8 @@ pub struct Log {
     keeps_texts: bool,
     /// The setting by which the log has the text of statements that fail.
     keeps_failed: Option<String>,
+    /// What makes this server encrypt its files, unlike PostgreSQL itself.
+    encrypts: Option<String>,
     doubts: Vec<String>,
 }
 
@@ -87,7 +89,20 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
         doubts.push(format!("which tables object auditing is about ({fault})"));
         None
     });
-    Ok(Log::of(&base, &overrides, setters, doubts, tables))
+    let encrypts = encrypting(session, &base["shared_preload_libraries"]);
+    Ok(Log { encrypts, ..Log::of(&base, &overrides, setters, doubts, tables) })
+}
+
+/// What encrypts the server's files: one of the `libraries` of Percona and Postgres Pro, or the server of EDB itself,
+/// which adds a column to the answer.
+fn encrypting(session: &mut PostgresSession, libraries: &str) -> Option<String> {
+    let mut loaded = libraries.split(',').filter_map(|name| name.trim().trim_matches('"').rsplit('/').next());
+    if let Some(library) = loaded.find(|name| ["pg_tde", "pgpro_tde"].contains(name)) {
+        return Some(format!("{library} of shared_preload_libraries"));
+    }
+    let sql = "SELECT coalesce(to_jsonb(c)->>'data_encryption_version', '0') FROM pg_control_init() c";
+    let version = session.value(sql).ok().filter(|version| version != "0")?;
+    Some(format!("data_encryption_version = {version}"))
 }
 
 /// How many tables of this database the object auditing `role` has privileges on; `None` if there is no such role.
@@ -228,6 +243,7 @@ impl Log {
             is_collected: is_collected(base),
             keeps_texts: base["pg_stat_statements.track"] != "none" && base["pg_stat_statements.track_utility"] == "on",
             keeps_failed: keeps_failed(base),
+            encrypts: None,
             own_settings: relevant.len(),
             all,
             more,
@@ -318,7 +334,7 @@ impl Log {
         names
     }
 
-    /// The row of encryption at rest, which PostgreSQL does not offer, as far as `log` is known. The log repeats
+    /// The row of encryption at rest, which PostgreSQL itself does not offer, as far as `log` is known. The log repeats
     /// values, including those that the server's own functions encrypt, and their keys. Statements that fail are in the
     /// log of nearly every server, so that is no finding.
     pub fn at_rest(log: Result<&Self, &Fault>) -> Judgement {
@@ -330,12 +346,18 @@ impl Log {
                 return Judgement::whole(State::NotOffered, seen);
             }
         };
+        let judged = match &log.encrypts {
+            None => Judgement::whole(State::NotOffered, seen),
+            Some(by) => {
+                Judgement::unseen(format!("{by}: which files it encrypts, and where its keys are, is not judged"))
+            }
+        };
         let failed = log.keeps_failed.as_ref();
         let failed = failed.map(|setting| format!("; the log has the text of statements that fail ({setting})"));
-        let seen = format!("{seen}{}", failed.unwrap_or_default());
+        let seen = format!("{}{}", judged.seen, failed.unwrap_or_default());
         let repeats = log.repeats(|_| true);
         if repeats.is_empty() {
-            return Judgement::whole(State::NotOffered, seen);
+            return Judgement { seen, ..judged };
         }
         let elsewhere = log.elsewhere.as_deref().map_or(String::new(), |place| format!("; not judged: {place}"));
         let seen = format!(
@@ -343,7 +365,7 @@ impl Log {
              keys{elsewhere}",
             repeats.join(", ")
         );
-        Judgement::whole(State::NotOffered, seen).found(&PG_AUDIT_REPEATS_VALUES)
+        Judgement { seen, ..judged }.found(&PG_AUDIT_REPEATS_VALUES)
     }
 
     /// Adds to `judged`, the row of authentication, which recorders repeat the passwords that statements set.

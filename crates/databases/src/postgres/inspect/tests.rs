@@ -216,6 +216,8 @@ fn each_change_shows_in_its_rows() {
                 .with("pgaudit.role", "auditor")
                 .telling("has_table_privilege", &[&["3", "2", "9"]]),
         ),
+        ("an extension that encrypts", unlogged().with("shared_preload_libraries", "pg_stat_statements, pg_tde")),
+        ("a server that encrypts", unlogged().telling("data_encryption_version", &[&["1"]])),
         ("values logged", tight().with("log_parameter_max_length", "-1")),
         ("terse", tight().with("log_error_verbosity", "terse")),
         ("rotation that may empty the log", tight().with("log_truncate_on_rotation", "on")),
@@ -485,6 +487,14 @@ fn each_change_shows_in_its_rows() {
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: object auditing as role auditor (pgaudit.role), without denied statements; of 9 tables of this database reads of 3 and writes of 2 are recorded for auditor; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
           at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
+        an extension that encrypts
+          authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
+          audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
+          at-rest: cannot tell, this account: pg_tde of shared_preload_libraries: which files it encrypts, and where its keys are, is not judged; the log has the text of statements that fail (log_min_error_statement = error)
+        a server that encrypts
+          authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
+          audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
+          at-rest: cannot tell, this account: data_encryption_version = 1: which files it encrypts, and where its keys are, is not judged; the log has the text of statements that fail (log_min_error_statement = error)
         values logged
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
         terse
