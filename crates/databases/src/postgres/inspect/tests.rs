@@ -124,6 +124,12 @@ fn each_change_shows_in_its_rows() {
         ("hashes that are not shown", rules(&[&[MD5], &[OF_REPLICAS]]).refusing("rolpassword LIKE 'md5%'")),
         ("a map", rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]])),
         (
+            "a map that was changed",
+            rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]])
+                .telling("current_setting('ident_file')", &[&["t"]])
+                .telling("position(chr(92)", &[]),
+        ),
+        (
             "a map for everybody",
             rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]])
                 .telling("pg_ident_file_mappings", &[&["ops", "/.*", "postgres", "t"], &["dev", "/.*", "app", "f"]]),
@@ -334,6 +340,11 @@ fn each_change_shows_in_its_rows() {
           authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; not judged: whose password is kept as an MD5 hash (SELECT ON pg_authid: refused: 42501: denied to this account); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
         a map
           authentication: enforced, whole server [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: no exception; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: no exception
+          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: no exception
+          node-to-node: cannot tell, this account: no other server is connected; 3 rules of pg_hba.conf: no exception
+        a map that was changed
+          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: no exception; not judged: pg_ident.conf was changed after it was loaded (SELECT pg_reload_conf()); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
           tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: no exception
           client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: no exception
           node-to-node: cannot tell, this account: no other server is connected; 3 rules of pg_hba.conf: no exception
