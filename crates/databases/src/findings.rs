@@ -169,8 +169,8 @@ findings! {
         "A domain accepts any user that a client names, without a check.",
         "Give the domain that the row names a backend that checks passwords, or internalProxies that names the proxies alone.";
     OPENSEARCH_AUTHN_FIRST_PASSWORD = "OPENSEARCH-AUTHN-FIRST-PASSWORD",
-        "An account has the password of the plugin's demo configuration.",
-        "Change the passwords that the row names, or remove the accounts.";
+        "An account has the password, or the node the certificate, of the plugin's demo configuration.",
+        "Change the passwords that the row names, or remove the accounts. Make certificates of your own.";
     OPENSEARCH_AUTHZ_EVERYTHING = "OPENSEARCH-AUTHZ-EVERYTHING",
         "An account that is not the one administrator may read or change every index.",
         "Name the indices that are needed in the role's index_patterns, and the users that need them in its mapping.";
