@@ -210,8 +210,8 @@ findings! {
         "Such a hash makes passwords easier to find. Set featureCompatibilityVersion to 4.0 or newer, and have the \
          password set again.";
     MONGODB_AUTHN_WEAK_METHOD = "MONGODB-AUTHN-WEAK-METHOD",
-        "The server takes passwords themselves (PLAIN) over connections that are not encrypted.",
-        "Set net.tls.mode to requireTLS, or take PLAIN out of authenticationMechanisms.";
+        "The server takes passwords (PLAIN) or tokens (MONGODB-OIDC) over connections that are not encrypted.",
+        "Set net.tls.mode to requireTLS, or take the method out of authenticationMechanisms.";
     MONGODB_AUTHZ_ADMINISTRATORS = "MONGODB-AUTHZ-ADMINISTRATORS",
         "Several accounts may do everything.",
         "Keep one for administration, and revoke root from the others.";
