@@ -293,7 +293,17 @@ fn each_change_shows_in_its_rows() {
         ("a replica in an unknown way", tight().telling("Binlog Dump", &[&["7", "repl", "10.0.0.2"]])),
         (
             "a replica of a server that requires TLS",
-            tight().telling("Binlog Dump", &[&["7", "repl", "10.0.0.2"]]).with("require_secure_transport", "ON"),
+            tight()
+                .telling("Binlog Dump", &[&["7", "repl", "10.0.0.2"]])
+                .telling("GLOBAL_VALUE_ORIGIN", &[&["CONFIG"]])
+                .with("require_secure_transport", "ON"),
+        ),
+        (
+            "a replica that may be older than the setting",
+            tight()
+                .telling("Binlog Dump", &[&["7", "repl", "10.0.0.2"]])
+                .telling("GLOBAL_VALUE_ORIGIN", &[&["SQL"]])
+                .with("require_secure_transport", "ON"),
         ),
         ("no right to the replicas", tight().refusing("Binlog Dump")),
         (
@@ -497,6 +507,10 @@ fn each_change_shows_in_its_rows() {
           tls: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
           client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
           node-to-node: enforced, this account: changes go to repl at 10.0.0.2 by TLS, as require_secure_transport = ON asks of all
+        a replica that may be older than the setting
+          tls: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
+          client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
+          node-to-node: cannot tell, this account: changes go to repl at 10.0.0.2 in an unknown way: start the server with performance_schema = ON
         no right to the replicas
           node-to-node: cannot tell, this account: no other server is connected; not judged: replicas (refused: 1142 (42000): denied to this account)
         a cluster in plaintext
