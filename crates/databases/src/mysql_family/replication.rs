@@ -145,7 +145,14 @@ fn of_copies(method: &str) -> Option<Hop> {
 /// Galera, and MySQL's group replication.
 fn of_cluster(settings: &Settings) -> Vec<Hop> {
     let mut hops = Vec::new();
-    let hop = |tls: bool, words: String| Hop { state: if tls { State::Enforced } else { State::Off }, words };
+    let hop = |tls: bool, verified: bool, words: String| {
+        let state = match (tls, verified) {
+            (false, _) => State::Off,
+            (true, false) => State::Available,
+            (true, true) => State::Enforced,
+        };
+        Hop { state, words }
+    };
     if settings.is_in_cluster() {
         hops.push(of_bus(settings.value("wsrep_provider_options")));
         hops.extend(of_copies(settings.value("wsrep_sst_method")));
@@ -154,9 +161,13 @@ fn of_cluster(settings: &Settings) -> Vec<Hop> {
         .get("group_replication_ssl_mode")
         .filter(|_| !settings.value("group_replication_group_name").is_empty())
     {
-        hops.push(hop(mode != "DISABLED", format!("group_replication_ssl_mode = {mode}")));
+        // REQUIRED takes every certificate.
+        let verified = mode.starts_with("VERIFY_");
+        hops.push(hop(mode != "DISABLED", verified, format!("group_replication_ssl_mode = {mode}")));
         let recovery = settings.value("group_replication_recovery_use_ssl");
-        hops.push(hop(recovery == "ON", format!("group_replication_recovery_use_ssl = {recovery}")));
+        let check = "group_replication_recovery_ssl_verify_server_cert";
+        let words = format!("group_replication_recovery_use_ssl = {recovery}, {check} = {}", settings.value(check));
+        hops.push(hop(recovery == "ON", settings.is_on(check), words));
     }
     hops
 }

@@ -302,8 +302,17 @@ fn each_change_shows_in_its_rows() {
             "a group by TLS",
             tight()
                 .with("group_replication_group_name", "g")
+                .with("group_replication_ssl_mode", "VERIFY_CA")
+                .with("group_replication_recovery_use_ssl", "ON")
+                .with("group_replication_recovery_ssl_verify_server_cert", "ON"),
+        ),
+        (
+            "a group by TLS, not checked",
+            tight()
+                .with("group_replication_group_name", "g")
                 .with("group_replication_ssl_mode", "REQUIRED")
-                .with("group_replication_recovery_use_ssl", "ON"),
+                .with("group_replication_recovery_use_ssl", "ON")
+                .with("group_replication_recovery_ssl_verify_server_cert", "OFF"),
         ),
         ("an audit plugin", tight().telling("information_schema.PLUGINS", &[&["audit_log"]])),
         ("an audit component", tight().telling("mysql.component", &[&["file://component_audit_log_filter"]])),
@@ -482,9 +491,11 @@ fn each_change_shows_in_its_rows() {
           client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
           node-to-node: enforced, this account: changes go to repl at 10.0.0.2 on this machine
         a group in plaintext
-          node-to-node: off, this account [MY-TLS-REPLICATION]: group_replication_ssl_mode = DISABLED; group_replication_recovery_use_ssl = 
+          node-to-node: off, this account [MY-TLS-REPLICATION]: group_replication_ssl_mode = DISABLED; group_replication_recovery_use_ssl = , group_replication_recovery_ssl_verify_server_cert = 
         a group by TLS
-          node-to-node: enforced, this account: group_replication_ssl_mode = REQUIRED; group_replication_recovery_use_ssl = ON
+          node-to-node: enforced, this account: group_replication_ssl_mode = VERIFY_CA; group_replication_recovery_use_ssl = ON, group_replication_recovery_ssl_verify_server_cert = ON
+        a group by TLS, not checked
+          node-to-node: available but not enforced, this account [MY-TLS-REPLICATION]: group_replication_ssl_mode = REQUIRED; group_replication_recovery_use_ssl = ON, group_replication_recovery_ssl_verify_server_cert = OFF
         an audit plugin
           audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: audit_log is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         an audit component
