@@ -97,7 +97,8 @@ findings! {
     MY_AUTHZ_SWITCHES_PROTECTIONS = "MY-AUTHZ-SWITCHES-PROTECTIONS",
         "An account that is not an administrator may switch protections of the server off.",
         "It may turn off require_secure_transport or a log, or make tables without encryption. The row names the way: \
-         REVOKE SUPER, SYSTEM_VARIABLES_ADMIN, AUDIT_ADMIN, TABLE_ENCRYPTION_ADMIN or DELETE where it is not needed.";
+         REVOKE SUPER, SYSTEM_VARIABLES_ADMIN, AUDIT_ADMIN, TABLE_ENCRYPTION_ADMIN, BINLOG_ENCRYPTION_ADMIN or DELETE \
+         where it is not needed.";
     MY_TLS_OPTIONAL = "MY-TLS-OPTIONAL",
         "The server serves clients in plaintext.",
         "Set require_secure_transport = ON, or ALTER USER … REQUIRE SSL for the accounts that the row names.";

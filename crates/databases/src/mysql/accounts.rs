@@ -90,7 +90,7 @@ const COLUMNS: [(&str, Right); 11] = [
 ];
 
 /// Those that are a row of `mysql.global_grants`.
-const FURTHER: [(&str, Right); 11] = [
+const FURTHER: [(&str, Right); 12] = [
     ("SET_USER_ID", Right::SetDefiner),
     ("SET_ANY_DEFINER", Right::SetDefiner),
     ("ROLE_ADMIN", Right::GrantRoles),
@@ -102,6 +102,7 @@ const FURTHER: [(&str, Right); 11] = [
     ("CONNECTION_ADMIN", Right::SkipInitConnect),
     ("AUDIT_ADMIN", Right::SetAudit),
     ("TABLE_ENCRYPTION_ADMIN", Right::MakePlainTables),
+    ("BINLOG_ENCRYPTION_ADMIN", Right::MakePlainBinlog),
 ];
 
 fn account(

@@ -57,6 +57,8 @@ pub enum Right {
     SetAudit,
     /// Makes tables without encryption where others may not (`TABLE_ENCRYPTION_ADMIN`).
     MakePlainTables,
+    /// Sets whether the binary log is encrypted (`BINLOG_ENCRYPTION_ADMIN`).
+    MakePlainBinlog,
 }
 
 /// How an account may authenticate.

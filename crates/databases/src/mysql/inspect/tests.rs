@@ -210,6 +210,7 @@ fn each_change_shows_in_its_rows() {
         ),
         ("what is recorded", further(&[&["app", "%", "AUDIT_ADMIN"]])),
         ("tables without encryption", further(&[&["app", "%", "TABLE_ENCRYPTION_ADMIN"]])),
+        ("a binary log without encryption", further(&[&["app", "%", "BINLOG_ENCRYPTION_ADMIN"]])),
         ("connections and keys", further(&[&["app", "%", "CONNECTION_ADMIN"], &["app", "%", "ENCRYPTION_KEY_ADMIN"]])),
         ("a role", tight().telling("mysql.role_edges", &[&["app", "%", "root", "localhost"]])),
         ("a mandatory role", tight().with("mandatory_roles", "`root`@`localhost`")),
@@ -404,6 +405,8 @@ fn each_change_shows_in_its_rows() {
           authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (AUDIT_ADMIN sets what is recorded)
         tables without encryption
           authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (TABLE_ENCRYPTION_ADMIN makes tables without encryption)
+        a binary log without encryption
+          authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (BINLOG_ENCRYPTION_ADMIN sets whether the binary log is encrypted)
         connections and keys
         a role
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → 'root'@'localhost' (role) → everything (rights on *.*); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
