@@ -110,6 +110,10 @@ fn account(
 ) -> Account {
     let has = |(_, (_, right)): (char, &(&str, Right))| *right;
     let given = given.chars().zip(&COLUMNS).filter(|(value, _)| *value == 'Y');
+    let rights: BTreeSet<Right> = given.map(has).collect();
+    let writes = [("INSERT", Right::Insert), ("UPDATE", Right::Update)].into_iter();
+    // A restriction names privileges that the account has.
+    let writes: Vec<&str> = writes.filter(|(_, right)| rights.contains(right)).map(|(name, _)| name).collect();
     Account {
         ways: vec![Way::of(&plugin, &secret)],
         certificate: match ssl_type.as_str() {
@@ -121,8 +125,8 @@ fn account(
         speaks_tls: !ssl_type.is_empty(),
         logs_in: locked != "Y",
         keeps_old_password: second == "1",
-        rights: given.map(has).collect(),
-        keeps_off_rights: keeps_off(&restrictions, &["INSERT", "UPDATE"]),
+        rights,
+        keeps_off_rights: keeps_off(&restrictions, &writes),
         keeps_off_plugins: keeps_off(&restrictions, &["DELETE"]),
         user,
         host,
@@ -160,11 +164,10 @@ mod tests {
 
     #[test]
     fn rows_of_accounts_are_understood() {
-        let row = |plugin: &str, restrictions: &str| {
-            account(
-                ["app", "%", plugin, "set", "X509", "", "", "N", "0", restrictions, "YYNNNNNNYNN"].map(str::to_owned),
-            )
+        let given = |plugin: &str, restrictions: &str, given: &str| {
+            account(["app", "%", plugin, "set", "X509", "", "", "N", "0", restrictions, given].map(str::to_owned))
         };
+        let row = |plugin: &str, restrictions: &str| given(plugin, restrictions, "YYNNNNNNYNN");
         let all = row("caching_sha2_password", "");
         assert!(all.by_network() && all.certificate == Certificate::Any && !all.keeps_off_rights);
         assert_eq!(all.rights, [Right::Select, Right::Insert, Right::CreateUser].into());
@@ -174,6 +177,9 @@ mod tests {
         assert!(!row("caching_sha2_password", revoked).keeps_off_plugins);
         assert!(row("caching_sha2_password", &revoked.replace("UPDATE", "DELETE")).keeps_off_plugins);
         assert!(!row("caching_sha2_password", &revoked.replace("mysql", "shop")).keeps_off_rights);
+        let inserts = revoked.replace(r#", "UPDATE""#, "");
+        assert!(row("caching_sha2_password", &inserts).keeps_off_rights, "it has no other right to write");
+        assert!(!given("caching_sha2_password", &inserts, "YYYNNNNNYNN").keeps_off_rights);
         let further = with_further(vec![all], &[["app", "%", "BINLOG_ADMIN"].map(str::to_owned)]);
         assert!(further[0].rights.contains(&Right::ReplayRows));
         let further = with_further(further, &[["app", "%", "SYSTEM_VARIABLES_ADMIN"].map(str::to_owned)]);

@@ -166,7 +166,7 @@ fn each_change_shows_in_its_rows() {
                     "",
                     "N",
                     "0",
-                    r#"[{"Database": "mysql", "Privileges": ["INSERT", "UPDATE"]}]"#,
+                    r#"[{"Database": "mysql", "Privileges": ["INSERT"]}]"#,
                     "NYNNNNNNNNN",
                 ],
                 ROOT,
