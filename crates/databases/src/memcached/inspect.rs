@@ -29,7 +29,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let method = connection.method();
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     let settings = connection.stats("settings")?;
-    let written = written(&connection.stats("")?);
+    let written = written(&connection.stats("")?, &settings);
     let at_rest = match written.as_slice() {
         [] => "items are in memory alone".to_owned(),
         written => format!("Memcached encrypts no file; {}", written.join("; ")),
@@ -65,13 +65,18 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
 /// # Errors
 /// When the server cannot be reached.
 pub fn recording(connection: &mut MemcachedConnection) -> Result<Recording, Fault> {
-    Ok(Recording { repeats: written(&connection.stats("")?), doubts: Vec::new() })
+    let (stats, settings) = (connection.stats("")?, connection.stats("settings")?);
+    Ok(Recording { repeats: written(&stats, &settings), doubts: Vec::new() })
 }
 
-/// Features that write items to a file, from `stats`.
-fn written(stats: &Settings) -> Vec<String> {
+/// Features that write items to a file, from `stats` and `stats settings`.
+fn written(stats: &Settings, settings: &Settings) -> Vec<String> {
     let extstore = stats.keys().any(|name| name.starts_with("extstore_"));
-    extstore.then(|| "extstore (ext_path) writes items to a file in the clear".to_owned()).into_iter().collect()
+    let extstore = extstore.then(|| "extstore (ext_path) writes items to a file in the clear".to_owned());
+    // Without a file the server prints a null pointer. A file may lie in memory: that is not shown.
+    let file = settings.get("memory_file").filter(|file| !["", "(null)"].contains(&file.as_str()));
+    let file = file.map(|file| format!("memory_file = {file} holds the items in the clear"));
+    extstore.into_iter().chain(file).collect()
 }
 
 fn opened(target: &Target) -> Result<String, Fault> {
@@ -292,8 +297,12 @@ mod tests {
 
     #[test]
     fn items_that_are_written_to_a_file_are_told() {
-        let of = |name: &str| written(&Settings::from([(name.to_owned(), "0".to_owned())]));
+        let one = |name: &str, value: &str| Settings::from([(name.to_owned(), value.to_owned())]);
+        let of = |name: &str| written(&one(name, "0"), &Settings::new());
         assert_eq!(of("pid"), Vec::<String>::new());
         assert_eq!(of("extstore_page_evictions"), ["extstore (ext_path) writes items to a file in the clear"]);
+        let of = |file: &str| written(&Settings::new(), &one("memory_file", file));
+        assert_eq!(of("(null)"), Vec::<String>::new());
+        assert_eq!(of("/srv/items"), ["memory_file = /srv/items holds the items in the clear"]);
     }
 }
