@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
-    matrix::{Feature, FeatureStatus},
+    matrix::{Feature, FeatureStatus, State},
     recording::Recording,
     setup::Setup,
 };
@@ -12,7 +12,7 @@ use tithe_plugin::{
 use super::{connection::MemcachedConnection, target::PRODUCT};
 use crate::{
     findings,
-    inspect::{ENDS_TLS, Rules, authentication, client_rows, ended_rows, not_offered, transport},
+    inspect::{ENDS_TLS, Judgement, Rules, authentication, client_rows, ended_rows, not_offered, transport},
     target::Target,
 };
 
@@ -44,13 +44,13 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     } else {
         client_rows(clients.with_rules(Ok(transports(&settings)), ""))
     });
+    seen.push(between(&settings).of(Feature::NodeToNode));
     seen.extend(not_offered(&[
         (
             Feature::Authorisation,
             "Memcached has no rights: every client that is let in may read, change and flush \
             everything",
         ),
-        (Feature::NodeToNode, "servers of Memcached do not speak to each other"),
         (Feature::AtRest, &at_rest),
         (Feature::Auditing, "Memcached has no audit log; `watch` shows keys to any client that is let in"),
         (Feature::JmxAuthentication, "no Java virtual machine"),
@@ -77,6 +77,17 @@ fn written(stats: &Settings, settings: &Settings) -> Vec<String> {
     let file = settings.get("memory_file").filter(|file| !["", "(null)"].contains(&file.as_str()));
     let file = file.map(|file| format!("memory_file = {file} holds the items in the clear"));
     extstore.into_iter().chain(file).collect()
+}
+
+/// The way to other servers, which only a proxy has.
+fn between(settings: &Settings) -> Judgement {
+    if is_on(settings, "proxy_enabled") {
+        return Judgement::unseen(
+            "a proxy (proxy_enabled = yes): whether it speaks TLS with the servers behind it is in its configuration \
+             alone (proxy_config)",
+        );
+    }
+    Judgement::whole(State::NotOffered, "servers of Memcached do not speak to each other")
 }
 
 fn opened(target: &Target) -> Result<String, Fault> {
@@ -293,6 +304,13 @@ mod tests {
         };
         assert_eq!(told(&[]), (0, 0), "no TLS, so no door beside it");
         assert_eq!(told(&[("ssl_enabled", "yes")]), (1, 1));
+    }
+
+    #[test]
+    fn a_proxy_speaks_to_other_servers() {
+        let state = |value: &str| between(&Settings::from([("proxy_enabled".to_owned(), value.to_owned())])).state;
+        assert_eq!(["yes", "no"].map(state), [State::Unseen, State::NotOffered]);
+        assert_eq!(between(&Settings::new()).state, State::NotOffered, "a server that was built without");
     }
 
     #[test]
