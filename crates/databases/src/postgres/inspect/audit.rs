@@ -43,6 +43,8 @@ pub struct Log {
     /// How many settings of single roles and databases are about the log.
     own_settings: usize,
     setters: Vec<String>,
+    /// Accounts for replicas whose commands are not recorded, by any recorder: such an account may copy all data.
+    copying: Vec<String>,
     /// The tables that object auditing covers.
     tables: Option<String>,
     /// A destination that cannot be checked.
@@ -77,6 +79,11 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
         doubts.push(format!("which accounts may set it for their sessions (SELECT ON pg_parameter_acl: {fault})"));
         Vec::new()
     });
+    let copying = session.run(COPYING).map(|rows| rows.into_iter().flatten().flatten().collect());
+    let copying = copying.unwrap_or_else(|fault| {
+        doubts.push(format!("which accounts for replicas are recorded (SELECT ON pg_roles: {fault})"));
+        Vec::new()
+    });
     if base["pgaudit.log"] != "not loaded"
         && !base["shared_preload_libraries"].contains("pgaudit")
         && base["log_statement"] != "all"
@@ -90,8 +97,12 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
         None
     });
     let encrypts = encrypting(session, &base["shared_preload_libraries"]);
-    Ok(Log { encrypts, ..Log::of(&base, &overrides, setters, doubts, tables) })
+    Ok(Log { encrypts, copying, ..Log::of(&base, &overrides, setters, doubts, tables) })
 }
+
+/// The accounts for replicas, if their commands are not recorded. They are no statements.
+const COPYING: &str = "SELECT rolname FROM pg_roles WHERE rolreplication AND rolcanlogin AND NOT rolsuper \
+                       AND current_setting('log_replication_commands') = 'off' ORDER BY oid";
 
 /// What encrypts the server's files: one of the `libraries` of Percona and Postgres Pro, or the server of EDB itself,
 /// which adds a column to the answer.
@@ -244,6 +255,7 @@ impl Log {
             keeps_texts: base["pg_stat_statements.track"] != "none" && base["pg_stat_statements.track_utility"] == "on",
             keeps_failed: keeps_failed(base),
             encrypts: None,
+            copying: Vec::new(),
             own_settings: relevant.len(),
             all,
             more,
@@ -263,7 +275,7 @@ impl Log {
             seen += &format!("; values are in the log in the clear, by {}", repeats.join(", "));
         }
         let (state, exceptions) = match state(&self.all) {
-            State::Enforced => (State::Enforced, [self.less.as_slice(), &self.setters].concat()),
+            State::Enforced => (State::Enforced, [self.less.as_slice(), &self.setters, &self.unrecorded()].concat()),
             State::Off if self.more.is_empty() => (State::Off, Vec::new()),
             _ => (State::Available, Vec::new()),
         };
@@ -277,7 +289,11 @@ impl Log {
                 count => format!("{count} settings of single roles and databases"),
             },
             exceptions,
-            remedy: "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER",
+            remedy: if self.less.is_empty() && self.setters.is_empty() {
+                "set log_replication_commands = on"
+            } else {
+                "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER"
+            },
             doubts: self.doubts.iter().chain(&self.elsewhere).cloned().chain(self.untold()).collect(),
             ..Rules::default()
         };
@@ -288,6 +304,12 @@ impl Log {
             _ => judged,
         };
         if repeats.is_empty() { judged } else { judged.found(&PG_AUDIT_REPEATS_VALUES) }
+    }
+
+    /// The accounts that copy all data without a record, in words.
+    fn unrecorded(&self) -> Vec<String> {
+        let words = |name: &String| format!("{name} may take a BASE_BACKUP (log_replication_commands = off)");
+        self.copying.iter().map(words).collect()
     }
 
     /// The doubt about records on the server's standard error, which a service manager, a file or nobody may keep.

@@ -442,6 +442,7 @@ fn each_change_shows_in_its_rows() {
           authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: what views that others may read show of the table of passwords (refused: 42501: denied to this account)
         an account of replicas
           authorisation: enforced, whole server: 1 of 3 accounts may do everything (superusers, and who can become one); for replicas, which read all data, hashes of passwords too: repl
+          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: 1 exception: repl may take a BASE_BACKUP (log_replication_commands = off): set log_replication_commands = on
         a reader of hashes
           authorisation: available but not enforced, whole server [PG-AUTHZ-READS-PASSWORDS]: 1 of 3 accounts may do everything (superusers, and who can become one); 1 read the hashes of all passwords: app: REVOKE SELECT ON pg_authid, pg_shadow, or pg_read_all_data
         all read hashes
