@@ -141,14 +141,16 @@ struct Rights<'a> {
 impl<'a> Rights<'a> {
     fn take(&mut self, rule: &'a str) {
         self.has_keys |= rule.starts_with(['~', '%']) || rule == "allkeys";
-        match rule {
-            "~*" | "allkeys" | "%RW~*" | "%WR~*" => (self.reads_all, self.writes_all) = (true, true),
-            "%R~*" => self.reads_all = true,
-            "%W~*" => self.writes_all = true,
-            "resetkeys" => (self.reads_all, self.writes_all) = (false, false),
-            "allcommands" => self.commands.push("+@all"),
-            "nocommands" => self.commands.push("-@all"),
-            rule if rule.starts_with(['+', '-']) => self.commands.push(rule),
+        // A pattern of several stars fits every key too.
+        let all_keys = rule.split_once('~').filter(|(_, keys)| !keys.is_empty() && keys.bytes().all(|it| it == b'*'));
+        match (all_keys.map(|(how, _)| how), rule) {
+            (Some("" | "%RW" | "%WR"), _) | (_, "allkeys") => (self.reads_all, self.writes_all) = (true, true),
+            (Some("%R"), _) => self.reads_all = true,
+            (Some("%W"), _) => self.writes_all = true,
+            (_, "resetkeys") => (self.reads_all, self.writes_all) = (false, false),
+            (_, "allcommands") => self.commands.push("+@all"),
+            (_, "nocommands") => self.commands.push("-@all"),
+            (_, rule) if rule.starts_with(['+', '-']) => self.commands.push(rule),
             _ => {}
         }
     }
@@ -191,6 +193,7 @@ mod tests {
             "on #aa ~* +@all -@dangerous +config|get",
             "on #aa ~* -@all +@admin -config -acl|setuser",
             "on #aa ~* -@all +acl|whoami +config -config|set",
+            "on #aa ~** %R~a* -@all +scan",
             "on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser)",
             "on #aa resetchannels -@all +psync +replconf +ping",
         ]
@@ -206,6 +209,7 @@ mod tests {
             on #aa ~* +@all -@dangerous +config|get: [reads writes] config|get function|load function|restore randomkey scan
             on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] acl|deluser acl|getuser acl|list cluster|delslots cluster|failover cluster|forget cluster|meet cluster|reset cluster|setslot commandlog|get debug module|load module|loadex monitor psync replicaof shutdown slaveof slowlog|get sync
             on #aa ~* -@all +acl|whoami +config -config|set: [reads writes] config|get
+            on #aa ~** %R~a* -@all +scan: [reads writes] scan
             on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser): [reads writes] acl|setuser keys randomkey scan
             on #aa resetchannels -@all +psync +replconf +ping: [] psync
         "#]].assert_eq(&text);
