@@ -113,6 +113,14 @@ fn value(settings: &Settings, group: &str, part: &str) -> String {
     find("_").or_else(|| find(".")).filter(|value| *value != "null").cloned().unwrap_or_default()
 }
 
+/// Whether TLS is optional in a `group` that has it on. Unset, it is where TLS is off alone (`applyConfig` in
+/// `EncryptionOptions`).
+fn optional(settings: &Settings, group: &str) -> String {
+    let names = ["_", "."].map(|between| format!("{group}{between}optional"));
+    let is_unset = names.iter().any(|name| settings.get(name).is_some_and(|value| value == "null"));
+    if is_unset { "false".to_owned() } else { value(settings, group, "optional") }
+}
+
 /// True if clients may speak TLS: `optional` alone is enough (`tlsEncryptionPolicy` in `EncryptionOptions`).
 fn offers_tls(settings: &Settings) -> bool {
     ["enabled", "optional"].iter().any(|part| value(settings, "client_encryption_options", part) == "true")
@@ -207,8 +215,9 @@ fn has_free_functions(settings: &Settings) -> bool {
 fn of_transport(settings: &Settings) -> Rules {
     let of = |part: &str| value(settings, "client_encryption_options", part);
     let mut exceptions = Vec::new();
-    if of("enabled") == "true" && of("optional") != "false" {
-        exceptions.push(format!("client_encryption_options.optional = {}", of("optional")));
+    let optional = optional(settings, "client_encryption_options");
+    if of("enabled") == "true" && optional != "false" {
+        exceptions.push(format!("client_encryption_options.optional = {optional}"));
     }
     let port = |name: &str| settings.get(name).map(String::as_str);
     let plain = plaintext_port(port("native_transport_port"), port("native_transport_port_ssl"));
@@ -282,7 +291,11 @@ fn caching(settings: &Settings, method: &str) -> (State, String) {
 /// The transport between nodes, and the settings for it.
 pub fn node_to_node(settings: &Settings) -> (State, String) {
     let of = |part: &str| value(settings, "server_encryption_options", part);
-    let (which, optional) = (of("internode_encryption"), of("optional"));
+    let which = of("internode_encryption");
+    let optional = match which.as_str() {
+        "none" | "" => of("optional"),
+        _ => optional(settings, "server_encryption_options"),
+    };
     let asks = match of("require_client_auth").as_str() {
         "true" => "",
         _ if which == "none" || which.is_empty() => "",
@@ -409,6 +422,7 @@ mod tests {
             ("all", "false", "true"),
             ("all", "false", "false"),
             ("all", "true", "true"),
+            ("all", "null", "true"),
             ("dc", "false", "true"),
             ("rack", "false", "true"),
             ("none", "false", "false"),
@@ -437,6 +451,7 @@ mod tests {
             nodes: enforced: internode_encryption = all, optional = false
             nodes: enforced: internode_encryption = all, optional = false; nodes are not asked for a certificate (require_client_auth)
             nodes: available but not enforced: internode_encryption = all, optional = true
+            nodes: enforced: internode_encryption = all, optional = false
             nodes: available but not enforced: internode_encryption = dc, optional = false; nodes of one data centre speak plaintext
             nodes: available but not enforced: internode_encryption = rack, optional = false; nodes of one rack speak plaintext
             nodes: off: internode_encryption = none, optional = false
@@ -510,6 +525,7 @@ mod tests {
         assert_eq!(of(&[(on, "true"), (optional, "false")]), [""; 0]);
         assert_eq!(of(&[(on, "true"), (optional, "true")]), ["client_encryption_options.optional = true"]);
         assert_eq!(of(&[(on, "true")]), ["client_encryption_options.optional = "]);
+        assert_eq!(of(&[(on, "true"), (optional, "null")]), [""; 0], "it is optional by itself where it is off alone");
         assert_eq!(of(&[(on, "false"), (optional, "true")]), [""; 0]);
     }
 
