@@ -8,7 +8,7 @@ use tithe_plugin::{
 
 use super::{
     connection::EtcdConnection,
-    messages::{Fields, ROLE_GET, USER_GET, USER_LIST, put_bytes},
+    messages::{Fields, ROLE_GET, STATUS, USER_GET, USER_LIST, put_bytes},
     store::{Member, members},
     target::{ADMINISTRATOR, of_clients},
 };
@@ -94,6 +94,7 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
         let seen = "auth is not enabled: every client may read, change and remove every key";
         return Ok(Judgement::whole(State::Off, seen));
     }
+    let version = Fields(&connection.call(STATUS, |_| {})?).texts(2)?.pop().unwrap_or_default();
     let answer = match connection.call(USER_LIST, |_| {}) {
         Err(Fault::Refused(words)) => {
             return match connection.range(b"\0", b"\0", 1) {
@@ -102,7 +103,8 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
                 Err(Fault::Refused(range)) => {
                     let seen =
                         format!("every key, and the list of accounts: refused ({range}; {words}); others: {RIGHT}");
-                    Ok(Judgement::account(State::Enforced, seen))
+                    let judged = Judgement::account(State::Enforced, seen);
+                    Ok(NESTED.of(&version).iter().fold(judged, |judged, doubt| judged.doubted(doubt)))
                 }
                 Err(fault) => Err(fault),
             };
@@ -110,7 +112,7 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
         outcome => outcome?,
     };
     let users = Fields(&answer).texts(2)?;
-    let (mut unlimited, mut over_all_keys) = (Vec::new(), Vec::new());
+    let (mut unlimited, mut over_all_keys, mut reads_one_key) = (Vec::new(), Vec::new(), false);
     for user in &users {
         let answer = connection.call(USER_GET, |out| put_bytes(out, 1, &[user.as_bytes()]))?;
         let roles = Fields(&answer).texts(2)?;
@@ -122,6 +124,7 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
         for role in &roles {
             let answer = connection.call(ROLE_GET, |out| put_bytes(out, 1, &[role.as_bytes()]))?;
             let grants = Fields(&answer).all(2)?.into_iter().map(Grant::read).collect::<Result<Vec<_>, _>>()?;
+            reads_one_key |= grants.iter().any(|grant| grant.kind != WRITE && grant.end.is_empty());
             if are_over_all_keys(&grants) {
                 over_all_keys.push(format!("{user} by the role {role}"));
             }
@@ -133,17 +136,49 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
     }
     let judged = limited(&unlimited, users.len(), "the role root");
     let judged = if unlimited.len() > 1 { judged.found(&findings::ETCD_AUTHZ_EVERYTHING) } else { judged };
+    let mut doubts = Vec::new();
+    if unlimited.len() < users.len() {
+        doubts.extend(NESTED.of(&version));
+        doubts.extend(WATCH.of(&version).filter(|_| reads_one_key));
+    }
     if over_all_keys.is_empty() {
-        return Ok(judged);
+        return Ok(doubts.iter().fold(judged, |judged, doubt| judged.doubted(doubt)));
     }
     let rules = Rules {
         read: counted(users.len(), "account"),
         exceptions: over_all_keys,
         remedy: "grant the keys that are needed (grant-permission --prefix), and revoke the rest",
         findings: vec![&findings::ETCD_AUTHZ_EVERYTHING],
-        ..Rules::default()
+        doubts,
     };
     Ok(judged.with_rules(Ok(rules), RIGHT))
+}
+
+/// A way to the keys of others, which older versions do not check. A distribution may have mended its own without a new
+/// number.
+struct Hole {
+    way: &'static str,
+    /// The first version of each line that checks it.
+    closed: [[u32; 3]; 3],
+}
+
+/// Any account reads every key.
+const NESTED: Hole = Hole { way: "nested transactions (CVE-2026-33343)", closed: [[3, 4, 42], [3, 5, 28], [3, 6, 9]] };
+/// An account that reads one key reads all that follow it.
+const WATCH: Hole =
+    Hole { way: "watches from a single key on (CVE-2026-73499)", closed: [[3, 5, 33], [3, 6, 14], [3, 7, 1]] };
+
+impl Hole {
+    /// The doubt about a server of `version`; `None` if it checks this.
+    fn of(&self, version: &str) -> Option<String> {
+        let mut parts = version.split(['.', '-', '+']).map(|part| part.parse().unwrap_or(0));
+        let numbers: [u32; 3] = std::array::from_fn(|_| parts.next().unwrap_or(0));
+        let is_closed = match self.closed.iter().find(|first| first[..2] == numbers[..2]) {
+            Some(first) => numbers >= *first,
+            None => numbers > self.closed[2],
+        };
+        (!is_closed).then(|| format!("whether etcd {version} checks {}", self.way))
+    }
 }
 
 /// A permission on the keys from `key` on that are before `end`: one key if `end` is empty, all of them if it is a zero
@@ -268,6 +303,29 @@ mod tests {
         assert_eq!(state(std::slice::from_ref(&encrypted)), (State::Enforced, "this account", 0));
         assert_eq!(state(std::slice::from_ref(&plain)), (State::Off, "whole server", 0));
         assert_eq!(state(&[plain, encrypted]), (State::Off, "whole server", 1));
+    }
+
+    #[test]
+    fn ways_that_a_version_may_not_check_are_doubts() {
+        for (version, nested, watch) in [
+            ("3.3.27", true, true),
+            ("3.4.23", true, true),
+            ("3.4.42", false, true),
+            ("3.5.27", true, true),
+            ("3.5.33", false, false),
+            ("3.6.0-rc.1", true, true),
+            ("3.6.9", false, true),
+            ("3.7.0", false, true),
+            ("3.7.1", false, false),
+            ("3.8.0", false, false),
+            ("4.0.0", false, false),
+            ("", true, true),
+        ] {
+            let is_doubted = [&NESTED, &WATCH].map(|hole| hole.of(version).is_some());
+            assert_eq!(is_doubted, [nested, watch], "{version}");
+        }
+        let doubt = "whether etcd 3.4.23 checks nested transactions (CVE-2026-33343)";
+        assert_eq!(NESTED.of("3.4.23").as_deref(), Some(doubt));
     }
 
     #[test]
