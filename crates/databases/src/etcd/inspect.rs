@@ -33,11 +33,12 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let method = connection.method();
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     let members = members(&mut connection)?;
+    let version = Fields(&connection.call(STATUS, |_| {})?).texts(2)?.pop().unwrap_or_default();
     let asks = connection.asks();
     let by_certificate = target.tls.as_ref().is_some_and(|tls| tls.identity.is_some());
-    let rules = asks.clone().map(|is_on| logins(is_on, by_certificate, &members));
+    let rules = asks.clone().map(|is_on| logins(is_on, by_certificate, &members, &version));
     let mut seen = vec![authentication(&target, method, opened).with_rules(rules, "").of(Feature::Authentication)];
-    seen.push(inspect_feature(Feature::Authorisation, || rights(&mut connection, asks?)));
+    seen.push(inspect_feature(Feature::Authorisation, || rights(&mut connection, asks?, &version)));
     let offers = Ok(members.iter().flat_map(|member| &member.clients).any(|url| url.starts_with("https:")));
     let clients = transport(&target, &tls, offers, plaintext).with_rules(Ok(listeners(&target, &members)), "");
     seen.extend(client_rows(clients));
@@ -70,9 +71,10 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
 
 /// The logins that are required: users by all members or by none, a certificate only by listeners with TLS and by a
 /// setting of each member.
-fn logins(is_on: bool, by_certificate: bool, members: &[Member]) -> Rules {
+fn logins(is_on: bool, by_certificate: bool, members: &[Member], version: &str) -> Rules {
     let read = if is_on { "auth is enabled, for every client" } else { "auth is not enabled" };
-    let rules = Rules { read: read.to_owned(), ..Rules::default() };
+    let doubts = UNASKED.of(version).filter(|_| is_on).into_iter().collect();
+    let rules = Rules { read: read.to_owned(), doubts, ..Rules::default() };
     if is_on || !by_certificate {
         return rules;
     }
@@ -89,12 +91,11 @@ fn logins(is_on: bool, by_certificate: bool, members: &[Member]) -> Rules {
 }
 
 /// Which account may do what, from users and their roles.
-fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fault> {
+fn rights(connection: &mut EtcdConnection, is_on: bool, version: &str) -> Result<Judgement, Fault> {
     if !is_on {
         let seen = "auth is not enabled: every client may read, change and remove every key";
         return Ok(Judgement::whole(State::Off, seen));
     }
-    let version = Fields(&connection.call(STATUS, |_| {})?).texts(2)?.pop().unwrap_or_default();
     let answer = match connection.call(USER_LIST, |_| {}) {
         Err(Fault::Refused(words)) => {
             return match connection.range(b"\0", b"\0", 1) {
@@ -104,7 +105,7 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
                     let seen =
                         format!("every key, and the list of accounts: refused ({range}; {words}); others: {RIGHT}");
                     let judged = Judgement::account(State::Enforced, seen);
-                    Ok(NESTED.of(&version).iter().fold(judged, |judged, doubt| judged.doubted(doubt)))
+                    Ok(NESTED.of(version).iter().fold(judged, |judged, doubt| judged.doubted(doubt)))
                 }
                 Err(fault) => Err(fault),
             };
@@ -138,8 +139,8 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
     let judged = if unlimited.len() > 1 { judged.found(&findings::ETCD_AUTHZ_EVERYTHING) } else { judged };
     let mut doubts = Vec::new();
     if unlimited.len() < users.len() {
-        doubts.extend(NESTED.of(&version));
-        doubts.extend(WATCH.of(&version).filter(|_| reads_one_key));
+        doubts.extend(NESTED.of(version));
+        doubts.extend(WATCH.of(version).filter(|_| reads_one_key));
     }
     if over_all_keys.is_empty() {
         return Ok(doubts.iter().fold(judged, |judged, doubt| judged.doubted(doubt)));
@@ -154,14 +155,17 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
     Ok(judged.with_rules(Ok(rules), RIGHT))
 }
 
-/// A way to the keys of others, which older versions do not check. A distribution may have mended its own without a new
-/// number.
+/// A way around logins or rights, which older versions do not check. A distribution may have mended its own without
+/// another number.
 struct Hole {
     way: &'static str,
     /// The first version of each line that checks it.
     closed: [[u32; 3]; 3],
 }
 
+/// A client without a login makes these calls.
+const UNASKED: Hole =
+    Hole { way: "who compacts, lists members, or makes alarms and leases (CVE-2026-33413)", closed: NESTED.closed };
 /// Any account reads every key.
 const NESTED: Hole = Hole { way: "nested transactions (CVE-2026-33343)", closed: [[3, 4, 42], [3, 5, 28], [3, 6, 9]] };
 /// An account that reads one key reads all that follow it.
@@ -356,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_the_lists_say_of_logins_and_of_doors_beside_tls() {
-        let read = [false, true].map(|is_on| logins(is_on, false, &[]).read);
+        let read = [false, true].map(|is_on| logins(is_on, false, &[], "3.6.9").read);
         assert_eq!(read, ["auth is not enabled", "auth is enabled, for every client"]);
         let told = |tls: Option<Tls>, urls: &[&str]| {
             let rules = listeners(&Target { tls, ..Target::default() }, &[member(&[], urls)]);
@@ -371,12 +375,13 @@ mod tests {
     #[test]
     fn a_certificate_is_asked_for_where_there_is_tls_alone() {
         let [closed, open] = [&["https://a:2379"][..], &["https://a:2379", "http://127.0.0.1:2379"]];
-        let told = |is_on, by_certificate, members: &[&[&str]]| {
+        let of_version = |is_on, by_certificate, members: &[&[&str]], version| {
             let members: Vec<Member> = members.iter().map(|clients| member(&[], clients)).collect();
             let came = Judgement::account(State::Enforced, "by client certificate; without one: refused");
-            let judged = came.with_rules(Ok(logins(is_on, by_certificate, &members)), "");
+            let judged = came.with_rules(Ok(logins(is_on, by_certificate, &members, version)), "");
             (judged.state, judged.scope.words(), judged.seen.matches("not judged").count())
         };
+        let told = |is_on, by_certificate, members: &[&[&str]]| of_version(is_on, by_certificate, members, "3.6.9");
         assert_eq!(told(false, true, &[closed]), (State::Enforced, "this account", 1));
         assert_eq!(told(false, true, &[closed, closed]), (State::Enforced, "this account", 2));
         assert_eq!(told(false, true, &[open]), (State::Available, "this account", 1));
@@ -384,5 +389,8 @@ mod tests {
         // Users are asked for at every listener.
         assert_eq!(told(true, true, &[open]), (State::Enforced, "whole server", 0));
         assert_eq!(told(true, false, &[open]), (State::Enforced, "whole server", 0));
+        // But older versions serve some calls without a login.
+        assert_eq!(of_version(true, false, &[closed], "3.4.23"), (State::Enforced, "this account", 1));
+        assert_eq!(of_version(false, true, &[closed], "3.4.23"), (State::Enforced, "this account", 1));
     }
 }
