@@ -97,7 +97,8 @@ findings! {
     MY_AUTHZ_SWITCHES_PROTECTIONS = "MY-AUTHZ-SWITCHES-PROTECTIONS",
         "An account that is not an administrator may switch protections of the server off.",
         "It may turn off require_secure_transport or a log, or make tables without encryption. The row names the way: \
-         REVOKE SUPER, SYSTEM_VARIABLES_ADMIN, AUDIT_ADMIN or TABLE_ENCRYPTION_ADMIN where it is not needed.";
+         REVOKE SUPER, SYSTEM_VARIABLES_ADMIN, AUDIT_ADMIN, TABLE_ENCRYPTION_ADMIN, BINLOG_ENCRYPTION_ADMIN or DELETE \
+         where it is not needed.";
     MY_TLS_OPTIONAL = "MY-TLS-OPTIONAL",
         "The server serves clients in plaintext.",
         "Set require_secure_transport = ON, or ALTER USER … REQUIRE SSL for the accounts that the row names.";
@@ -169,8 +170,8 @@ findings! {
         "A domain accepts any user that a client names, without a check.",
         "Give the domain that the row names a backend that checks passwords, or internalProxies that names the proxies alone.";
     OPENSEARCH_AUTHN_FIRST_PASSWORD = "OPENSEARCH-AUTHN-FIRST-PASSWORD",
-        "An account has the password of the plugin's demo configuration.",
-        "Change the passwords that the row names, or remove the accounts.";
+        "An account has the password, or the node the certificate, of the plugin's demo configuration.",
+        "Change the passwords that the row names, or remove the accounts. Make certificates of your own.";
     OPENSEARCH_AUTHZ_EVERYTHING = "OPENSEARCH-AUTHZ-EVERYTHING",
         "An account that is not the one administrator may read or change every index.",
         "Name the indices that are needed in the role's index_patterns, and the users that need them in its mapping.";
@@ -210,8 +211,8 @@ findings! {
         "Such a hash makes passwords easier to find. Set featureCompatibilityVersion to 4.0 or newer, and have the \
          password set again.";
     MONGODB_AUTHN_WEAK_METHOD = "MONGODB-AUTHN-WEAK-METHOD",
-        "The server takes passwords themselves (PLAIN) over connections that are not encrypted.",
-        "Set net.tls.mode to requireTLS, or take PLAIN out of authenticationMechanisms.";
+        "The server takes passwords (PLAIN) or tokens (MONGODB-OIDC) over connections that are not encrypted.",
+        "Set net.tls.mode to requireTLS, or take the method out of authenticationMechanisms.";
     MONGODB_AUTHZ_ADMINISTRATORS = "MONGODB-AUTHZ-ADMINISTRATORS",
         "Several accounts may do everything.",
         "Keep one for administration, and revoke root from the others.";

@@ -113,6 +113,14 @@ fn value(settings: &Settings, group: &str, part: &str) -> String {
     find("_").or_else(|| find(".")).filter(|value| *value != "null").cloned().unwrap_or_default()
 }
 
+/// Whether TLS is optional in a `group` that has it on. Unset, it is where TLS is off alone (`applyConfig` in
+/// `EncryptionOptions`).
+fn optional(settings: &Settings, group: &str) -> String {
+    let names = ["_", "."].map(|between| format!("{group}{between}optional"));
+    let is_unset = names.iter().any(|name| settings.get(name).is_some_and(|value| value == "null"));
+    if is_unset { "false".to_owned() } else { value(settings, group, "optional") }
+}
+
 /// True if clients may speak TLS: `optional` alone is enough (`tlsEncryptionPolicy` in `EncryptionOptions`).
 fn offers_tls(settings: &Settings) -> bool {
     ["enabled", "optional"].iter().any(|part| value(settings, "client_encryption_options", part) == "true")
@@ -207,8 +215,9 @@ fn has_free_functions(settings: &Settings) -> bool {
 fn of_transport(settings: &Settings) -> Rules {
     let of = |part: &str| value(settings, "client_encryption_options", part);
     let mut exceptions = Vec::new();
-    if of("enabled") == "true" && of("optional") != "false" {
-        exceptions.push(format!("client_encryption_options.optional = {}", of("optional")));
+    let optional = optional(settings, "client_encryption_options");
+    if of("enabled") == "true" && optional != "false" {
+        exceptions.push(format!("client_encryption_options.optional = {optional}"));
     }
     let port = |name: &str| settings.get(name).map(String::as_str);
     let plain = plaintext_port(port("native_transport_port"), port("native_transport_port_ssl"));
@@ -262,21 +271,31 @@ fn of_roles(settings: &Settings, roles: &Roles) -> Judgement {
 }
 
 fn caching(settings: &Settings, method: &str) -> (State, String) {
-    let of = |name: &str| settings.get(name).map_or("unknown", String::as_str);
+    // Before version 4.1 the unit was in the name.
+    let find = |name: &str| settings.get(name).or_else(|| settings.get(&format!("{name}_in_ms")));
+    let of = |name: &str| find(name).map_or("unknown", String::as_str);
     let validity = of("credentials_validity");
-    let off = method == "none" || validity.trim_end_matches(char::is_alphabetic) == "0";
+    let state = match (method, validity.trim_end_matches(char::is_alphabetic)) {
+        ("none", _) | (_, "0") => State::Off,
+        (_, "") => State::Unseen,
+        _ => State::Enforced,
+    };
     let (permissions, roles) = (of("permissions_validity"), of("roles_validity"));
     let seen = format!(
         "login by {method}, credentials_validity = {validity}; rights that were taken away hold for as long as \
          permissions_validity = {permissions}, roles_validity = {roles}"
     );
-    (if off { State::Off } else { State::Enforced }, seen)
+    (state, seen)
 }
 
 /// The transport between nodes, and the settings for it.
 pub fn node_to_node(settings: &Settings) -> (State, String) {
     let of = |part: &str| value(settings, "server_encryption_options", part);
-    let (which, optional) = (of("internode_encryption"), of("optional"));
+    let which = of("internode_encryption");
+    let optional = match which.as_str() {
+        "none" | "" => of("optional"),
+        _ => optional(settings, "server_encryption_options"),
+    };
     let asks = match of("require_client_auth").as_str() {
         "true" => "",
         _ if which == "none" || which.is_empty() => "",
@@ -403,6 +422,7 @@ mod tests {
             ("all", "false", "true"),
             ("all", "false", "false"),
             ("all", "true", "true"),
+            ("all", "null", "true"),
             ("dc", "false", "true"),
             ("rack", "false", "true"),
             ("none", "false", "false"),
@@ -417,6 +437,8 @@ mod tests {
             tell("cache", cached(method, validity));
         }
         tell("cache", caching(&settings(&[]), "PLAIN"));
+        let of_4_0 = [("credentials_validity_in_ms", "0"), ("permissions_validity_in_ms", "2000")];
+        tell("cache", caching(&settings(&of_4_0), "PLAIN"));
         let (local, remote) = ((PORTS[2], "7199"), (PORTS[1], "7199"));
         let (asks, tls) = ((PASSWORD_SWITCH, "true"), (TLS_SWITCH, "true"));
         for pairs in
@@ -429,6 +451,7 @@ mod tests {
             nodes: enforced: internode_encryption = all, optional = false
             nodes: enforced: internode_encryption = all, optional = false; nodes are not asked for a certificate (require_client_auth)
             nodes: available but not enforced: internode_encryption = all, optional = true
+            nodes: enforced: internode_encryption = all, optional = false
             nodes: available but not enforced: internode_encryption = dc, optional = false; nodes of one data centre speak plaintext
             nodes: available but not enforced: internode_encryption = rack, optional = false; nodes of one rack speak plaintext
             nodes: off: internode_encryption = none, optional = false
@@ -438,7 +461,8 @@ mod tests {
             cache: off: login by PLAIN, credentials_validity = 0; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
             cache: enforced: login by PLAIN, credentials_validity = 20s; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
             cache: off: login by none, credentials_validity = 2s; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
-            cache: enforced: login by PLAIN, credentials_validity = unknown; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            cache: cannot tell: login by PLAIN, credentials_validity = unknown; rights that were taken away hold for as long as permissions_validity = unknown, roles_validity = unknown
+            cache: off: login by PLAIN, credentials_validity = 0; rights that were taken away hold for as long as permissions_validity = 2000, roles_validity = unknown
             management: off: no management port is open
             management: off: cassandra.jmx.local.port = 7199, from this machine alone, com.sun.management.jmxremote.authenticate = unset, com.sun.management.jmxremote.ssl = unset, as the virtual machine was started
             management: enforced: cassandra.jmx.local.port = 7199, from this machine alone, com.sun.management.jmxremote.authenticate = true, com.sun.management.jmxremote.ssl = unset, as the virtual machine was started
@@ -501,6 +525,7 @@ mod tests {
         assert_eq!(of(&[(on, "true"), (optional, "false")]), [""; 0]);
         assert_eq!(of(&[(on, "true"), (optional, "true")]), ["client_encryption_options.optional = true"]);
         assert_eq!(of(&[(on, "true")]), ["client_encryption_options.optional = "]);
+        assert_eq!(of(&[(on, "true"), (optional, "null")]), [""; 0], "it is optional by itself where it is off alone");
         assert_eq!(of(&[(on, "false"), (optional, "true")]), [""; 0]);
     }
 

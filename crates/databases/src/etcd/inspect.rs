@@ -8,7 +8,7 @@ use tithe_plugin::{
 
 use super::{
     connection::EtcdConnection,
-    messages::{Fields, ROLE_GET, USER_GET, USER_LIST, put_bytes},
+    messages::{Fields, ROLE_GET, STATUS, USER_GET, USER_LIST, put_bytes},
     store::{Member, members},
     target::{ADMINISTRATOR, of_clients},
 };
@@ -33,11 +33,12 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let method = connection.method();
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     let members = members(&mut connection)?;
+    let version = Fields(&connection.call(STATUS, |_| {})?).texts(2)?.pop().unwrap_or_default();
     let asks = connection.asks();
     let by_certificate = target.tls.as_ref().is_some_and(|tls| tls.identity.is_some());
-    let rules = asks.clone().map(|is_on| logins(is_on, by_certificate, &members));
+    let rules = asks.clone().map(|is_on| logins(is_on, by_certificate, &members, &version));
     let mut seen = vec![authentication(&target, method, opened).with_rules(rules, "").of(Feature::Authentication)];
-    seen.push(inspect_feature(Feature::Authorisation, || rights(&mut connection, asks?)));
+    seen.push(inspect_feature(Feature::Authorisation, || rights(&mut connection, asks?, &version)));
     let offers = Ok(members.iter().flat_map(|member| &member.clients).any(|url| url.starts_with("https:")));
     let clients = transport(&target, &tls, offers, plaintext).with_rules(Ok(listeners(&target, &members)), "");
     seen.extend(client_rows(clients));
@@ -70,9 +71,10 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
 
 /// The logins that are required: users by all members or by none, a certificate only by listeners with TLS and by a
 /// setting of each member.
-fn logins(is_on: bool, by_certificate: bool, members: &[Member]) -> Rules {
+fn logins(is_on: bool, by_certificate: bool, members: &[Member], version: &str) -> Rules {
     let read = if is_on { "auth is enabled, for every client" } else { "auth is not enabled" };
-    let rules = Rules { read: read.to_owned(), ..Rules::default() };
+    let doubts = UNASKED.of(version).filter(|_| is_on).into_iter().collect();
+    let rules = Rules { read: read.to_owned(), doubts, ..Rules::default() };
     if is_on || !by_certificate {
         return rules;
     }
@@ -89,7 +91,7 @@ fn logins(is_on: bool, by_certificate: bool, members: &[Member]) -> Rules {
 }
 
 /// Which account may do what, from users and their roles.
-fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fault> {
+fn rights(connection: &mut EtcdConnection, is_on: bool, version: &str) -> Result<Judgement, Fault> {
     if !is_on {
         let seen = "auth is not enabled: every client may read, change and remove every key";
         return Ok(Judgement::whole(State::Off, seen));
@@ -102,7 +104,8 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
                 Err(Fault::Refused(range)) => {
                     let seen =
                         format!("every key, and the list of accounts: refused ({range}; {words}); others: {RIGHT}");
-                    Ok(Judgement::account(State::Enforced, seen))
+                    let judged = Judgement::account(State::Enforced, seen);
+                    Ok(NESTED.of(version).iter().fold(judged, |judged, doubt| judged.doubted(doubt)))
                 }
                 Err(fault) => Err(fault),
             };
@@ -110,7 +113,7 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
         outcome => outcome?,
     };
     let users = Fields(&answer).texts(2)?;
-    let (mut unlimited, mut over_all_keys) = (Vec::new(), Vec::new());
+    let (mut unlimited, mut over_all_keys, mut reads_one_key) = (Vec::new(), Vec::new(), false);
     for user in &users {
         let answer = connection.call(USER_GET, |out| put_bytes(out, 1, &[user.as_bytes()]))?;
         let roles = Fields(&answer).texts(2)?;
@@ -122,6 +125,7 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
         for role in &roles {
             let answer = connection.call(ROLE_GET, |out| put_bytes(out, 1, &[role.as_bytes()]))?;
             let grants = Fields(&answer).all(2)?.into_iter().map(Grant::read).collect::<Result<Vec<_>, _>>()?;
+            reads_one_key |= grants.iter().any(|grant| grant.kind != WRITE && grant.end.is_empty());
             if are_over_all_keys(&grants) {
                 over_all_keys.push(format!("{user} by the role {role}"));
             }
@@ -133,17 +137,52 @@ fn rights(connection: &mut EtcdConnection, is_on: bool) -> Result<Judgement, Fau
     }
     let judged = limited(&unlimited, users.len(), "the role root");
     let judged = if unlimited.len() > 1 { judged.found(&findings::ETCD_AUTHZ_EVERYTHING) } else { judged };
+    let mut doubts = Vec::new();
+    if unlimited.len() < users.len() {
+        doubts.extend(NESTED.of(version));
+        doubts.extend(WATCH.of(version).filter(|_| reads_one_key));
+    }
     if over_all_keys.is_empty() {
-        return Ok(judged);
+        return Ok(doubts.iter().fold(judged, |judged, doubt| judged.doubted(doubt)));
     }
     let rules = Rules {
         read: counted(users.len(), "account"),
         exceptions: over_all_keys,
         remedy: "grant the keys that are needed (grant-permission --prefix), and revoke the rest",
         findings: vec![&findings::ETCD_AUTHZ_EVERYTHING],
-        ..Rules::default()
+        doubts,
     };
     Ok(judged.with_rules(Ok(rules), RIGHT))
+}
+
+/// A way around logins or rights, which older versions do not check. A distribution may have mended its own without
+/// another number.
+struct Hole {
+    way: &'static str,
+    /// The first version of each line that checks it.
+    closed: [[u32; 3]; 3],
+}
+
+/// A client without a login makes these calls.
+const UNASKED: Hole =
+    Hole { way: "who compacts, lists members, or makes alarms and leases (CVE-2026-33413)", closed: NESTED.closed };
+/// Any account reads every key.
+const NESTED: Hole = Hole { way: "nested transactions (CVE-2026-33343)", closed: [[3, 4, 42], [3, 5, 28], [3, 6, 9]] };
+/// An account that reads one key reads all that follow it.
+const WATCH: Hole =
+    Hole { way: "watches from a single key on (CVE-2026-73499)", closed: [[3, 5, 33], [3, 6, 14], [3, 7, 1]] };
+
+impl Hole {
+    /// The doubt about a server of `version`; `None` if it checks this.
+    fn of(&self, version: &str) -> Option<String> {
+        let mut parts = version.split(['.', '-', '+']).map(|part| part.parse().unwrap_or(0));
+        let numbers: [u32; 3] = std::array::from_fn(|_| parts.next().unwrap_or(0));
+        let is_closed = match self.closed.iter().find(|first| first[..2] == numbers[..2]) {
+            Some(first) => numbers >= *first,
+            None => numbers > self.closed[2],
+        };
+        (!is_closed).then(|| format!("whether etcd {version} checks {}", self.way))
+    }
 }
 
 /// A permission on the keys from `key` on that are before `end`: one key if `end` is empty, all of them if it is a zero
@@ -271,6 +310,29 @@ mod tests {
     }
 
     #[test]
+    fn ways_that_a_version_may_not_check_are_doubts() {
+        for (version, nested, watch) in [
+            ("3.3.27", true, true),
+            ("3.4.23", true, true),
+            ("3.4.42", false, true),
+            ("3.5.27", true, true),
+            ("3.5.33", false, false),
+            ("3.6.0-rc.1", true, true),
+            ("3.6.9", false, true),
+            ("3.7.0", false, true),
+            ("3.7.1", false, false),
+            ("3.8.0", false, false),
+            ("4.0.0", false, false),
+            ("", true, true),
+        ] {
+            let is_doubted = [&NESTED, &WATCH].map(|hole| hole.of(version).is_some());
+            assert_eq!(is_doubted, [nested, watch], "{version}");
+        }
+        let doubt = "whether etcd 3.4.23 checks nested transactions (CVE-2026-33343)";
+        assert_eq!(NESTED.of("3.4.23").as_deref(), Some(doubt));
+    }
+
+    #[test]
     fn a_permission_over_all_keys_is_known() {
         let over_all = |permissions: &[(u64, &[u8], &[u8])]| {
             let grant = |(kind, key, end): &(u64, &[u8], &[u8])| {
@@ -298,7 +360,7 @@ mod tests {
 
     #[test]
     fn what_the_lists_say_of_logins_and_of_doors_beside_tls() {
-        let read = [false, true].map(|is_on| logins(is_on, false, &[]).read);
+        let read = [false, true].map(|is_on| logins(is_on, false, &[], "3.6.9").read);
         assert_eq!(read, ["auth is not enabled", "auth is enabled, for every client"]);
         let told = |tls: Option<Tls>, urls: &[&str]| {
             let rules = listeners(&Target { tls, ..Target::default() }, &[member(&[], urls)]);
@@ -313,12 +375,13 @@ mod tests {
     #[test]
     fn a_certificate_is_asked_for_where_there_is_tls_alone() {
         let [closed, open] = [&["https://a:2379"][..], &["https://a:2379", "http://127.0.0.1:2379"]];
-        let told = |is_on, by_certificate, members: &[&[&str]]| {
+        let of_version = |is_on, by_certificate, members: &[&[&str]], version| {
             let members: Vec<Member> = members.iter().map(|clients| member(&[], clients)).collect();
             let came = Judgement::account(State::Enforced, "by client certificate; without one: refused");
-            let judged = came.with_rules(Ok(logins(is_on, by_certificate, &members)), "");
+            let judged = came.with_rules(Ok(logins(is_on, by_certificate, &members, version)), "");
             (judged.state, judged.scope.words(), judged.seen.matches("not judged").count())
         };
+        let told = |is_on, by_certificate, members: &[&[&str]]| of_version(is_on, by_certificate, members, "3.6.9");
         assert_eq!(told(false, true, &[closed]), (State::Enforced, "this account", 1));
         assert_eq!(told(false, true, &[closed, closed]), (State::Enforced, "this account", 2));
         assert_eq!(told(false, true, &[open]), (State::Available, "this account", 1));
@@ -326,5 +389,8 @@ mod tests {
         // Users are asked for at every listener.
         assert_eq!(told(true, true, &[open]), (State::Enforced, "whole server", 0));
         assert_eq!(told(true, false, &[open]), (State::Enforced, "whole server", 0));
+        // But older versions serve some calls without a login.
+        assert_eq!(of_version(true, false, &[closed], "3.4.23"), (State::Enforced, "this account", 1));
+        assert_eq!(of_version(false, true, &[closed], "3.4.23"), (State::Enforced, "this account", 1));
     }
 }

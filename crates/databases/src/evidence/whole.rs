@@ -34,13 +34,15 @@ pub const THIS_ACCOUNT: &str = "for this account: the others could not be seen";
 
 /// True when `host`, of a URL or a launched server, is this machine's loopback.
 pub fn is_loopback(host: &str) -> bool {
-    host.eq_ignore_ascii_case("localhost") || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+    host.eq_ignore_ascii_case("localhost")
+        || host.parse::<IpAddr>().is_ok_and(|address| address.to_canonical().is_loopback())
 }
 
 /// The `exceptions` that matter to clients that reach the server at `host`: an exception for the server's own loopback
 /// only matters to clients that use it.
 pub fn that_matter(exceptions: Vec<Exception>, host: &str) -> Vec<Exception> {
-    let near = is_loopback(host);
+    // Connections to no address end at the loopback.
+    let near = is_loopback(host) || host.parse::<IpAddr>().is_ok_and(|address| address.is_unspecified());
     exceptions.into_iter().filter(|exception| near || !exception.loopback).collect()
 }
 
@@ -67,10 +69,10 @@ mod tests {
 
     #[test]
     fn loopback_matters_to_those_who_come_by_it() {
-        for host in ["localhost", "127.0.0.1", "127.0.0.3", "::1"] {
+        for host in ["localhost", "127.0.0.1", "127.0.0.3", "::1", "::ffff:127.0.0.1", "0.0.0.0", "::"] {
             assert_eq!(that_matter(exceptions(), host).len(), 5, "{host}");
         }
-        for host in ["db.example", "192.0.2.1", "127.example"] {
+        for host in ["db.example", "192.0.2.1", "::ffff:192.0.2.1", "127.example"] {
             assert_eq!(in_words(&that_matter(exceptions(), host)), "line 1; line 3; line 5");
         }
         assert_eq!(in_words(&exceptions()), "line 1; line 2; line 3; and 2 more");

@@ -78,6 +78,7 @@ fn account([user, host, rights]: [String; 3]) -> Result<Account, Fault> {
         keeps_old_password: false,
         rights: BITS.iter().filter(|(bit, _)| access >> bit & 1 == 1).map(|(_, right)| *right).collect(),
         keeps_off_rights: false,
+        keeps_off_plugins: false,
     })
 }
 

@@ -50,3 +50,13 @@ pub fn unencrypted(session: &mut WireSession) -> Result<Vec<String>, Fault> {
                OR e.MIN_KEY_VERSION = 0 OR e.ROTATING_OR_FLUSHING <> 0)";
     Ok(session.run(sql)?.into_iter().filter_map(|row| row.into_iter().next().flatten()).collect())
 }
+
+/// True if some tablespace is encrypted: `ENCRYPTED = YES` encrypts single tables, whatever the settings are.
+///
+/// # Errors
+/// The server's error; only accounts with the privilege PROCESS get an answer.
+pub fn encrypts_some(session: &mut WireSession) -> Result<bool, Fault> {
+    let sql = "SELECT COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION \
+               WHERE ENCRYPTION_SCHEME <> 0 AND CURRENT_KEY_VERSION <> 0";
+    Ok(session.value(sql)? != "0")
+}

@@ -14,7 +14,7 @@ use tithe_plugin::{
 use super::{
     access::ACCESS,
     accounts,
-    at_rest::{NOBODY_ENCRYPTS, unencrypted},
+    at_rest::{NOBODY_ENCRYPTS, encrypts_some, unencrypted},
     evidence::{
         LOG,
         audit_complete::{AuditComplete, definitions_logged},
@@ -83,7 +83,8 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
         settings.value("encrypt_binlog"),
         settings.value("log_bin")
     ));
-    let off = tables == "OFF" && !settings.is_on("innodb_encrypt_log");
+    let is_set = tables != "OFF" || settings.is_on("innodb_encrypt_log");
+    let off = !is_set && !encrypts_some(session).unwrap_or(false);
     let (others, mut doubts) = other_tables(session)?;
     let encrypts_aria = settings.is_on("aria_encrypt_tables");
     others.iter().for_each(|table| judge_table(table, encrypts_aria, &mut exceptions, &mut doubts));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::{
-    matrix::{Feature, FeatureStatus},
+    matrix::{Feature, FeatureStatus, State},
     recording::Recording,
     setup::Setup,
 };
@@ -12,7 +12,7 @@ use tithe_plugin::{
 use super::{connection::MemcachedConnection, target::PRODUCT};
 use crate::{
     findings,
-    inspect::{ENDS_TLS, Rules, authentication, client_rows, ended_rows, not_offered, transport},
+    inspect::{ENDS_TLS, Judgement, Rules, authentication, client_rows, ended_rows, not_offered, transport},
     target::Target,
 };
 
@@ -29,7 +29,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let method = connection.method();
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
     let settings = connection.stats("settings")?;
-    let written = written(&connection.stats("")?);
+    let written = written(&connection.stats("")?, &settings);
     let at_rest = match written.as_slice() {
         [] => "items are in memory alone".to_owned(),
         written => format!("Memcached encrypts no file; {}", written.join("; ")),
@@ -44,13 +44,13 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     } else {
         client_rows(clients.with_rules(Ok(transports(&settings)), ""))
     });
+    seen.push(between(&settings).of(Feature::NodeToNode));
     seen.extend(not_offered(&[
         (
             Feature::Authorisation,
             "Memcached has no rights: every client that is let in may read, change and flush \
             everything",
         ),
-        (Feature::NodeToNode, "servers of Memcached do not speak to each other"),
         (Feature::AtRest, &at_rest),
         (Feature::Auditing, "Memcached has no audit log; `watch` shows keys to any client that is let in"),
         (Feature::JmxAuthentication, "no Java virtual machine"),
@@ -65,13 +65,29 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
 /// # Errors
 /// When the server cannot be reached.
 pub fn recording(connection: &mut MemcachedConnection) -> Result<Recording, Fault> {
-    Ok(Recording { repeats: written(&connection.stats("")?), doubts: Vec::new() })
+    let (stats, settings) = (connection.stats("")?, connection.stats("settings")?);
+    Ok(Recording { repeats: written(&stats, &settings), doubts: Vec::new() })
 }
 
-/// Features that write items to a file, from `stats`.
-fn written(stats: &Settings) -> Vec<String> {
+/// Features that write items to a file, from `stats` and `stats settings`.
+fn written(stats: &Settings, settings: &Settings) -> Vec<String> {
     let extstore = stats.keys().any(|name| name.starts_with("extstore_"));
-    extstore.then(|| "extstore (ext_path) writes items to a file in the clear".to_owned()).into_iter().collect()
+    let extstore = extstore.then(|| "extstore (ext_path) writes items to a file in the clear".to_owned());
+    // Without a file the server prints a null pointer. A file may lie in memory: that is not shown.
+    let file = settings.get("memory_file").filter(|file| !["", "(null)"].contains(&file.as_str()));
+    let file = file.map(|file| format!("memory_file = {file} holds the items in the clear"));
+    extstore.into_iter().chain(file).collect()
+}
+
+/// The way to other servers, which only a proxy has.
+fn between(settings: &Settings) -> Judgement {
+    if is_on(settings, "proxy_enabled") {
+        return Judgement::unseen(
+            "a proxy (proxy_enabled = yes): whether it speaks TLS with the servers behind it is in its configuration \
+             alone (proxy_config)",
+        );
+    }
+    Judgement::whole(State::NotOffered, "servers of Memcached do not speak to each other")
 }
 
 fn opened(target: &Target) -> Result<String, Fault> {
@@ -291,9 +307,20 @@ mod tests {
     }
 
     #[test]
+    fn a_proxy_speaks_to_other_servers() {
+        let state = |value: &str| between(&Settings::from([("proxy_enabled".to_owned(), value.to_owned())])).state;
+        assert_eq!(["yes", "no"].map(state), [State::Unseen, State::NotOffered]);
+        assert_eq!(between(&Settings::new()).state, State::NotOffered, "a server that was built without");
+    }
+
+    #[test]
     fn items_that_are_written_to_a_file_are_told() {
-        let of = |name: &str| written(&Settings::from([(name.to_owned(), "0".to_owned())]));
+        let one = |name: &str, value: &str| Settings::from([(name.to_owned(), value.to_owned())]);
+        let of = |name: &str| written(&one(name, "0"), &Settings::new());
         assert_eq!(of("pid"), Vec::<String>::new());
         assert_eq!(of("extstore_page_evictions"), ["extstore (ext_path) writes items to a file in the clear"]);
+        let of = |file: &str| written(&Settings::new(), &one("memory_file", file));
+        assert_eq!(of("(null)"), Vec::<String>::new());
+        assert_eq!(of("/srv/items"), ["memory_file = /srv/items holds the items in the clear"]);
     }
 }

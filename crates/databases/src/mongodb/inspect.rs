@@ -142,7 +142,7 @@ fn authorisation(
     topology: &str,
 ) -> Result<Judgement, Fault> {
     let status = link.admin(doc! { "connectionStatus": 1, "showPrivileges": false })?;
-    let mut judged = match accounts {
+    let judged = match accounts {
         Ok(accounts) if !accounts.is_empty() => accounts.judge(),
         accounts => {
             let roles = roles(&status).join(", ");
@@ -159,14 +159,20 @@ fn authorisation(
             }
         }
     };
-    // Accounts that the list does not have.
-    if options.option(&["security", "ldap", "authz", "queryTemplate"]).is_ok_and(|template| template.is_some()) {
-        judged = judged.doubted("accounts of LDAP, whose roles are those of their groups (security.ldap.authz)");
-    }
-    if topology == ROUTER {
-        judged = judged.doubted("accounts that single shards have for themselves: ask each shard");
-    }
-    Ok(judged)
+    Ok(unlisted(options, topology).into_iter().fold(judged, |judged, doubt| judged.doubted(doubt)))
+}
+
+/// The accounts that the list of a server with these `options` does not have.
+fn unlisted(options: &Options, topology: &str) -> Vec<&'static str> {
+    let by_groups = options.option(&["security", "ldap", "authz", "queryTemplate"]).is_ok_and(|it| it.is_some());
+    let methods = options.parameter("authenticationMechanisms").ok().flatten();
+    let by_tokens = methods.is_some_and(|methods| methods.contains("MONGODB-OIDC"));
+    let all = [
+        (by_groups, "accounts of LDAP, whose roles are those of their groups (security.ldap.authz)"),
+        (by_tokens, "accounts of an identity provider, whose roles are in their tokens (MONGODB-OIDC)"),
+        (topology == ROUTER, "accounts that single shards have for themselves: ask each shard"),
+    ];
+    all.into_iter().filter_map(|(is_so, doubt)| is_so.then_some(doubt)).collect()
 }
 
 /// The roles in an answer to `connectionStatus`.
@@ -215,6 +221,18 @@ mod tests {
         let any = doc! { "mode": "requireTLS", "allowInvalidCertificates": true };
         assert_eq!(state(any, doc! {}, set), State::Available);
         assert_eq!(state(doc! {}, doc! {}, "standalone"), State::Unseen);
+    }
+
+    #[test]
+    fn accounts_that_the_servers_list_does_not_have_are_doubts() {
+        let doubts = |parsed: Document, methods: &[&str], topology: &str| {
+            unlisted(&options(parsed, doc! { "authenticationMechanisms": methods }), topology).len()
+        };
+        let ldap = doc! { "security": { "ldap": { "authz": { "queryTemplate": "{USER}?memberOf?base" } } } };
+        assert_eq!(doubts(doc! {}, &["SCRAM-SHA-256"], STANDALONE), 0);
+        assert_eq!(doubts(ldap, &["PLAIN"], STANDALONE), 1);
+        assert_eq!(doubts(doc! {}, &["SCRAM-SHA-256", "MONGODB-OIDC"], STANDALONE), 1);
+        assert_eq!(doubts(doc! {}, &["MONGODB-OIDC"], ROUTER), 2);
     }
 
     #[test]

@@ -90,7 +90,7 @@ const COLUMNS: [(&str, Right); 11] = [
 ];
 
 /// Those that are a row of `mysql.global_grants`.
-const FURTHER: [(&str, Right); 11] = [
+const FURTHER: [(&str, Right); 12] = [
     ("SET_USER_ID", Right::SetDefiner),
     ("SET_ANY_DEFINER", Right::SetDefiner),
     ("ROLE_ADMIN", Right::GrantRoles),
@@ -102,6 +102,7 @@ const FURTHER: [(&str, Right); 11] = [
     ("CONNECTION_ADMIN", Right::SkipInitConnect),
     ("AUDIT_ADMIN", Right::SetAudit),
     ("TABLE_ENCRYPTION_ADMIN", Right::MakePlainTables),
+    ("BINLOG_ENCRYPTION_ADMIN", Right::MakePlainBinlog),
 ];
 
 fn account(
@@ -109,6 +110,10 @@ fn account(
 ) -> Account {
     let has = |(_, (_, right)): (char, &(&str, Right))| *right;
     let given = given.chars().zip(&COLUMNS).filter(|(value, _)| *value == 'Y');
+    let rights: BTreeSet<Right> = given.map(has).collect();
+    let writes = [("INSERT", Right::Insert), ("UPDATE", Right::Update)].into_iter();
+    // A restriction names privileges that the account has.
+    let writes: Vec<&str> = writes.filter(|(_, right)| rights.contains(right)).map(|(name, _)| name).collect();
     Account {
         ways: vec![Way::of(&plugin, &secret)],
         certificate: match ssl_type.as_str() {
@@ -120,21 +125,22 @@ fn account(
         speaks_tls: !ssl_type.is_empty(),
         logs_in: locked != "Y",
         keeps_old_password: second == "1",
-        rights: given.map(has).collect(),
-        keeps_off_rights: keeps_off_rights(&restrictions),
+        rights,
+        keeps_off_rights: keeps_off(&restrictions, &writes),
+        keeps_off_plugins: keeps_off(&restrictions, &["DELETE"]),
         user,
         host,
     }
 }
 
-/// True if a partial revoke takes both write privileges away from the server's own database.
-fn keeps_off_rights(restrictions: &str) -> bool {
+/// True if a partial revoke takes all of `rights` on the server's own database away.
+fn keeps_off(restrictions: &str, rights: &[&str]) -> bool {
     let restrictions: serde_json::Value = serde_json::from_str(restrictions).unwrap_or_default();
     let of_mysql = |one: &&serde_json::Value| one["Database"] == "mysql";
     restrictions.as_array().into_iter().flatten().find(of_mysql).is_some_and(|one| {
         let revoked: Vec<&str> =
             one["Privileges"].as_array().into_iter().flatten().filter_map(|one| one.as_str()).collect();
-        ["INSERT", "UPDATE"].iter().all(|right| revoked.contains(right))
+        rights.iter().all(|right| revoked.contains(right))
     })
 }
 
@@ -158,18 +164,22 @@ mod tests {
 
     #[test]
     fn rows_of_accounts_are_understood() {
-        let row = |plugin: &str, restrictions: &str| {
-            account(
-                ["app", "%", plugin, "set", "X509", "", "", "N", "0", restrictions, "YYNNNNNNYNN"].map(str::to_owned),
-            )
+        let given = |plugin: &str, restrictions: &str, given: &str| {
+            account(["app", "%", plugin, "set", "X509", "", "", "N", "0", restrictions, given].map(str::to_owned))
         };
+        let row = |plugin: &str, restrictions: &str| given(plugin, restrictions, "YYNNNNNNYNN");
         let all = row("caching_sha2_password", "");
         assert!(all.by_network() && all.certificate == Certificate::Any && !all.keeps_off_rights);
         assert_eq!(all.rights, [Right::Select, Right::Insert, Right::CreateUser].into());
         assert!(!row("auth_socket", "").by_network() && !row("mysql_no_login", "").by_network());
         let revoked = r#"[{"Database": "mysql", "Privileges": ["INSERT", "UPDATE"]}]"#;
         assert!(row("caching_sha2_password", revoked).keeps_off_rights);
+        assert!(!row("caching_sha2_password", revoked).keeps_off_plugins);
+        assert!(row("caching_sha2_password", &revoked.replace("UPDATE", "DELETE")).keeps_off_plugins);
         assert!(!row("caching_sha2_password", &revoked.replace("mysql", "shop")).keeps_off_rights);
+        let inserts = revoked.replace(r#", "UPDATE""#, "");
+        assert!(row("caching_sha2_password", &inserts).keeps_off_rights, "it has no other right to write");
+        assert!(!given("caching_sha2_password", &inserts, "YYYNNNNNYNN").keeps_off_rights);
         let further = with_further(vec![all], &[["app", "%", "BINLOG_ADMIN"].map(str::to_owned)]);
         assert!(further[0].rights.contains(&Right::ReplayRows));
         let further = with_further(further, &[["app", "%", "SYSTEM_VARIABLES_ADMIN"].map(str::to_owned)]);

@@ -153,8 +153,31 @@ fn auditing(session: &mut WireSession, settings: &Settings) -> Result<Judgement,
     let components = "SELECT component_urn FROM mysql.component WHERE component_urn LIKE '%audit_log%'";
     let mut names =
         |sql: &str| -> Result<Vec<String>, Fault> { Ok(session.run(sql)?.into_iter().flatten().flatten().collect()) };
-    let (plugins, components) = (names(plugins)?, names(components));
-    Ok(audited(plugins, components, &recorded(settings), settings.value("version_comment")))
+    let (mut plugins, mut components) = (names(plugins)?, names(components));
+    let built_in = settings.is_on(SERVER_AUDIT) && !settings.value("server_audit_events").is_empty();
+    if built_in && !plugins.iter().any(|name| is_server_audit(name)) {
+        plugins.push("server_audit (built in)".to_owned());
+    }
+    let mut disabled = Vec::new();
+    for names in std::iter::once(&mut plugins).chain(components.as_mut()) {
+        disabled.extend(names.extract_if(.., |name| is_disabled(name, settings)));
+    }
+    Ok(audited(plugins, components, &disabled, &recorded(settings), settings.value("version_comment")))
+}
+
+/// The switch of MariaDB's audit plugin, which MySQL loads too and Aurora has built in. Aurora records nothing without
+/// a list of events.
+const SERVER_AUDIT: &str = "server_audit_logging";
+
+fn is_server_audit(name: &str) -> bool {
+    name.eq_ignore_ascii_case("server_audit")
+}
+
+/// True if the audit log `name` is loaded, and its own switch is set so that it records nothing.
+fn is_disabled(name: &str, settings: &Settings) -> bool {
+    let short = name.strip_prefix("file://component_").unwrap_or(name);
+    let is_off = is_server_audit(name) && settings.value(SERVER_AUDIT) == "OFF";
+    is_off || ["_", "."].iter().any(|between| settings.is_on(&format!("{short}{between}disable")))
 }
 
 /// The servers that this one follows.
@@ -165,11 +188,12 @@ fn sources(session: &mut WireSession) -> Result<Vec<Source>, Fault> {
     Ok(rows(session, sql)?.into_iter().map(source).collect())
 }
 
-/// The auditing of a server of this `edition`: its active `plugins` and `components`, and its `other` logs. Some
-/// accounts cannot see components.
+/// The auditing of a server of this `edition`: its active `plugins` and `components`, those that are `disabled`, and
+/// its other logs. Some accounts cannot see components.
 fn audited(
     plugins: Vec<String>,
     components: Result<Vec<String>, Fault>,
+    disabled: &[String],
     (state, others): &(State, String),
     edition: &str,
 ) -> Judgement {
@@ -181,13 +205,16 @@ fn audited(
         let seen = format!("{} is active, {others}: what it leaves out is not known", active.join(", "));
         return Judgement::whole(State::Available, seen);
     }
-    let of_edition = format!("MySQL Enterprise and Percona Server have one; this is {edition}");
+    let (seen, of_edition) = match disabled {
+        [] => ("seen", format!("MySQL Enterprise and Percona Server have one; this is {edition}")),
+        disabled => ("on", format!("{} is disabled", disabled.join(", "))),
+    };
     match untold {
         Some(fault) if *state == State::Off => Judgement::unseen(format!(
             "no audit plugin ({of_edition}), {others}; whether a component audits is unknown ({fault}): GRANT SELECT \
              ON mysql.component"
         )),
-        _ => Judgement::whole(*state, format!("no audit plugin or component is seen ({of_edition}), {others}")),
+        _ => Judgement::whole(*state, format!("no audit plugin or component is {seen} ({of_edition}), {others}")),
     }
 }
 

@@ -57,6 +57,8 @@ pub enum Right {
     SetAudit,
     /// Makes tables without encryption where others may not (`TABLE_ENCRYPTION_ADMIN`).
     MakePlainTables,
+    /// Sets whether the binary log is encrypted (`BINLOG_ENCRYPTION_ADMIN`).
+    MakePlainBinlog,
 }
 
 /// How an account may authenticate.
@@ -146,6 +148,8 @@ pub struct Account {
     pub rights: BTreeSet<Right>,
     /// True if those rights to write leave the server's own database out.
     pub keeps_off_rights: bool,
+    /// True if its right to delete does.
+    pub keeps_off_plugins: bool,
 }
 
 /// How one product reads its accounts and roles.

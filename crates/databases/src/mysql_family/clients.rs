@@ -11,7 +11,7 @@ use tithe_plugin::{
     setup::Setup,
 };
 
-use super::{access::Access, schema::hops_of, session::WireSession};
+use super::{access::Access, replication::is_since_start, schema::hops_of, session::WireSession};
 use crate::{evidence::marked::OWN, hops::seen_behind};
 
 /// The list of processes, read through a separate session.
@@ -35,9 +35,11 @@ impl Clients {
         let (required, schema) = (on("require_secure_transport")?, on("performance_schema")?);
         let account = session.account()?;
         let otherwise = match (required, schema) {
-            (true, _) => Spoken::Tls("TLS, as require_secure_transport = ON asks of all".to_owned()),
-            (false, true) => Spoken::Untold(format!("GRANT SELECT ON performance_schema.threads TO {account}")),
-            (false, false) => Spoken::Untold(format!(
+            (true, _) if is_since_start(&mut session) => {
+                Spoken::Tls("TLS, as require_secure_transport = ON asks of all".to_owned())
+            }
+            (_, true) => Spoken::Untold(format!("GRANT SELECT ON performance_schema.threads TO {account}")),
+            (_, false) => Spoken::Untold(format!(
                 "start the server with performance_schema = ON, and GRANT SELECT ON performance_schema.threads TO {account}"
             )),
         };

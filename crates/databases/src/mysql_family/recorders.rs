@@ -278,12 +278,26 @@ pub fn in_the_clear(settings: &Settings) -> Vec<String> {
     if settings.get("sql_error_log_filename").is_some_and(|file| file != "/dev/null") {
         found.push("the plugin sql_error_log writes statements that failed in the clear".to_owned());
     }
+    found.extend(audit_logs(settings));
     for name in ["innodb_print_all_deadlocks", "innodb_status_output"] {
         if settings.is_on(name) {
             found.push(format!("{name} = ON writes statements into the error log in the clear"));
         }
     }
     found
+}
+
+/// Audit logs of MySQL Enterprise and Percona Server in plaintext: plugins, and components, whose settings have a point
+/// in their names. They are loaded if their settings exist.
+fn audit_logs(settings: &Settings) -> Vec<String> {
+    let named = |name: &str| {
+        let of = |part: &str| settings.value(&format!("{name}{part}"));
+        let file = of("file");
+        let writes = !["", "/dev/null"].contains(&file) && of("disable") != "ON" && of("policy") != "NONE";
+        let in_the_clear = writes && of("encryption") != "AES";
+        in_the_clear.then(|| format!("the audit log {file} ({name}file) writes statements in the clear"))
+    };
+    ["audit_log_", "audit_log.", "audit_log_filter_", "audit_log_filter."].into_iter().filter_map(named).collect()
 }
 
 /// How the binary log repeats statements, and the keys in them, in addition to or in place of rows; `None` if it does
@@ -451,6 +465,23 @@ mod tests {
               leaks: general_log = ON, log_output = FILE, log_raw = ON: passwords too writes statements in the clear
               passwords: the general log
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn an_audit_log_of_mysql_is_in_the_clear_unless_it_is_encrypted() {
+        let found = |pairs: &[(&str, &str)]| in_the_clear(&settings(pairs));
+        let file = ("audit_log_file", "audit.log");
+        let open = ["the audit log audit.log (audit_log_file) writes statements in the clear"];
+        assert_eq!(found(&[file]), open);
+        assert_eq!(found(&[file, ("audit_log_encryption", "NONE"), ("audit_log_policy", "ALL")]), open);
+        let component = "the audit log a.log (audit_log_filter.file) writes statements in the clear";
+        assert_eq!(found(&[("audit_log_filter.file", "a.log")]), [component]);
+        for without in
+            [("audit_log_encryption", "AES"), ("audit_log_disable", "ON"), ("audit_log_policy", "NONE"), ("x", "x")]
+        {
+            assert_eq!(found(&[file, without]).len(), usize::from(without.0 == "x"), "{without:?}");
+        }
+        assert_eq!(found(&[("audit_log_file", "/dev/null")]), [""; 0]);
     }
 
     #[test]

@@ -82,6 +82,14 @@ fn is_shown_others(session: &mut WireSession) -> bool {
     has_everywhere(session, &["PROCESS"]).unwrap_or(true)
 }
 
+/// True if `require_secure_transport` is as the server was started: SET may have come after a client that is connected.
+pub fn is_since_start(session: &mut WireSession) -> bool {
+    let sql = "SELECT GLOBAL_VALUE_ORIGIN FROM information_schema.SYSTEM_VARIABLES \
+               WHERE VARIABLE_NAME = 'REQUIRE_SECURE_TRANSPORT'";
+    // MySQL does not have the table: it is started with performance_schema, which shows each connection.
+    session.value(sql).is_ok_and(|origin| ["CONFIG", "COMMAND-LINE"].contains(&origin.as_str()))
+}
+
 /// Replicas that are connected now.
 fn replicas(session: &mut WireSession, requires_tls: bool) -> Result<Vec<Hop>, Fault> {
     let sql = "SELECT ID, USER, HOST FROM information_schema.PROCESSLIST WHERE COMMAND LIKE 'Binlog Dump%'";
@@ -97,7 +105,9 @@ fn replicas(session: &mut WireSession, requires_tls: bool) -> Result<Vec<Hop>, F
             }
             Some("TCP/IP") => (State::Off, "in plaintext"),
             Some(_) => (State::Enforced, "on this machine"),
-            None if requires_tls => (State::Enforced, "by TLS, as require_secure_transport = ON asks of all"),
+            None if requires_tls && is_since_start(session) => {
+                (State::Enforced, "by TLS, as require_secure_transport = ON asks of all")
+            }
             None => (State::Unseen, "in an unknown way: start the server with performance_schema = ON"),
         };
         hops.push(Hop { state, words: format!("changes go to {user} at {host} {words}") });
@@ -135,7 +145,14 @@ fn of_copies(method: &str) -> Option<Hop> {
 /// Galera, and MySQL's group replication.
 fn of_cluster(settings: &Settings) -> Vec<Hop> {
     let mut hops = Vec::new();
-    let hop = |tls: bool, words: String| Hop { state: if tls { State::Enforced } else { State::Off }, words };
+    let hop = |tls: bool, verified: bool, words: String| {
+        let state = match (tls, verified) {
+            (false, _) => State::Off,
+            (true, false) => State::Available,
+            (true, true) => State::Enforced,
+        };
+        Hop { state, words }
+    };
     if settings.is_in_cluster() {
         hops.push(of_bus(settings.value("wsrep_provider_options")));
         hops.extend(of_copies(settings.value("wsrep_sst_method")));
@@ -144,9 +161,13 @@ fn of_cluster(settings: &Settings) -> Vec<Hop> {
         .get("group_replication_ssl_mode")
         .filter(|_| !settings.value("group_replication_group_name").is_empty())
     {
-        hops.push(hop(mode != "DISABLED", format!("group_replication_ssl_mode = {mode}")));
+        // REQUIRED takes every certificate.
+        let verified = mode.starts_with("VERIFY_");
+        hops.push(hop(mode != "DISABLED", verified, format!("group_replication_ssl_mode = {mode}")));
         let recovery = settings.value("group_replication_recovery_use_ssl");
-        hops.push(hop(recovery == "ON", format!("group_replication_recovery_use_ssl = {recovery}")));
+        let check = "group_replication_recovery_ssl_verify_server_cert";
+        let words = format!("group_replication_recovery_use_ssl = {recovery}, {check} = {}", settings.value(check));
+        hops.push(hop(recovery == "ON", settings.is_on(check), words));
     }
     hops
 }

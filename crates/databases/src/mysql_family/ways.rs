@@ -11,8 +11,8 @@ use super::{
 };
 
 use Right::{
-    CreateUser, Delete, Execute, File, Follow, GrantRoles, Insert, MakeCode, MakePlainTables, ReplayRows, Select,
-    SetAudit, SetDefiner, SetInitConnect, SetVariables, SkipInitConnect, Super, SystemUser, Update,
+    CreateUser, Delete, Execute, File, Follow, GrantRoles, Insert, MakeCode, MakePlainBinlog, MakePlainTables,
+    ReplayRows, Select, SetAudit, SetDefiner, SetInitConnect, SetVariables, SkipInitConnect, Super, SystemUser, Update,
 };
 
 /// Why an administrator gets there.
@@ -199,6 +199,9 @@ impl Rights {
             (has(SetVariables) || has(Super), "sets the server's variables"),
             (has(SetAudit), "AUDIT_ADMIN sets what is recorded"),
             (has(MakePlainTables), "TABLE_ENCRYPTION_ADMIN makes tables without encryption"),
+            (has(MakePlainBinlog), "BINLOG_ENCRYPTION_ADMIN sets whether the binary log is encrypted"),
+            // Of the table `mysql.plugin`, that of an audit log or of the keys for example.
+            (has(Delete) && !holder.keeps_off_plugins, "DELETE ON *.* uninstalls plugins"),
         ] {
             if has {
                 leads.push((UNPROTECTED, words.to_owned()));

@@ -51,7 +51,11 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         let accounts = accounts::Accounts::read(&mut connection);
         let logins = accounts.as_ref().map(|accounts| first_passwords(&target, &accounts.names()));
         let rules = domains.as_ref().map(|all| domains::logins(all, logins)).map_err(Clone::clone);
-        seen.push(authentication(&target, method, opened).with_rules(rules, RIGHT).of(Feature::Authentication));
+        let judged = authentication(&target, method, opened).with_rules(rules, RIGHT);
+        let told = connection.request("GET /_opendistro/_security/sslinfo?show_dn=true");
+        let is_demo = told.is_ok_and(|told| has_demo_certificate(&told));
+        let judged = if is_demo { with_known_keys(judged) } else { judged };
+        seen.push(judged.of(Feature::Authentication));
         seen.push(inspect_feature(Feature::Authorisation, || {
             let elsewhere = domains.as_ref().map_or(true, domains::ask_elsewhere);
             Ok(accounts::judge(&accounts, elsewhere, &mut connection))
@@ -159,6 +163,24 @@ fn is_known_as(told: &Value, name: &str) -> bool {
     told["user_name"] == name
 }
 
+/// True if the node's own certificate, by the names in its answer, is that of the product's demo configuration.
+fn has_demo_certificate(told: &Value) -> bool {
+    let mut names = told["local_certificates_list"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    names.any(|name| name.contains("CN=node-0.example.com"))
+}
+
+/// The judgement of logins at a node with a key that everybody can download: it lets in as a node, and the key beside it
+/// as the administrator.
+fn with_known_keys(judged: Judgement) -> Judgement {
+    let state = if judged.state == State::Enforced { State::Available } else { judged.state };
+    let seen = format!(
+        "{}; the node has the certificate of the demo configuration: everybody has its key, and that of the \
+         administrator's certificate",
+        judged.seen
+    );
+    Judgement { state, seen, ..judged }.found(&findings::OPENSEARCH_AUTHN_FIRST_PASSWORD)
+}
+
 /// The transport between nodes. The plugin has no switch for it, except one for clusters that are being converted.
 fn between(connection: &mut OpenSearchConnection, has_plugin: bool) -> Result<Judgement, Fault> {
     if has_plugin {
@@ -259,6 +281,20 @@ mod tests {
             assert_eq!(with(&["config.file=/m", &off]), "off: a: port 7199, for everybody");
         }
         assert_eq!(with(&["config.file=/m"]), "cannot tell: a file has the management port's settings: a: /m");
+    }
+
+    #[test]
+    fn a_key_that_everybody_has_asks_nobody() {
+        let names = |name: &str| json!({ "local_certificates_list": [name, "CN=Example Com Inc. Root CA"] });
+        assert!(has_demo_certificate(&names("CN=node-0.example.com,OU=node,O=node,L=test,DC=de")));
+        assert!(!has_demo_certificate(&names("CN=node-0.shop.example")));
+        assert!(!has_demo_certificate(&json!({ "local_certificates_list": null })));
+        let judged = |state| {
+            let Judgement { state, scope, findings, .. } = with_known_keys(Judgement::whole(state, "by password"));
+            (state, scope.words(), findings.len())
+        };
+        assert_eq!(judged(State::Enforced), (State::Available, "whole server", 1));
+        assert_eq!(judged(State::Off), (State::Off, "whole server", 1));
     }
 
     #[test]

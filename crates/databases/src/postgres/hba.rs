@@ -48,6 +48,8 @@ pub struct Hba {
     age: Option<String>,
     /// Why words that look like keywords may be names.
     quoted: Option<String>,
+    /// The view does not show that a rule asks its directory by `ldaps`.
+    hides_ldaps: bool,
 }
 
 /// What is wrong with a rule: in words, and the finding's stable name.
@@ -63,7 +65,16 @@ pub fn read(session: &mut PostgresSession) -> Result<Hba, Fault> {
     let mut hba = Hba::of(lines, session.value("SHOW ssl")? == "on")?;
     hba.age = doubt_of_age(session);
     hba.quoted = hba.doubt_of_quotes(session.value(QUOTED));
+    let version = session.value("SHOW server_version_num").ok().and_then(|version| version.parse().ok());
+    hba.hides_ldaps = hides_ldaps(version.unwrap_or(0));
     Ok(hba)
+}
+
+/// True of releases whose view leaves the option `ldapscheme` out (PostgreSQL's bug 18769).
+fn hides_ldaps(version: u32) -> bool {
+    const SHOWN_FROM: [u32; 5] = [130_019, 140_016, 150_011, 160_007, 170_003];
+    let of_major = SHOWN_FROM.into_iter().find(|first| first / 10_000 == version / 10_000);
+    of_major.map_or(version < 130_000, |first| version < first)
 }
 
 /// The files with quoted keywords. In quotes a keyword is a name, and the view shows it without them
@@ -90,7 +101,7 @@ impl Hba {
         let (broken, mut rules): (Vec<_>, Vec<_>) = all.into_iter().partition(Rule::is_broken);
         rules.sort_by_key(|rule| rule.order);
         let left = left(&rules, tls, |_| true);
-        Ok(Self { rules, tls, broken, left, age: None, quoted: None })
+        Ok(Self { rules, tls, broken, left, age: None, quoted: None, hides_ldaps: false })
     }
 
     /// From the answer to [`QUOTED`]. An account that may not read the files only has a doubt if quotes would let
@@ -118,6 +129,11 @@ impl Hba {
     /// Rules that let clients in without authentication.
     pub fn of_authentication(&self) -> Rules {
         let has = |rule: &Rule, option: &str| rule.options.iter().any(|own| own == option);
+        let asks_in_the_clear =
+            |rule: &Rule| rule.method == "ldap" && !has(rule, "ldaptls=true") && !has(rule, "ldapscheme=ldaps");
+        let exposes = |rule: &Rule, left: &[(Hop, Way)]| {
+            left.iter().any(|(_, way)| *way == Way::Plaintext) && !rule.ranges.iter().all(Range::is_loopback)
+        };
         let weak = |rule: &Rule, left: &[(Hop, Way)]| -> Option<Weakness> {
             match rule.method.as_str() {
                 "trust" if has(rule, "clientcert=verify-full") => None,
@@ -126,19 +142,23 @@ impl Hba {
                 }
                 "trust" => Some(("lets everyone in", &PG_AUTHN_NO_PASSWORD)),
                 "ident" if rule.kind != "local" => Some(("trusts the client's machine", &PG_AUTHN_NO_PASSWORD)),
-                "ldap" if !has(rule, "ldaptls=true") && !has(rule, "ldapscheme=ldaps") => {
+                "ldap" if asks_in_the_clear(rule) && !self.hides_ldaps => {
                     Some(("has passwords sent to the directory in the clear", &PG_AUTHN_WEAK_METHOD))
                 }
-                "password" | "ldap" | "pam" | "bsd" | "radius"
-                    if left.iter().any(|(_, way)| *way == Way::Plaintext)
-                        && !rule.ranges.iter().all(Range::is_loopback) =>
-                {
+                "password" | "ldap" | "pam" | "bsd" | "radius" if exposes(rule, left) => {
                     Some(("has passwords sent in the clear", &PG_AUTHN_WEAK_METHOD))
                 }
+                // A bearer token lets in everyone who reads it (RFC 6750, section 5).
+                "oauth" if exposes(rule, left) => Some(("has tokens sent in the clear", &PG_AUTHN_WEAK_METHOD)),
                 _ => None,
             }
         };
         let mut rules = self.judge(weak, "write scram-sha-256 for them and reload");
+        if self.hides_ldaps {
+            let untold = |rule: &Rule, _: &[(Hop, Way)]| asks_in_the_clear(rule).then_some(("", &PG_AUTHN_WEAK_METHOD));
+            let doubt = |rule: &Rule| format!("whether line {} asks by ldaps, which this release hides", rule.line);
+            rules.doubts.extend(self.found(untold).map(|(rule, _)| doubt(rule)));
+        }
         let shadowed = self.shadowed();
         if !shadowed.is_empty() {
             rules.findings.push(&PG_AUTHN_SHADOWED_RULE);
@@ -163,9 +183,11 @@ impl Hba {
         shadowed.map(|(rule, _)| rule).collect()
     }
 
-    /// True if some connection reaches a rule with the method `md5`, which accepts both SCRAM and an MD5 hash.
+    /// True if some connection reaches a rule that accepts an MD5 hash: one with the method `md5`, or with `password`,
+    /// which compares the password itself with a hash of either kind (`plain_crypt_verify` in PostgreSQL's crypt.c).
     pub fn takes_md5(&self) -> bool {
-        self.rules.iter().zip(&self.left).any(|(rule, left)| rule.method == "md5" && !left.is_empty())
+        let takes = |rule: &Rule| ["md5", "password"].contains(&rule.method.as_str());
+        self.rules.iter().zip(&self.left).any(|(rule, left)| takes(rule) && !left.is_empty())
     }
 
     /// The maps of `pg_ident.conf` that rules name.

@@ -220,7 +220,7 @@ impl ObserverConfig {
         let mut may_open = |file: &File| match self.may_open(&file.path) {
             Ok(_) => true,
             // A file that vanishes meanwhile is skipped.
-            Err(why) if file.path.exists() => {
+            Err(why) if !matches!(file.path.try_exists(), Ok(false)) => {
                 unreadable.push(why);
                 false
             }

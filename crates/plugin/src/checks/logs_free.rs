@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use tithe_machine::{fault::Fault, observation::Observation};
+use tithe_machine::{fault::Fault, observation::Observation, secret::Secret};
 use tithe_model::record::Role;
 
 use crate::{
@@ -23,7 +23,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// Searches for canaries, the data key and the password in the server's logs, raw, in hexadecimal and in base64. Its
 /// control is a token that `plant` makes the server log, and that must be found. Id `logs-free`.
 ///
-/// A password or key shorter than [`NEEDLE_BYTES`] is left out: it could be found by chance.
+/// A password or key shorter than [`NEEDLE_BYTES`] is left out: it could be found by chance. So is the password of an
+/// attached server's account, which an arm's credentials do not have.
 pub struct LogsFree {
     role: Role,
     targets: Targets,
@@ -55,6 +56,10 @@ impl Check for LogsFree {
         if context.server.address.is_attached() && !shows(context.server, Places::LOGS) {
             return Ok(unseen(context.server));
         }
+        let is_searched = !context.server.address.is_attached() && is_long(&context.setup.credentials.password);
+        if !is_searched {
+            context.narrowed = Some(NOT_SEARCHED);
+        }
         let canaries = Canaries::new(context, self.id());
         let mut session = key_value(context.connect()?)?;
         canaries.write(session.as_mut())?;
@@ -78,8 +83,16 @@ impl Check for LogsFree {
         let control = [("control token", token.as_slice())];
         let is_there = || Ok(search(context.server, Places::LOGS, &control)?.total().hits() > 0);
         let control = within(self.timeout, is_there)?;
-        Ok(conclude(&search(context.server, Places::LOGS, &needles)?, tokens.len(), control))
+        let report = search(context.server, Places::LOGS, &needles)?;
+        Ok(conclude(&report, tokens.len(), control, if is_searched { " and no password" } else { "" }))
     }
+}
+
+/// What a claim is narrowed to if the password is left out.
+const NOT_SEARCHED: &str = "the account's own password was not searched for";
+
+fn is_long(secret: &Secret) -> bool {
+    secret.expose().len() >= NEEDLE_BYTES
 }
 
 /// True as soon as `is_there`; false after the `timeout`.
@@ -96,10 +109,10 @@ fn within(timeout: Duration, mut is_there: impl FnMut() -> Result<bool, Fault>) 
     }
 }
 
-fn conclude(report: &Report, canaries: usize, control: bool) -> Observation {
+/// `passwords`: what to add about them if none was found.
+fn conclude(report: &Report, canaries: usize, control: bool, passwords: &str) -> Observation {
     let extent = report.extent();
-    let none =
-        format!("none of {canaries} canaries, no data key and no password in {extent}; the control token was found");
+    let none = format!("none of {canaries} canaries, no data key{passwords} in {extent}; the control token was found");
     match report.observation(none) {
         Observation::Protected(_) if !control => {
             Observation::Unknown(format!("the control token is not in the logs ({extent})"))
@@ -113,7 +126,6 @@ mod tests {
     use std::fs;
 
     use expect_test::expect;
-    use tithe_machine::secret::Secret;
 
     use super::*;
     use crate::{
@@ -164,7 +176,8 @@ mod tests {
             let password = Secret::random_text(length);
             let seen = seen_with(|setup| setup.credentials.password = password, |setup| &setup.credentials.password);
             assert_eq!(matches!(seen, Observation::Exposed(_)), length >= NEEDLE_BYTES, "{length}: {seen:?}");
-            assert_eq!(matches!(seen, Observation::Protected(_)), length < NEEDLE_BYTES, "{length}: {seen:?}");
+            let left_out = matches!(&seen, Observation::Protected(words) if !words.contains("no password"));
+            assert_eq!(left_out, length < NEEDLE_BYTES, "{length}: {seen:?}");
         }
     }
 
@@ -197,9 +210,9 @@ mod tests {
     fn a_log_without_the_control_proves_nothing() {
         let empty = Report { files: 1, bytes: 812, ..Report::default() };
         expect![[r#"Unknown("the control token is not in the logs (1 file, 812 B)")"#]]
-            .assert_eq(&format!("{:?}", conclude(&empty, 33, false)));
+            .assert_eq(&format!("{:?}", conclude(&empty, 33, false, "")));
         let closed = Report { unreadable: vec!["server.log: Permission denied".to_owned()], ..Report::default() };
         expect![[r#"Unknown("cannot read server.log: Permission denied")"#]]
-            .assert_eq(&format!("{:?}", conclude(&closed, 33, true)));
+            .assert_eq(&format!("{:?}", conclude(&closed, 33, true, "")));
     }
 }

@@ -102,18 +102,16 @@ pub struct File {
 /// The files of `server` in `places`, each once, in a stable order. If a file is below several of the server's paths,
 /// the deepest path gives its kind: a journal inside the data folder is journal. Links are followed.
 pub fn files_of(server: &Server, places: Places) -> Vec<File> {
-    let mut files = files_named_below(&server.paths, &server.folder);
-    files.retain(|file| places.has(file.kind));
-    files
+    files_named_below(&server.paths, &server.folder, places)
 }
 
 /// The files of `paths` in the same way, by their full paths.
 pub fn files_in(paths: &Paths) -> Vec<File> {
-    files_named_below(paths, Path::new(""))
+    files_named_below(paths, Path::new(""), Places::ALL)
 }
 
-/// The files of `paths`, with names relative to `base`.
-fn files_named_below(paths: &Paths, base: &Path) -> Vec<File> {
+/// The files of `paths` in `places`, with names relative to `base`.
+fn files_named_below(paths: &Paths, base: &Path, places: Places) -> Vec<File> {
     let kinds = [(FileKind::Data, &paths.data), (FileKind::Journal, &paths.journal), (FileKind::Log, &paths.logs)];
     let mut roots: Vec<_> =
         kinds.into_iter().flat_map(|(kind, paths)| paths.iter().map(move |path| (kind, path))).collect();
@@ -122,7 +120,7 @@ fn files_named_below(paths: &Paths, base: &Path) -> Vec<File> {
     for (kind, root) in roots {
         walk.visit(root, kind);
     }
-    walk.files
+    walk.files(places)
 }
 
 /// Searches for `needles`, with their nouns, in the files of `server` in `places`, on any machine. A report without
@@ -165,24 +163,49 @@ pub fn unseen(server: &Server) -> Observation {
 pub fn files_below(folder: &Path) -> Vec<File> {
     let mut walk = Walk::new(folder);
     walk.visit(folder, FileKind::Data);
-    walk.files
+    walk.files(Places::DATA)
 }
 
 struct Walk<'a> {
     base: &'a Path,
     seen: HashSet<(u64, u64)>,
     files: Vec<File>,
+    /// What this user cannot even look at.
+    closed: Vec<File>,
 }
 
 impl<'a> Walk<'a> {
     fn new(base: &'a Path) -> Self {
-        Self { base, seen: HashSet::new(), files: Vec::new() }
+        Self { base, seen: HashSet::new(), files: Vec::new(), closed: Vec::new() }
+    }
+
+    /// The files in `places`. Beside others, those that are closed are among them, so that the scan complains about
+    /// them.
+    fn files(self, places: Places) -> Vec<File> {
+        let of = |files: Vec<File>| files.into_iter().filter(|file| places.has(file.kind)).collect::<Vec<_>>();
+        let (mut files, closed) = (of(self.files), of(self.closed));
+        if !files.is_empty() {
+            files.extend(closed);
+        }
+        files
+    }
+
+    fn file(&self, path: &Path, kind: FileKind) -> File {
+        let name = path.strip_prefix(self.base).unwrap_or(path).display().to_string();
+        File { path: path.to_owned(), name, kind }
     }
 
     /// Adds the file at `path`. A file that vanishes is skipped; a folder that cannot be listed is added as a file, so
     /// that the scan complains about it.
     fn visit(&mut self, path: &Path, kind: FileKind) {
-        let Ok(metadata) = fs::metadata(path) else { return };
+        let metadata = match fs::metadata(path) {
+            Ok(metadata) => metadata,
+            Err(error) if [io::ErrorKind::NotFound, io::ErrorKind::NotADirectory].contains(&error.kind()) => return,
+            Err(_) => {
+                self.closed.push(self.file(path, kind));
+                return;
+            }
+        };
         if !self.seen.insert((metadata.dev(), metadata.ino())) {
             return;
         }
@@ -193,8 +216,7 @@ impl<'a> Walk<'a> {
                 entries.iter().for_each(|entry| self.visit(entry, kind));
             }
             (is_folder, _) if is_folder || metadata.is_file() => {
-                let name = path.strip_prefix(self.base).unwrap_or(path).display().to_string();
-                self.files.push(File { path: path.to_owned(), name, kind });
+                self.files.push(self.file(path, kind));
             }
             _ => {}
         }

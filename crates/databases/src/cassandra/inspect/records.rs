@@ -6,7 +6,7 @@ use super::{Settings, management_port, value};
 use crate::{cassandra::evidence::audit_complete::AuditComplete, findings, inspect::Judgement};
 
 /// Keyspaces that every node leaves out by default: its own reads of its own tables.
-const OWN: &str = "system,system_schema,system_virtual_schema";
+const OWN: [&str; 3] = ["system", "system_schema", "system_virtual_schema"];
 
 /// Settings with which the audit log leaves something out.
 const FILTERS: [&str; 6] = [
@@ -25,7 +25,10 @@ pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement
     let left_out: Vec<String> = FILTERS
         .iter()
         .map(|name| (*name, of(name)))
-        .filter(|(name, value)| !value.is_empty() && (*name, value.as_str()) != ("excluded_keyspaces", OWN))
+        .filter(|(name, value)| {
+            let are_own = || value.split(',').all(|keyspace| OWN.contains(&keyspace.trim()));
+            !value.is_empty() && !(*name == "excluded_keyspaces" && are_own())
+        })
         .map(|(name, value)| format!("{name} = {value}"))
         .collect();
     let filters = if left_out.is_empty() { "no filter".to_owned() } else { left_out.join(", ") };
@@ -198,7 +201,7 @@ mod tests {
         let closed = || Some(Settings::new());
         let jmx = || Some(settings(&[("cassandra.jmx.local.port", "7199")]));
         let text = [
-            judged(&[("audit_logging_options_excluded_keyspaces", OWN)], closed()),
+            judged(&[("audit_logging_options_excluded_keyspaces", OWN.join(", ").as_str())], closed()),
             judged(&[("audit_logging_options_excluded_keyspaces", "shop")], closed()),
             judged(&[("audit_logging_options_block", "false")], closed()),
             judged(&[("audit_logging_options_logger", "org.apache.cassandra.audit.NoOpAuditLogger")], closed()),

@@ -218,6 +218,13 @@ fn each_change_shows_in_its_rows() {
         ("no settings", tight().refusing("SHOW GLOBAL VARIABLES").telling("VARIABLES LIKE", &[&["x", "OFF"]])),
         ("no setting of encryption", tight().without("innodb_encrypt_tables")),
         ("nothing encrypted", tight().with("innodb_encrypt_tables", "OFF").with("innodb_encrypt_log", "OFF")),
+        (
+            "nothing encrypted but a table",
+            tight()
+                .with("innodb_encrypt_tables", "OFF")
+                .with("innodb_encrypt_log", "OFF")
+                .telling("COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION", &[&["1"]]),
+        ),
         ("only the log encrypted", tight().with("innodb_encrypt_tables", "OFF")),
         ("tables on request", tight().with("innodb_encrypt_tables", "ON")),
         ("no log", tight().with("innodb_encrypt_log", "OFF")),
@@ -286,7 +293,17 @@ fn each_change_shows_in_its_rows() {
         ("a replica in an unknown way", tight().telling("Binlog Dump", &[&["7", "repl", "10.0.0.2"]])),
         (
             "a replica of a server that requires TLS",
-            tight().telling("Binlog Dump", &[&["7", "repl", "10.0.0.2"]]).with("require_secure_transport", "ON"),
+            tight()
+                .telling("Binlog Dump", &[&["7", "repl", "10.0.0.2"]])
+                .telling("GLOBAL_VALUE_ORIGIN", &[&["CONFIG"]])
+                .with("require_secure_transport", "ON"),
+        ),
+        (
+            "a replica that may be older than the setting",
+            tight()
+                .telling("Binlog Dump", &[&["7", "repl", "10.0.0.2"]])
+                .telling("GLOBAL_VALUE_ORIGIN", &[&["SQL"]])
+                .with("require_secure_transport", "ON"),
         ),
         ("no right to the replicas", tight().refusing("Binlog Dump")),
         (
@@ -420,6 +437,8 @@ fn each_change_shows_in_its_rows() {
           at-rest: cannot tell, this account: the server does not show its setting innodb_encrypt_tables
         nothing encrypted
           at-rest: off, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
+        nothing encrypted but a table
+          at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         only the log encrypted
           at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 2 exceptions: innodb_encrypt_tables is not FORCE; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         tables on request
@@ -488,6 +507,10 @@ fn each_change_shows_in_its_rows() {
           tls: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
           client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
           node-to-node: enforced, this account: changes go to repl at 10.0.0.2 by TLS, as require_secure_transport = ON asks of all
+        a replica that may be older than the setting
+          tls: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
+          client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
+          node-to-node: cannot tell, this account: changes go to repl at 10.0.0.2 in an unknown way: start the server with performance_schema = ON
         no right to the replicas
           node-to-node: cannot tell, this account: no other server is connected; not judged: replicas (refused: 1142 (42000): denied to this account)
         a cluster in plaintext

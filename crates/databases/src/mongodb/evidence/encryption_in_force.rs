@@ -35,12 +35,21 @@ impl Check for EncryptionInForce {
     }
 }
 
+/// The cipher, if no option names one (documentation, "security.encryptionCipherMode").
+const DEFAULT: &str = "AES256-CBC";
+
 /// What the answers to `getCmdLineOpts` and `serverStatus` show about encryption with `cipher`.
 fn told(options: &Document, status: &Document, cipher: &str) -> Observation {
-    let option = |name: &str| at(options, &["parsed", "security", name]).unwrap_or_else(|| "off".to_owned());
-    let (on, mode) = (option("enableEncryption"), option("encryptionCipherMode"));
+    let option = |name: &str| at(options, &["parsed", "security", name]);
+    let on = option("enableEncryption").unwrap_or_else(|| "off".to_owned());
+    let (mode, words) = match option("encryptionCipherMode") {
+        Some(mode) => (mode, ""),
+        None if on == "true" => (DEFAULT.to_owned(), ", the default"),
+        None => ("off".to_owned(), ""),
+    };
     let engine = at(status, &["storageEngine", "name"]).unwrap_or_else(|| "unknown".to_owned());
-    let said = format!("getCmdLineOpts: enableEncryption {on}, encryptionCipherMode {mode}; storage engine {engine}");
+    let said =
+        format!("getCmdLineOpts: enableEncryption {on}, encryptionCipherMode {mode}{words}; storage engine {engine}");
     if on == "true" && mode == cipher { Observation::Protected(said) } else { Observation::Exposed(said) }
 }
 
@@ -50,13 +59,17 @@ mod tests {
 
     /// As MongoDB's documentation has the answers, "getCmdLineOpts" and "Configuration File Options".
     fn told_by(security: Option<Document>) -> Observation {
+        told_of(security, "AES256-GCM")
+    }
+
+    fn told_of(security: Option<Document>, cipher: &str) -> Observation {
         let mut parsed = doc! { "config": "/etc/mongod.conf", "net": { "port": 27017 } };
         if let Some(security) = security {
             parsed.insert("security", security);
         }
         let options = doc! { "argv": ["mongod", "--config", "/etc/mongod.conf"], "parsed": parsed, "ok": 1.0 };
         let status = doc! { "storageEngine": { "name": "wiredTiger", "persistent": true }, "ok": 1.0 };
-        told(&options, &status, "AES256-GCM")
+        told(&options, &status, cipher)
     }
 
     #[test]
@@ -65,6 +78,10 @@ mod tests {
             doc! { "enableEncryption": true, "encryptionKeyFile": "/key", "encryptionCipherMode": "AES256-GCM" };
         let said = "getCmdLineOpts: enableEncryption true, encryptionCipherMode AES256-GCM; storage engine wiredTiger";
         assert_eq!(told_by(Some(security)), Observation::Protected(said.to_owned()));
+        let by_default = told_of(Some(doc! { "enableEncryption": true, "encryptionKeyFile": "/key" }), "AES256-CBC");
+        let said = "getCmdLineOpts: enableEncryption true, encryptionCipherMode AES256-CBC, the default; storage \
+                    engine wiredTiger";
+        assert_eq!(by_default, Observation::Protected(said.to_owned()));
     }
 
     #[test]
@@ -80,7 +97,7 @@ mod tests {
             ),
             (
                 Some(doc! { "enableEncryption": true, "encryptionKeyFile": "/key" }),
-                "enableEncryption true, encryptionCipherMode off",
+                "enableEncryption true, encryptionCipherMode AES256-CBC, the default",
             ),
             (Some(doc! { "authorization": "enabled" }), "enableEncryption off, encryptionCipherMode off"),
             (None, "enableEncryption off, encryptionCipherMode off"),

@@ -291,11 +291,10 @@ impl Privilege {
         self.may(&[action]).then_some(database)
     }
 
-    /// True if it applies to the collection of accounts, and allows one of `actions` there.
-    fn on_accounts(&self, actions: &[&str]) -> bool {
+    /// True if it applies to this `collection` of `admin`, and allows one of `actions` there.
+    fn on(&self, collection: &str, actions: &[&str]) -> bool {
         let covers = self.any_resource
-            || matches!(self.database.as_deref(), Some("admin" | ""))
-                && self.collection.as_deref() == Some("system.users");
+            || matches!(self.database.as_deref(), Some("admin" | "")) && self.collection.as_deref() == Some(collection);
         covers && self.may(actions)
     }
 
@@ -306,11 +305,15 @@ impl Privilege {
         if matches!(self.database_if("grantRole"), Some("admin" | "")) {
             return Some("grantRole on admin");
         }
-        self.on_accounts(&["insert", "update"]).then_some("writes admin.system.users")
+        if self.on("system.users", &["insert", "update"]) {
+            return Some("writes admin.system.users");
+        }
+        // It changes a role that it has.
+        self.on("system.roles", &["update"]).then_some("writes admin.system.roles")
     }
 
     fn reads_hashes(&self) -> bool {
-        self.on_accounts(&["find"])
+        self.on("system.users", &["find"])
     }
 }
 
@@ -358,6 +361,7 @@ mod tests {
             judged(&[ops, "app@shop: a@admin", app], &["a@admin:  / changePassword on admin."]),
             judged(&[ops, "app@shop: a@shop", app], &["a@shop:  / changePassword on shop."]),
             judged(&[ops, "app@shop: a@admin", app], &["a@admin:  / find update on admin.system.users"]),
+            judged(&[ops, "app@shop: a@admin", app], &["a@admin:  / update on admin.system.roles"]),
             judged(&[ops, "app@shop: a@admin", app], &["a@admin:  / find on any"]),
             judged(&[ops, "copy@admin: backup@admin"], &[]),
             judged(&[ops, "own@admin: loop@admin"], &["loop@admin: loop@admin"]),
@@ -379,6 +383,7 @@ mod tests {
             off: 3 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); app@shop → a@admin (role) → accounts of admin (changePassword) → account ops@admin (one of them) → root@admin (role) → everything (every right); app@shop → a@admin (role) → accounts of admin (changePassword) → account ops@admin (one of them) → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             enforced: 1 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
             off: 3 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); app@shop → a@admin (role) → everything (writes admin.system.users); app@shop → a@admin (role) → everything (writes admin.system.users); hashes of all passwords are read by app@shop → a@admin (role) → hashes (find on admin.system.users); app@shop → a@admin (role) → hashes (find on admin.system.users): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
+            off: 3 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); app@shop → a@admin (role) → everything (writes admin.system.roles); app@shop → a@admin (role) → everything (writes admin.system.roles): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             available but not enforced: 1 of 3 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); hashes of all passwords are read by app@shop → a@admin (role) → hashes (find on admin.system.users); app@shop → a@admin (role) → hashes (find on admin.system.users): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             available but not enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); hashes of all passwords are read by copy@admin → backup@admin (role) → hashes (find on admin.system.users): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)

@@ -159,14 +159,16 @@ pub fn rules(
     Ok(rules)
 }
 
-/// Methods that the server accepts, one of which sends the password itself.
+/// Methods that the server accepts; some send a password or a token itself.
 fn of_methods(options: &Options, rules: &mut Rules) -> Result<(), Fault> {
     let Some(methods) = options.parameter("authenticationMechanisms")? else { return Ok(()) };
     rules.read.push_str(&format!("; methods: {methods}"));
     let is_required = options.tls_mode()?.mode.as_deref() == Some("requireTLS");
-    if methods.contains("PLAIN") && !is_required {
-        rules.exceptions.push("PLAIN sends the password itself, and TLS is not required".to_owned());
-        rules.findings.push(&MONGODB_AUTHN_WEAK_METHOD);
+    for (method, what) in [("PLAIN", "the password itself"), ("MONGODB-OIDC", "the token itself")] {
+        if methods.contains(method) && !is_required {
+            rules.exceptions.push(format!("{method} sends {what}, and TLS is not required"));
+            rules.findings.push(&MONGODB_AUTHN_WEAK_METHOD);
+        }
     }
     if methods.contains("SCRAM-SHA-1") && !methods.contains("SCRAM-SHA-256") && !methods.contains("X509") {
         rules.findings.push(&MONGODB_AUTHN_OLD_HASH);
@@ -214,6 +216,7 @@ mod tests {
             judged(doc! {}, &["SCRAM-SHA-256"], None),
             judged(doc! { "keyFile": "/key", "transitionToAuth": true }, &["SCRAM-SHA-256"], None),
             judged(on(), &["SCRAM-SHA-256", "PLAIN"], Some(true)),
+            judged(on(), &["MONGODB-OIDC"], None),
         ];
         expect![[r#"
             getCmdLineOpts: security.authorization = enabled; methods: ["SCRAM-SHA-256"]: no exception
@@ -222,6 +225,7 @@ mod tests {
             getCmdLineOpts: security.authorization = not set; methods: ["SCRAM-SHA-256"]: no exception; not judged: its replacement
             getCmdLineOpts: security.authorization = not set, and members authenticate each other, which asks clients as well; methods: ["SCRAM-SHA-256"]: 1 exception: security.transitionToAuth gives clients without a login all rights: correct the option, and restart the server
             getCmdLineOpts: security.authorization = enabled; methods: ["SCRAM-SHA-256", "PLAIN"]: 2 exceptions: PLAIN sends the password itself, and TLS is not required; the localhost exception is open: any user of this machine can make the first account: make an administrator's account
+            getCmdLineOpts: security.authorization = enabled; methods: ["MONGODB-OIDC"]: 1 exception: MONGODB-OIDC sends the token itself, and TLS is not required: correct the option, and restart the server
         "#]].assert_eq(&text.concat());
     }
 }

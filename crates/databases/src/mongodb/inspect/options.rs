@@ -17,7 +17,13 @@ pub struct Options {
 }
 
 /// Requested parameters. A server leaves out those that it does not have.
-const PARAMETERS: [&str; 3] = ["tlsMode", "authenticationMechanisms", "auditAuthorizationSuccess"];
+const PARAMETERS: [&str; 5] = [
+    "tlsMode",
+    "authenticationMechanisms",
+    "auditAuthorizationSuccess",
+    "logComponentVerbosity",
+    "redactClientLogData",
+];
 
 impl Options {
     /// Asks `link`.

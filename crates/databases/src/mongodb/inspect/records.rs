@@ -1,5 +1,7 @@
 //! What a MongoDB records of its clients, and which files hold values.
 
+use std::path::Path;
+
 use mongodb::bson::doc;
 use tithe_machine::fault::Fault;
 use tithe_plugin::{matrix::State, recording::Recording};
@@ -23,8 +25,13 @@ pub type Runtime = Result<(Option<String>, Option<String>), Fault>;
 /// Asks for them.
 pub fn runtime(link: &Link) -> Runtime {
     let told = link.admin(doc! { "getAuditConfig": 1 })?;
-    let filter = at(&told, &["filter"]).filter(|filter| filter.chars().any(|c| !"{} ".contains(c)));
+    let filter = at(&told, &["filter"]).filter(|filter| leaves_out(filter));
     Ok((filter, at(&told, &["auditAuthorizationSuccess"])))
+}
+
+/// True of a filter that does not pass every record, as an empty one does.
+fn leaves_out(filter: &str) -> bool {
+    filter.chars().any(|c| !"{} ".contains(c))
 }
 
 /// The audit log. Reads and writes are recorded by the check of their rights. Only failed checks are recorded unless
@@ -44,7 +51,10 @@ pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runt
     }
     let (filter, successes) = match options.is_on(&["auditLog", "runtimeConfiguration"])? {
         true => runtime()?,
-        false => (options.option(&["auditLog", "filter"])?, options.parameter("auditAuthorizationSuccess")?),
+        false => {
+            let filter = options.option(&["auditLog", "filter"])?.filter(|filter| leaves_out(filter));
+            (filter, options.parameter("auditAuthorizationSuccess")?)
+        }
     };
     let mut seen = format!("auditLog to {destination}");
     let mut is_partial = false;
@@ -73,6 +83,9 @@ pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runt
     })
 }
 
+/// The folder of the data, if no option names one (documentation, "storage.dbPath").
+const FOLDER: &str = "/data/db";
+
 /// Encryption of data files.
 ///
 /// # Errors
@@ -88,12 +101,13 @@ pub fn at_rest(options: &Options, build: &Build, is_router: bool) -> Result<Judg
         true => {
             let cipher = options.option(&["security", "encryptionCipherMode"])?;
             let cipher = cipher.unwrap_or_else(|| "AES256-CBC, the default".to_owned());
-            let key = match options.option(&["security", "encryptionKeyFile"])? {
-                Some(file) => format!("; the key is a file on the server: {file}"),
-                None => String::new(),
-            };
+            let file = options.option(&["security", "encryptionKeyFile"])?;
+            let folder = options.option(&["storage", "dbPath"])?.unwrap_or_else(|| FOLDER.to_owned());
+            let is_beside = file.as_ref().is_some_and(|file| Path::new(file).starts_with(&folder));
+            let beside = if is_beside { ", which is in the folder of the data" } else { "" };
+            let key = file.map_or(String::new(), |file| format!("; the key is a file on the server: {file}{beside}"));
             let seen = format!("getCmdLineOpts: enableEncryption true, {cipher}{key}; files were not checked");
-            Judgement::whole(State::Enforced, seen)
+            Judgement::whole(if is_beside { State::Available } else { State::Enforced }, seen)
         }
         false => Judgement::whole(State::Off, "getCmdLineOpts: enableEncryption is not set"),
     })
@@ -144,9 +158,9 @@ struct Repeats {
 /// Which logs and profilers repeat values.
 fn repeats(options: &Options, profilers: &Profilers) -> Repeats {
     let of = |path: &[&str]| options.option(path).ok().flatten();
-    let redacted = of(&["security", "redactClientLogData"]).as_deref() == Some("true");
+    let redacts = options.parameter("redactClientLogData").ok().flatten();
+    let redacted = redacts.or_else(|| of(&["security", "redactClientLogData"])).as_deref() == Some("true");
     let slow_ms = of(&["operationProfiling", "slowOpThresholdMs"]).and_then(|ms| ms.parse::<i64>().ok());
-    let verbose = of(&["systemLog", "verbosity"]).and_then(|level| level.parse::<i64>().ok());
     let (profiled, mut every_by_profilers) = profilers.repeats();
     let mut every = false;
     let mut seen = Vec::new();
@@ -158,9 +172,9 @@ fn repeats(options: &Options, profilers: &Profilers) -> Repeats {
         }
         (false, ms) => seen.push(format!("the log repeats values of commands slower than {ms} ms")),
     }
-    if !redacted && verbose.is_some_and(|level| level > 0) {
+    if !redacted && let Some(words) = verbose(options) {
         every = true;
-        seen.push("the log repeats values of every command (systemLog.verbosity)".to_owned());
+        seen.push(words);
     }
     if of(&["operationProfiling", "mode"]).as_deref() == Some("all") {
         every_by_profilers = true;
@@ -181,6 +195,31 @@ fn repeats(options: &Options, profilers: &Profilers) -> Repeats {
     }
     seen.extend(profiled);
     Repeats { seen, every_by_logs: every, every_by_profilers }
+}
+
+/// The log of everything by its level, in words: a component without a level of its own has that of all.
+fn verbose(options: &Options) -> Option<String> {
+    let of_all = level(options, None).unwrap_or(0.0);
+    let told = |component: &str| {
+        let own = level(options, Some(component)).filter(|own| *own >= 0.0);
+        let part = own.map_or(String::new(), |_| format!("component.{component}."));
+        let words = || format!("the log repeats values of every {component} (systemLog.{part}verbosity)");
+        (own.unwrap_or(of_all) > 0.0).then(words)
+    };
+    ["command", "write"].into_iter().find_map(told)
+}
+
+/// The level of the log, or that of one of its components: as it is now, or else as the server was started.
+fn level(options: &Options, component: Option<&str>) -> Option<f64> {
+    const NOW: &str = "logComponentVerbosity";
+    let names: Vec<&str> = component.into_iter().chain(["verbosity"]).collect();
+    let running = options.running.as_ref().ok().filter(|running| running.contains_key(NOW));
+    let text = match (running, component) {
+        (Some(running), _) => at(running, &[&[NOW], &names[..]].concat()),
+        (None, None) => options.option(&["systemLog", "verbosity"]).ok().flatten(),
+        (None, Some(_)) => options.option(&[&["systemLog", "component"], &names[..]].concat()).ok().flatten(),
+    };
+    text?.parse().ok()
 }
 
 #[cfg(test)]
@@ -214,6 +253,7 @@ mod tests {
             of(doc! { "destination": "file" }, doc! {}, false),
             of(doc! { "destination": "file" }, on(), false),
             of(doc! { "destination": "file", "filter": "{ atype: 'authCheck' }" }, on(), false),
+            of(doc! { "destination": "file", "filter": "{ }" }, on(), false),
             of(doc! { "destination": "file", "runtimeConfiguration": true }, doc! {}, false),
         ];
         expect![[r#"
@@ -222,6 +262,7 @@ mod tests {
             available but not enforced: auditLog to file, no filter; reads and writes are recorded where they are refused, and no others: set auditAuthorizationSuccess to true; the log repeats values of commands slower than 100 ms; the audit log repeats values of commands that are refused ["MONGODB-AUDIT-PARTIAL"]
             enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
             available but not enforced: auditLog to file, only what passes the filter { atype: 'authCheck' }; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-AUDIT-PARTIAL", "MONGODB-REST-REPEATS-VALUES"]
+            enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
             enforced: auditLog to file, no filter; the log repeats values of commands slower than 100 ms; the audit log repeats values of every command that it records ["MONGODB-REST-REPEATS-VALUES"]
         "#]].assert_eq(&text.concat());
     }
@@ -255,6 +296,31 @@ mod tests {
     }
 
     #[test]
+    fn the_log_is_judged_by_its_levels_and_its_redaction_now() {
+        let of = |parsed: Document, running: Document| {
+            let Repeats { seen, every_by_logs, .. } = repeats(&options(parsed, running), &Profilers::default());
+            (every_by_logs, seen.last().cloned().unwrap_or_default())
+        };
+        let levels = |all: i32, command: i32| {
+            doc! { "logComponentVerbosity": { "verbosity": all, "command": { "verbosity": command } } }
+        };
+        let slow = || (false, "the log repeats values of commands slower than 100 ms".to_owned());
+        let every = |what: &str| (true, format!("the log repeats values of every {what}verbosity)"));
+        assert_eq!(of(doc! {}, levels(0, -1)), slow());
+        assert_eq!(of(doc! {}, levels(0, 1)), every("command (systemLog.component.command."));
+        assert_eq!(of(doc! {}, levels(1, -1)), every("command (systemLog."));
+        assert_eq!(of(doc! {}, levels(1, 0)), every("write (systemLog."));
+        let started = || doc! { "systemLog": { "component": { "write": { "verbosity": 2 } } } };
+        assert_eq!(of(started(), doc! {}), every("write (systemLog.component.write."));
+        assert_eq!(of(started(), levels(0, -1)), slow(), "it was lowered");
+        let redacts = || doc! { "security": { "redactClientLogData": true } };
+        let nothing = || (false, String::new());
+        assert_eq!(of(redacts(), doc! {}), nothing());
+        assert_eq!(of(redacts(), doc! { "redactClientLogData": false }), slow());
+        assert_eq!(of(doc! {}, doc! { "redactClientLogData": true }), nothing());
+    }
+
+    #[test]
     fn an_audit_log_that_is_no_file_is_not_seen() {
         let judged = |log: Document| {
             let options = options(doc! { "auditLog": log }, doc! { "auditAuthorizationSuccess": true });
@@ -266,6 +332,20 @@ mod tests {
         for elsewhere in ["syslog", "console"] {
             assert_eq!(judged(doc! { "destination": elsewhere }), (State::Enforced, "this account"), "{elsewhere}");
         }
+    }
+
+    #[test]
+    fn a_key_in_the_folder_of_the_data_is_no_key() {
+        let state = |file: &str, storage: Document| {
+            let security = doc! { "enableEncryption": true, "encryptionKeyFile": file };
+            let options = options(doc! { "security": security, "storage": storage }, doc! {});
+            at_rest(&options, &build(false), false).expect("options").state
+        };
+        let srv = || doc! { "dbPath": "/srv/db/" };
+        assert_eq!(state("/keys/key", srv()), State::Enforced);
+        assert_eq!(state("/srv/db/key", srv()), State::Available);
+        assert_eq!(state("/srv/db-keys/key", srv()), State::Enforced);
+        assert_eq!([state("/data/db/key", doc! {}), state("/key", doc! {})], [State::Available, State::Enforced]);
     }
 
     #[test]

@@ -166,12 +166,13 @@ fn each_change_shows_in_its_rows() {
                     "",
                     "N",
                     "0",
-                    r#"[{"Database": "mysql", "Privileges": ["INSERT", "UPDATE"]}]"#,
+                    r#"[{"Database": "mysql", "Privileges": ["INSERT"]}]"#,
                     "NYNNNNNNNNN",
                 ],
                 ROOT,
             ]),
         ),
+        ("a right to delete", accounts(&[account!("app", "%", SHA, "set", "ANY", "NNNYNNNNNNN"), ROOT])),
         ("a right to files", accounts(&[account!("app", "%", SHA, "set", "ANY", "NNNNYNNNNNN"), ROOT])),
         (
             "a right to files of a server that keeps none",
@@ -209,6 +210,7 @@ fn each_change_shows_in_its_rows() {
         ),
         ("what is recorded", further(&[&["app", "%", "AUDIT_ADMIN"]])),
         ("tables without encryption", further(&[&["app", "%", "TABLE_ENCRYPTION_ADMIN"]])),
+        ("a binary log without encryption", further(&[&["app", "%", "BINLOG_ENCRYPTION_ADMIN"]])),
         ("connections and keys", further(&[&["app", "%", "CONNECTION_ADMIN"], &["app", "%", "ENCRYPTION_KEY_ADMIN"]])),
         ("a role", tight().telling("mysql.role_edges", &[&["app", "%", "root", "localhost"]])),
         ("a mandatory role", tight().with("mandatory_roles", "`root`@`localhost`")),
@@ -301,8 +303,17 @@ fn each_change_shows_in_its_rows() {
             "a group by TLS",
             tight()
                 .with("group_replication_group_name", "g")
+                .with("group_replication_ssl_mode", "VERIFY_CA")
+                .with("group_replication_recovery_use_ssl", "ON")
+                .with("group_replication_recovery_ssl_verify_server_cert", "ON"),
+        ),
+        (
+            "a group by TLS, not checked",
+            tight()
+                .with("group_replication_group_name", "g")
                 .with("group_replication_ssl_mode", "REQUIRED")
-                .with("group_replication_recovery_use_ssl", "ON"),
+                .with("group_replication_recovery_use_ssl", "ON")
+                .with("group_replication_recovery_ssl_verify_server_cert", "OFF"),
         ),
         ("an audit plugin", tight().telling("information_schema.PLUGINS", &[&["audit_log"]])),
         ("an audit component", tight().telling("mysql.component", &[&["file://component_audit_log_filter"]])),
@@ -363,6 +374,8 @@ fn each_change_shows_in_its_rows() {
         a right to write
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (INSERT ON *.* writes the tables of rights); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         a right to write that leaves rights out
+        a right to delete
+          authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (DELETE ON *.* uninstalls plugins)
         a right to files
         a right to files of a server that keeps none
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (FILE writes into the server's folder: secure_file_priv allows it); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
@@ -392,6 +405,8 @@ fn each_change_shows_in_its_rows() {
           authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (AUDIT_ADMIN sets what is recorded)
         tables without encryption
           authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (TABLE_ENCRYPTION_ADMIN makes tables without encryption)
+        a binary log without encryption
+          authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (BINLOG_ENCRYPTION_ADMIN sets whether the binary log is encrypted)
         connections and keys
         a role
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → 'root'@'localhost' (role) → everything (rights on *.*); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
@@ -479,9 +494,11 @@ fn each_change_shows_in_its_rows() {
           client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well; require_secure_transport = ON, 2 accounts: no exception
           node-to-node: enforced, this account: changes go to repl at 10.0.0.2 on this machine
         a group in plaintext
-          node-to-node: off, this account [MY-TLS-REPLICATION]: group_replication_ssl_mode = DISABLED; group_replication_recovery_use_ssl = 
+          node-to-node: off, this account [MY-TLS-REPLICATION]: group_replication_ssl_mode = DISABLED; group_replication_recovery_use_ssl = , group_replication_recovery_ssl_verify_server_cert = 
         a group by TLS
-          node-to-node: enforced, this account: group_replication_ssl_mode = REQUIRED; group_replication_recovery_use_ssl = ON
+          node-to-node: enforced, this account: group_replication_ssl_mode = VERIFY_CA; group_replication_recovery_use_ssl = ON, group_replication_recovery_ssl_verify_server_cert = ON
+        a group by TLS, not checked
+          node-to-node: available but not enforced, this account [MY-TLS-REPLICATION]: group_replication_ssl_mode = REQUIRED; group_replication_recovery_use_ssl = ON, group_replication_recovery_ssl_verify_server_cert = OFF
         an audit plugin
           audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: audit_log is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         an audit component
@@ -728,7 +745,7 @@ fn audit_logs_are_plugins_or_components() {
     ] {
         let state = if general == "ON" { State::Available } else { State::Off };
         let Judgement { state, scope, seen, .. } =
-            audited(plugins, components, &(state, format!("general_log = {general}")), "X");
+            audited(plugins, components, &[], &(state, format!("general_log = {general}")), "X");
         text += &format!("{}, {}: {seen}\n", state.words(), scope.words());
     }
     expect![[r#"
@@ -739,4 +756,31 @@ fn audit_logs_are_plugins_or_components() {
         available but not enforced, whole server: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is X), general_log = ON
         cannot tell, this account: no audit plugin (MySQL Enterprise and Percona Server have one; this is X), general_log = OFF; whether a component audits is unknown (refused: 1142 (42000): SELECT command denied): GRANT SELECT ON mysql.component
     "#]].assert_eq(&text);
+}
+
+#[test]
+fn an_audit_log_that_is_there_may_be_disabled() {
+    const PLUGINS: &str = "information_schema.PLUGINS";
+    let judged = |told: Told| told.matrix().into_iter().find(|row| row.starts_with("audit: ")).unwrap_or_default();
+    let component = tight().telling("mysql.component", &[&["file://component_audit_log_filter"]]);
+    let events = |events| tight().with("server_audit_logging", "ON").with("server_audit_events", events);
+    let text = [
+        judged(tight().telling(PLUGINS, &[&["audit_log"]]).with("audit_log_disable", "ON")),
+        judged(component.clone().with("audit_log_filter.disable", "ON")),
+        judged(component.with("audit_log_filter.disable", "OFF").with("audit_log_disable", "ON")),
+        judged(tight().telling(PLUGINS, &[&["SERVER_AUDIT"]]).with("server_audit_logging", "OFF")),
+        judged(events("CONNECT,QUERY").telling(PLUGINS, &[&["SERVER_AUDIT"]])),
+        // Aurora has no plugin for it.
+        judged(events("CONNECT,QUERY")),
+        judged(events("")),
+    ];
+    expect![[r#"
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (audit_log is disabled), general_log = OFF, slow_query_log = OFF
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (file://component_audit_log_filter is disabled), general_log = OFF, slow_query_log = OFF
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: file://component_audit_log_filter is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (SERVER_AUDIT is disabled), general_log = OFF, slow_query_log = OFF
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: SERVER_AUDIT is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit (built in) is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is MySQL Community Server), general_log = OFF, slow_query_log = OFF
+    "#]].assert_eq(&text.concat());
 }

@@ -22,15 +22,16 @@ fn of(answer: &Value) -> &Value {
 
 /// Which layers record ordinary reads and writes: that of HTTP requests, that of actions in the server.
 fn layers(answer: &Value) -> [bool; 2] {
+    [records(answer, "rest", "AUTHENTICATED"), records(answer, "transport", "GRANTED_PRIVILEGES")]
+}
+
+/// True if a `layer` records what has this `category`.
+fn records(answer: &Value, layer: &str, category: &str) -> bool {
     let audit = &of(answer)["audit"];
-    let records = |switch: &str, disabled: &str, category: &str| {
-        audit[switch] == true && !texts(&audit[disabled]).iter().any(|name| name.eq_ignore_ascii_case(category))
-    };
-    let is_on = of(answer)["enabled"] == true;
-    [
-        is_on && records("enable_rest", "disabled_rest_categories", "AUTHENTICATED"),
-        is_on && records("enable_transport", "disabled_transport_categories", "GRANTED_PRIVILEGES"),
-    ]
+    let disabled = texts(&audit[format!("disabled_{layer}_categories")]);
+    of(answer)["enabled"] == true
+        && audit[format!("enable_{layer}")] == true
+        && !disabled.iter().any(|name| name.eq_ignore_ascii_case(category))
 }
 
 /// True if every HTTP request is recorded.
@@ -61,6 +62,12 @@ pub fn judge(answer: &Value) -> Judgement {
         .extend(texts(&audit["ignore_requests"]).iter().map(|it| format!("requests like {it} (ignore_requests)")));
     let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::OPENSEARCH_AUDIT_PARTIAL] };
     let body = if is_on("log_request_body") { ", with the values that are sent" } else { "" };
+    let refused_logins = (!records(answer, "rest", "FAILED_LOGIN")).then_some("refused logins (FAILED_LOGIN)");
+    // A request that is recorded by its layer is so before its rights are judged.
+    let refusals = !layers(answer)[0] && !records(answer, "transport", "MISSING_PRIVILEGES");
+    let refusals = refusals.then_some("refused actions (MISSING_PRIVILEGES)");
+    let left_out: Vec<&str> = refused_logins.into_iter().chain(refusals).collect();
+    let left_out = if left_out.is_empty() { String::new() } else { format!(", without {}", left_out.join(" and ")) };
     let rules = Rules {
         read: "the audit log's configuration".to_owned(),
         exceptions,
@@ -69,7 +76,7 @@ pub fn judge(answer: &Value) -> Judgement {
         doubts: vec!["whether a node writes it, and where (plugins.security.audit.type)".to_owned()],
         findings,
     };
-    Judgement::account(State::Enforced, format!("{seen}{body}")).with_rules(Ok(rules), "")
+    Judgement::account(State::Enforced, format!("{seen}{body}{left_out}")).with_rules(Ok(rules), "")
 }
 
 /// The audit log as a recorder of values.
@@ -146,6 +153,29 @@ mod tests {
             without a request: available but not enforced, this account: every request, and every action in the server, with the values that are sent; the audit log's configuration: 1 exception: requests like indices:data/read/* (ignore_requests): PATCH /_plugins/_security/api/audit; not judged: whether a node writes it, and where (plugins.security.audit.type) ["OPENSEARCH-AUDIT-PARTIAL"] Some("the audit log writes the bodies of requests (log_request_body)")
             nothing known: off, whole server: the audit log is switched off ["OPENSEARCH-AUDIT-OFF"] None
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn refusals_that_leave_no_record_are_named() {
+        let seen = |rest: &[&str], transport: &[&str], enable_rest: bool| {
+            let changes = [
+                ("disabled_rest_categories", json!(rest)),
+                ("disabled_transport_categories", json!(transport)),
+                ("enable_rest", json!(enable_rest)),
+                ("log_request_body", json!(false)),
+            ];
+            let seen = judge(&answer(true, &changes)).seen;
+            seen.split_once("; ").map(|(seen, _)| seen.to_owned()).unwrap_or_default()
+        };
+        let (all, actions) = ("every request, and every action in the server", "every action in the server");
+        assert_eq!(seen(&[], &[], true), all);
+        assert_eq!(seen(&["FAILED_LOGIN"], &[], true), format!("{all}, without refused logins (FAILED_LOGIN)"));
+        assert_eq!(seen(&[], &["missing_privileges"], true), all, "requests are recorded before");
+        let granted = format!("{actions} (GRANTED_PRIVILEGES), without refused");
+        let refused = "actions (MISSING_PRIVILEGES)";
+        assert_eq!(seen(&["AUTHENTICATED"], &["MISSING_PRIVILEGES"], true), format!("{granted} {refused}"));
+        let both = format!("{granted} logins (FAILED_LOGIN) and refused {refused}");
+        assert_eq!(seen(&[], &["MISSING_PRIVILEGES"], false), both);
     }
 
     #[test]

@@ -122,8 +122,9 @@ fn a_method_is_weak_by_where_the_password_goes_and_who_could_read_it() {
     for encrypted in ["ldaptls=true", "ldapscheme=ldaps"] {
         assert_eq!(weak(&format!("hostssl all all all ldap {encrypted}")), none());
     }
-    let clear = weak_method("has passwords sent in the clear");
-    for method in ["password", "ldap ldaptls=true", "pam", "bsd", "radius"] {
+    for method in ["password", "ldap ldaptls=true", "pam", "bsd", "radius", "oauth issuer=https://i"] {
+        let what = if method.starts_with("oauth") { "tokens" } else { "passwords" };
+        let clear = weak_method(&format!("has {what} sent in the clear"));
         let open = ["host all all all", "hostnossl all all all", "hostnogssenc all all all", "host all all 10.0.0.0/8"];
         for exposed in open {
             assert_eq!(weak(&format!("{exposed} {method}")), clear, "{exposed} {method}");
@@ -140,6 +141,19 @@ fn a_method_is_weak_by_where_the_password_goes_and_who_could_read_it() {
         }
     }
     assert_eq!(weak("host all all all scram-sha-256"), none());
+}
+
+#[test]
+fn a_directory_is_a_doubt_where_the_view_hides_how_it_is_asked() {
+    let told = |options: &str, hides_ldaps: bool| {
+        let line = format!("hostssl all all all ldap ldapserver=d{options}");
+        let rules = Hba { hides_ldaps, ..parsed(&[line.as_str()], true) }.of_authentication();
+        (rules.exceptions.len(), rules.doubts.len())
+    };
+    assert_eq!([told("", false), told("", true)], [(1, 0), (0, 1)]);
+    assert_eq!([told(" ldaptls=true", false), told(" ldaptls=true", true)], [(0, 0); 2]);
+    assert_eq!([120_022, 130_018, 150_010, 160_003, 170_002].map(hides_ldaps), [true; 5]);
+    assert_eq!([130_019, 150_011, 170_003, 180_000].map(hides_ldaps), [false; 4]);
 }
 
 #[test]

@@ -43,6 +43,8 @@ pub struct Log {
     /// How many settings of single roles and databases are about the log.
     own_settings: usize,
     setters: Vec<String>,
+    /// Accounts for replicas whose commands are not recorded, by any recorder: such an account may copy all data.
+    copying: Vec<String>,
     /// The tables that object auditing covers.
     tables: Option<String>,
     /// A destination that cannot be checked.
@@ -53,6 +55,8 @@ pub struct Log {
     keeps_texts: bool,
     /// The setting by which the log has the text of statements that fail.
     keeps_failed: Option<String>,
+    /// What makes this server encrypt its files, unlike PostgreSQL itself.
+    encrypts: Option<String>,
     doubts: Vec<String>,
 }
 
@@ -75,6 +79,11 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
         doubts.push(format!("which accounts may set it for their sessions (SELECT ON pg_parameter_acl: {fault})"));
         Vec::new()
     });
+    let copying = session.run(COPYING).map(|rows| rows.into_iter().flatten().flatten().collect());
+    let copying = copying.unwrap_or_else(|fault| {
+        doubts.push(format!("which accounts for replicas are recorded (SELECT ON pg_roles: {fault})"));
+        Vec::new()
+    });
     if base["pgaudit.log"] != "not loaded"
         && !base["shared_preload_libraries"].contains("pgaudit")
         && base["log_statement"] != "all"
@@ -87,7 +96,24 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
         doubts.push(format!("which tables object auditing is about ({fault})"));
         None
     });
-    Ok(Log::of(&base, &overrides, setters, doubts, tables))
+    let encrypts = encrypting(session, &base["shared_preload_libraries"]);
+    Ok(Log { encrypts, copying, ..Log::of(&base, &overrides, setters, doubts, tables) })
+}
+
+/// The accounts for replicas, if their commands are not recorded. They are no statements.
+const COPYING: &str = "SELECT rolname FROM pg_roles WHERE rolreplication AND rolcanlogin AND NOT rolsuper \
+                       AND current_setting('log_replication_commands') = 'off' ORDER BY oid";
+
+/// What encrypts the server's files: one of the `libraries` of Percona and Postgres Pro, or the server of EDB itself,
+/// which adds a column to the answer.
+fn encrypting(session: &mut PostgresSession, libraries: &str) -> Option<String> {
+    let mut loaded = libraries.split(',').filter_map(|name| name.trim().trim_matches('"').rsplit('/').next());
+    if let Some(library) = loaded.find(|name| ["pg_tde", "pgpro_tde"].contains(name)) {
+        return Some(format!("{library} of shared_preload_libraries"));
+    }
+    let sql = "SELECT coalesce(to_jsonb(c)->>'data_encryption_version', '0') FROM pg_control_init() c";
+    let version = session.value(sql).ok().filter(|version| version != "0")?;
+    Some(format!("data_encryption_version = {version}"))
 }
 
 /// How many tables of this database the object auditing `role` has privileges on; `None` if there is no such role.
@@ -228,6 +254,8 @@ impl Log {
             is_collected: is_collected(base),
             keeps_texts: base["pg_stat_statements.track"] != "none" && base["pg_stat_statements.track_utility"] == "on",
             keeps_failed: keeps_failed(base),
+            encrypts: None,
+            copying: Vec::new(),
             own_settings: relevant.len(),
             all,
             more,
@@ -246,11 +274,8 @@ impl Log {
         if !repeats.is_empty() {
             seen += &format!("; values are in the log in the clear, by {}", repeats.join(", "));
         }
-        if !(self.is_collected || self.elsewhere.is_some() || repeats.is_empty()) {
-            seen += "; the log is the server's standard error (logging_collector = off)";
-        }
         let (state, exceptions) = match state(&self.all) {
-            State::Enforced => (State::Enforced, [self.less.as_slice(), &self.setters].concat()),
+            State::Enforced => (State::Enforced, [self.less.as_slice(), &self.setters, &self.unrecorded()].concat()),
             State::Off if self.more.is_empty() => (State::Off, Vec::new()),
             _ => (State::Available, Vec::new()),
         };
@@ -264,8 +289,12 @@ impl Log {
                 count => format!("{count} settings of single roles and databases"),
             },
             exceptions,
-            remedy: "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER",
-            doubts: self.doubts.iter().chain(&self.elsewhere).cloned().collect(),
+            remedy: if self.less.is_empty() && self.setters.is_empty() {
+                "set log_replication_commands = on"
+            } else {
+                "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER"
+            },
+            doubts: self.doubts.iter().chain(&self.elsewhere).cloned().chain(self.untold()).collect(),
             ..Rules::default()
         };
         let judged = Judgement::account(state, seen).with_rules(Ok(rules), "");
@@ -275,6 +304,18 @@ impl Log {
             _ => judged,
         };
         if repeats.is_empty() { judged } else { judged.found(&PG_AUDIT_REPEATS_VALUES) }
+    }
+
+    /// The accounts that copy all data without a record, in words.
+    fn unrecorded(&self) -> Vec<String> {
+        let words = |name: &String| format!("{name} may take a BASE_BACKUP (log_replication_commands = off)");
+        self.copying.iter().map(words).collect()
+    }
+
+    /// The doubt about records on the server's standard error, which a service manager, a file or nobody may keep.
+    fn untold(&self) -> Option<String> {
+        let is_kept = self.is_collected || self.elsewhere.is_some() || self.all.is_empty() && self.more.is_empty();
+        (!is_kept).then(|| "what keeps the server's standard error (logging_collector = off)".to_owned())
     }
 
     /// Which recorders that are `of_kind` repeat the values of statements in plaintext.
@@ -315,7 +356,7 @@ impl Log {
         names
     }
 
-    /// The row of encryption at rest, which PostgreSQL does not offer, as far as `log` is known. The log repeats
+    /// The row of encryption at rest, which PostgreSQL itself does not offer, as far as `log` is known. The log repeats
     /// values, including those that the server's own functions encrypt, and their keys. Statements that fail are in the
     /// log of nearly every server, so that is no finding.
     pub fn at_rest(log: Result<&Self, &Fault>) -> Judgement {
@@ -327,12 +368,18 @@ impl Log {
                 return Judgement::whole(State::NotOffered, seen);
             }
         };
+        let judged = match &log.encrypts {
+            None => Judgement::whole(State::NotOffered, seen),
+            Some(by) => {
+                Judgement::unseen(format!("{by}: which files it encrypts, and where its keys are, is not judged"))
+            }
+        };
         let failed = log.keeps_failed.as_ref();
         let failed = failed.map(|setting| format!("; the log has the text of statements that fail ({setting})"));
-        let seen = format!("{seen}{}", failed.unwrap_or_default());
+        let seen = format!("{}{}", judged.seen, failed.unwrap_or_default());
         let repeats = log.repeats(|_| true);
         if repeats.is_empty() {
-            return Judgement::whole(State::NotOffered, seen);
+            return Judgement { seen, ..judged };
         }
         let elsewhere = log.elsewhere.as_deref().map_or(String::new(), |place| format!("; not judged: {place}"));
         let seen = format!(
@@ -340,7 +387,7 @@ impl Log {
              keys{elsewhere}",
             repeats.join(", ")
         );
-        Judgement::whole(State::NotOffered, seen).found(&PG_AUDIT_REPEATS_VALUES)
+        Judgement { seen, ..judged }.found(&PG_AUDIT_REPEATS_VALUES)
     }
 
     /// Adds to `judged`, the row of authentication, which recorders repeat the passwords that statements set.
@@ -440,12 +487,12 @@ mod tests {
         .concat();
         expect![[r#"
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: log_statement = mod: what changes data or definitions; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            enforced, whole server: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            available but not enforced, this account: log_statement = mod: what changes data or definitions; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
+            enforced, this account: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
-            enforced, whole server: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = all, -read: these classes alone, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+            enforced, this account: pgaudit.log = all, -misc: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: pgaudit.log = all, -read: these classes alone, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
         "#]]
         .assert_eq(&text);
@@ -464,11 +511,11 @@ mod tests {
         ]
         .concat();
         expect![[r#"
-            enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
-            available but not enforced, whole server: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; the log is the server's standard error (logging_collector = off); 2 settings of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
-            available but not enforced, whole server: nothing that clients do is recorded; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 setting of single roles and databases: no exception
+            enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 2 settings of single roles and databases: 1 exception: database shop: pgaudit.log = write: these classes alone, without denied statements: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 2 settings of single roles and databases: 1 exception: database shop: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER; not judged: what keeps the server's standard error (logging_collector = off)
+            available but not enforced, this account: nothing that clients do is recorded; values are in the log in the clear, by log_statement; some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 setting of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
         "#]].assert_eq(&text);
     }
 }

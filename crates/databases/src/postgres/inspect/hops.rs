@@ -62,24 +62,15 @@ fn has_tls(target: &Target) -> Result<bool, Fault> {
 /// The server's error.
 pub fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -> Result<Judgement, Fault> {
     if session.value("SELECT pg_is_in_recovery()")? == "t" {
-        return received(session);
+        let (source, sent) = (received(session)?, sent(session)?);
+        return Ok(match sent {
+            Some(sent) => as_bad_as(source, sent),
+            None => source,
+        });
     }
-    // An account that may not see other sessions is not shown their TLS state. A receiver without an address is on this
-    // machine, at a Unix socket.
-    let sql = "SELECT count(*), count(*) FILTER (WHERE NOT s.ssl), count(*) FILTER (WHERE s.ssl IS NULL) \
-               FROM pg_stat_replication JOIN pg_stat_ssl s USING (pid) WHERE s.ssl IS NULL OR client_addr IS NOT NULL";
-    let row = session.run(sql)?.into_iter().next().unwrap_or_default();
-    let count = |number: usize| row.get(number).cloned().flatten().unwrap_or_default();
-    let connected = match (count(0).as_str(), count(1).as_str(), count(2).as_str()) {
-        ("0" | "", ..) => Judgement::unseen("no other server is connected"),
-        (all, "0", "0") => Judgement::account(State::Enforced, format!("all {all} connected servers speak TLS")),
-        (all, "0", unseen) => Judgement::unseen(format!(
-            "of {unseen} of {all} connected servers this account is not shown what they speak: it needs pg_monitor"
-        )),
-        (all, plain, _) => {
-            Judgement::account(State::Available, format!("{plain} of {all} connected servers speak plaintext"))
-        }
-    };
+    let sent = sent(session)?;
+    let is_alone = sent.is_none();
+    let connected = sent.unwrap_or_else(|| Judgement::unseen("no other server is connected"));
     let connected = connected.with_rules(rules, hba::RIGHT);
     let judged = match subscriptions(session)? {
         None => connected,
@@ -87,7 +78,7 @@ pub fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -
             let noun = if secure == 1 { "subscription receives" } else { "subscriptions receive" };
             let seen = format!("{}; {secure} {noun} by TLS", connected.seen);
             match connected.state {
-                State::Unseen => Judgement::account(State::Enforced, seen),
+                State::Unseen if is_alone => Judgement::account(State::Enforced, seen),
                 _ => Judgement { seen, ..connected },
             }
         }
@@ -98,6 +89,38 @@ pub fn replication(session: &mut PostgresSession, rules: Result<Rules, Fault>) -
         Some(Err(fault)) => connected.doubted(&format!("subscriptions (SELECT ON pg_subscription: {fault})")),
     };
     Ok(if judged.state == State::Available { judged.found(&PG_TLS_REPLICATION) } else { judged })
+}
+
+/// Both ways of a standby that sends on what it receives: the row is as good as the worse of them.
+fn as_bad_as(source: Judgement, sent: Judgement) -> Judgement {
+    let worst = [State::Off, State::Available, State::Unseen, State::Enforced];
+    let is_one = |state: &State| source.state == *state || sent.state == *state;
+    let state = worst.into_iter().find(is_one).unwrap_or(State::Unseen);
+    let judged = Judgement { state, seen: format!("{}; {}", source.seen, sent.seen), ..source };
+    if sent.state == State::Available { judged.found(&PG_TLS_REPLICATION) } else { judged }
+}
+
+/// The servers that receive from this one now; `None` if there are none.
+///
+/// # Errors
+/// The server's error.
+fn sent(session: &mut PostgresSession) -> Result<Option<Judgement>, Fault> {
+    // An account that may not see other sessions is not shown their TLS state. A receiver without an address is on this
+    // machine, at a Unix socket.
+    let sql = "SELECT count(*), count(*) FILTER (WHERE NOT s.ssl), count(*) FILTER (WHERE s.ssl IS NULL) \
+               FROM pg_stat_replication JOIN pg_stat_ssl s USING (pid) WHERE s.ssl IS NULL OR client_addr IS NOT NULL";
+    let row = session.run(sql)?.into_iter().next().unwrap_or_default();
+    let count = |number: usize| row.get(number).cloned().flatten().unwrap_or_default();
+    Ok(match (count(0).as_str(), count(1).as_str(), count(2).as_str()) {
+        ("0" | "", ..) => None,
+        (all, "0", "0") => Some(Judgement::account(State::Enforced, format!("all {all} connected servers speak TLS"))),
+        (all, "0", unseen) => Some(Judgement::unseen(format!(
+            "of {unseen} of {all} connected servers this account is not shown what they speak: it needs pg_monitor"
+        ))),
+        (all, plain, _) => {
+            Some(Judgement::account(State::Available, format!("{plain} of {all} connected servers speak plaintext")))
+        }
+    })
 }
 
 /// By which connections this server fetches the changes of others.

@@ -42,7 +42,7 @@ pub fn authentication(
     if open { judged.found(&PG_AUTHN_NO_PASSWORD) } else { judged }
 }
 
-/// Adds the accounts that log in with an MD5 hash: only the method `md5` accepts one.
+/// Adds the accounts that log in with an MD5 hash, if some rule [takes one](Hba::takes_md5).
 fn add_hashes(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     if !hba.takes_md5() {
         return;
@@ -82,6 +82,14 @@ fn add_maps(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
          THEN {matches} ELSE false END AS anybody FROM pg_ident_file_mappings WHERE error IS NULL) m \
          LEFT JOIN pg_roles ON rolname = pg_username WHERE anybody AND position(chr(92) || '1' in pg_username) = 0"
     );
+    // The view shows the files, which can differ from the maps that the server has loaded. An account that may not ask
+    // for their age may not ask for that of `pg_hba.conf` either, which is a doubt already.
+    let changed = "SELECT coalesce(bool_or((pg_stat_file(f.name)).modification > pg_conf_load_time()), false) FROM \
+                   (SELECT current_setting('ident_file') AS name UNION SELECT to_jsonb(m)->>'file_name' FROM \
+                   pg_ident_file_mappings m) f WHERE f.name IS NOT NULL";
+    if session.value(changed).is_ok_and(|changed| changed == "t") {
+        rules.doubts.push("pg_ident.conf was changed after it was loaded (SELECT pg_reload_conf())".to_owned());
+    }
     match rows(session, &sql) {
         Ok(rows) => {
             for [map, pattern, name, superuser] in rows {

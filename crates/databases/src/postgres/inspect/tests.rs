@@ -86,6 +86,8 @@ fn each_change_shows_in_its_rows() {
         "address": "all", "auth_method": "trust"}"#;
     const MD5: &str = r#"{"line_number": 9, "type": "hostssl", "database": ["all"], "user_name": ["all"],
         "address": "all", "auth_method": "md5"}"#;
+    const ITSELF: &str = r#"{"line_number": 9, "type": "hostssl", "database": ["all"], "user_name": ["all"],
+        "address": "all", "auth_method": "password"}"#;
     const MAPPED: &str = r#"{"line_number": 9, "type": "local", "database": ["all"], "user_name": ["all"],
         "auth_method": "peer", "options": ["map=ops"]}"#;
     const OPEN_REPLICAS: &str = r#"{"line_number": 9, "type": "host", "database": ["replication"],
@@ -113,10 +115,20 @@ fn each_change_shows_in_its_rows() {
         ("everybody, after a rule for all", rules(&[&[TRUST], &[BY_PASSWORD], &[OF_REPLICAS]])),
         ("a method that takes old hashes", rules(&[&[MD5], &[OF_REPLICAS]])),
         ("an old hash", rules(&[&[MD5], &[OF_REPLICAS]]).telling("rolpassword LIKE 'md5%'", &[&["old"], &["older"]])),
+        (
+            "an old hash, and a method that takes the password itself",
+            rules(&[&[ITSELF], &[OF_REPLICAS]]).telling("rolpassword LIKE 'md5%'", &[&["old"]]),
+        ),
         ("an old hash that no method takes", tight().telling("rolpassword LIKE 'md5%'", &[&["old"]])),
         ("new old hashes", rules(&[&[MD5], &[OF_REPLICAS]]).with("password_encryption", "md5")),
         ("hashes that are not shown", rules(&[&[MD5], &[OF_REPLICAS]]).refusing("rolpassword LIKE 'md5%'")),
         ("a map", rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]])),
+        (
+            "a map that was changed",
+            rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]])
+                .telling("current_setting('ident_file')", &[&["t"]])
+                .telling("position(chr(92)", &[]),
+        ),
         (
             "a map for everybody",
             rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]])
@@ -210,6 +222,8 @@ fn each_change_shows_in_its_rows() {
                 .with("pgaudit.role", "auditor")
                 .telling("has_table_privilege", &[&["3", "2", "9"]]),
         ),
+        ("an extension that encrypts", unlogged().with("shared_preload_libraries", "pg_stat_statements, pg_tde")),
+        ("a server that encrypts", unlogged().telling("data_encryption_version", &[&["1"]])),
         ("values logged", tight().with("log_parameter_max_length", "-1")),
         ("terse", tight().with("log_error_verbosity", "terse")),
         ("rotation that may empty the log", tight().with("log_truncate_on_rotation", "on")),
@@ -259,6 +273,10 @@ fn each_change_shows_in_its_rows() {
             subscribed(&[&["f", "s (sslmode=require)"], &["f", "t (sslmode=require)"]])
                 .telling("FROM pg_stat_replication", &[&["2", "1", "0"]])
         }),
+        (
+            "a subscription by TLS, and replicas that are not shown",
+            subscribed(&[&["f", "s (sslmode=require)"]]).telling("FROM pg_stat_replication", &[&["2", "0", "2"]]),
+        ),
         ("a subscription in plaintext", subscribed(&[&["t", "s (sslmode=prefer)"], &["f", "t (sslmode=require)"]])),
         (
             "subscriptions that are not shown",
@@ -269,6 +287,18 @@ fn each_change_shows_in_its_rows() {
         ("a standby in plaintext", standby(&[&["disable"]])),
         ("a standby as it happens", standby(&[&["prefer"]])),
         ("a standby that is not shown", standby(&[&[""]])),
+        (
+            "a standby that sends on in plaintext",
+            standby(&[&["verify-full"]]).telling("FROM pg_stat_replication", &[&["2", "1", "0"]]),
+        ),
+        (
+            "a standby that sends on by TLS",
+            standby(&[&["verify-full"]]).telling("FROM pg_stat_replication", &[&["1", "0", "0"]]),
+        ),
+        (
+            "a standby that is not shown to whom it sends",
+            standby(&[&["verify-full"]]).telling("FROM pg_stat_replication", &[&["1", "0", "1"]]),
+        ),
         ("a standby that waits", waiting(&[])),
         ("a standby that waits for plaintext", waiting(&[&["disable"]])),
         ("a standby that waits for either", waiting(&[&["allow"]])),
@@ -301,6 +331,8 @@ fn each_change_shows_in_its_rows() {
         a method that takes old hashes
         an old hash
           authentication: available but not enforced, whole server [PG-AUTHN-WEAK-HASH] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: 2 exceptions: the password of old is kept as an MD5 hash; the password of older is kept as an MD5 hash: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+        an old hash, and a method that takes the password itself
+          authentication: available but not enforced, whole server [PG-AUTHN-WEAK-HASH] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: 1 exception: the password of old is kept as an MD5 hash: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
         an old hash that no method takes
         new old hashes
           authentication: available but not enforced, whole server [PG-AUTHN-WEAK-HASH] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: 1 exception: new passwords are kept as MD5 hashes (password_encryption = md5): write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
@@ -308,6 +340,11 @@ fn each_change_shows_in_its_rows() {
           authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; not judged: whose password is kept as an MD5 hash (SELECT ON pg_authid: refused: 42501: denied to this account); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
         a map
           authentication: enforced, whole server [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: no exception; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: no exception
+          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: no exception
+          node-to-node: cannot tell, this account: no other server is connected; 3 rules of pg_hba.conf: no exception
+        a map that was changed
+          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: no exception; not judged: pg_ident.conf was changed after it was loaded (SELECT pg_reload_conf()); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
           tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: no exception
           client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: no exception
           node-to-node: cannot tell, this account: no other server is connected; 3 rules of pg_hba.conf: no exception
@@ -405,6 +442,7 @@ fn each_change_shows_in_its_rows() {
           authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: what views that others may read show of the table of passwords (refused: 42501: denied to this account)
         an account of replicas
           authorisation: enforced, whole server: 1 of 3 accounts may do everything (superusers, and who can become one); for replicas, which read all data, hashes of passwords too: repl
+          audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: 1 exception: repl may take a BASE_BACKUP (log_replication_commands = off): set log_replication_commands = on
         a reader of hashes
           authorisation: available but not enforced, whole server [PG-AUTHZ-READS-PASSWORDS]: 1 of 3 accounts may do everything (superusers, and who can become one); 1 read the hashes of all passwords: app: REVOKE SELECT ON pg_authid, pg_shadow, or pg_read_all_data
         all read hashes
@@ -461,6 +499,14 @@ fn each_change_shows_in_its_rows() {
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: object auditing as role auditor (pgaudit.role), without denied statements; of 9 tables of this database reads of 3 and writes of 2 are recorded for auditor; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception
           at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by pgaudit.log_statement, with those that are encrypted by pgcrypto, and their keys
+        an extension that encrypts
+          authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
+          audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
+          at-rest: cannot tell, this account: pg_tde of shared_preload_libraries: which files it encrypts, and where its keys are, is not judged; the log has the text of statements that fail (log_min_error_statement = error)
+        a server that encrypts
+          authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
+          audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
+          at-rest: cannot tell, this account: data_encryption_version = 1: which files it encrypts, and where its keys are, is not judged; the log has the text of statements that fail (log_min_error_statement = error)
         values logged
           audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception
         terse
@@ -468,7 +514,7 @@ fn each_change_shows_in_its_rows() {
         rotation that may empty the log
           audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: whether each rotation empties the only log file (log_filename: GRANT pg_read_all_settings)
         no collector
-          audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+          audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
         syslog
           audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: what syslog keeps of it, which cannot be read from here (syslog_facility = local0)
           at-rest: not offered by this product, whole server [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by log_statement, with those that are encrypted by pgcrypto, and their keys; not judged: what syslog keeps of it, which cannot be read from here (syslog_facility = local0)
@@ -489,13 +535,13 @@ fn each_change_shows_in_its_rows() {
           audit: available but not enforced, whole server [PG-AUDIT-PARTIAL] [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands, without parameters (log_parameter_max_length = 0); values are in the log in the clear, by log_statement; 0 settings of single roles and databases: 1 exception: app may set log_statement: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER
         an account that may set it, before 15
         a session with its own setting
-          audit: enforced, whole server [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception
+          audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
         a session with its own setting, and none in the file
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
           at-rest: not offered by this product, whole server: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error)
         a session with its own setting, and no right to the file
-          audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; the log is the server's standard error (logging_collector = off); 0 settings of single roles and databases: no exception; not judged: log_statement of others (this account has its own, and pg_file_settings: refused: 42501: denied to this account)
+          audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: log_statement of others (this account has its own, and pg_file_settings: refused: 42501: denied to this account); not judged: what keeps the server's standard error (logging_collector = off)
         no right to the settings
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: cannot tell, this account: refused: 42501: denied to this account: GRANT SELECT ON pg_settings
@@ -514,6 +560,8 @@ fn each_change_shows_in_its_rows() {
           node-to-node: enforced, this account: no other server is connected; 2 rules of pg_hba.conf: no exception; 1 subscription receives by TLS
         subscriptions by TLS, and replicas
           node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: 1 of 2 connected servers speak plaintext; 2 rules of pg_hba.conf: no exception; 2 subscriptions receive by TLS
+        a subscription by TLS, and replicas that are not shown
+          node-to-node: cannot tell, this account: of 2 of 2 connected servers this account is not shown what they speak: it needs pg_monitor; 2 rules of pg_hba.conf: no exception; 1 subscription receives by TLS
         a subscription in plaintext
           node-to-node: available but not enforced, this account [PG-TLS-REPLICATION]: no other server is connected; 2 rules of pg_hba.conf: no exception; subscriptions that may receive in plaintext: s (sslmode=prefer)
         subscriptions that are not shown
@@ -528,6 +576,12 @@ fn each_change_shows_in_its_rows() {
           node-to-node: available but not enforced, this account [PG-TLS-REPLICATION]: a standby that may receive in plaintext (sslmode=prefer): set sslmode=verify-full in primary_conninfo
         a standby that is not shown
           node-to-node: cannot tell, this account: a standby; its primary is shown only with pg_monitor
+        a standby that sends on in plaintext
+          node-to-node: available but not enforced, this account [PG-TLS-REPLICATION]: a standby that receives by TLS and checks its primary's certificate; 1 of 2 connected servers speak plaintext
+        a standby that sends on by TLS
+          node-to-node: enforced, this account: a standby that receives by TLS and checks its primary's certificate; all 1 connected servers speak TLS
+        a standby that is not shown to whom it sends
+          node-to-node: cannot tell, this account: a standby that receives by TLS and checks its primary's certificate; of 1 of 1 connected servers this account is not shown what they speak: it needs pg_monitor
         a standby that waits
           node-to-node: cannot tell, this account: a standby that receives from no server now
         a standby that waits for plaintext

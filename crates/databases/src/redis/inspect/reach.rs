@@ -225,6 +225,10 @@ pub fn detours(account: &Account, ground: &Ground) -> Vec<String> {
     if let Some(command) = first(&["replicaof", "slaveof"]).filter(|_| !ground.is_node) {
         detours.push(format!("`{name}` replaces all data by another server's with {command}"));
     }
+    let of_cluster: Vec<&str> = leading().filter(|command| command.starts_with("cluster|")).collect();
+    if let Some(command) = first(&of_cluster).filter(|_| ground.is_node) {
+        detours.push(format!("`{name}` changes which servers have the cluster's keys by {command}"));
+    }
     if let Some(command) = first(&["config|set"]) {
         detours.push(format!("`{name}` changes the server's settings by {command}"));
     }

@@ -2,11 +2,17 @@
 
 /// The commands with which an account gets beyond its own keys, with their categories, which are the same in every
 /// version from 6 on. Categories of modules or later versions grant none of them.
-const LEADING: [(&str, &[&str]); 26] = [
+const LEADING: [(&str, &[&str]); 32] = [
     ("acl|deluser", ADMIN),
     ("acl|getuser", ADMIN),
     ("acl|list", ADMIN),
     ("acl|setuser", ADMIN),
+    ("cluster|delslots", ADMIN),
+    ("cluster|failover", ADMIN),
+    ("cluster|forget", ADMIN),
+    ("cluster|meet", ADMIN),
+    ("cluster|reset", ADMIN),
+    ("cluster|setslot", ADMIN),
     // Valkey 8.1.
     ("commandlog|get", ADMIN),
     ("config|get", ADMIN),
@@ -135,14 +141,16 @@ struct Rights<'a> {
 impl<'a> Rights<'a> {
     fn take(&mut self, rule: &'a str) {
         self.has_keys |= rule.starts_with(['~', '%']) || rule == "allkeys";
-        match rule {
-            "~*" | "allkeys" | "%RW~*" | "%WR~*" => (self.reads_all, self.writes_all) = (true, true),
-            "%R~*" => self.reads_all = true,
-            "%W~*" => self.writes_all = true,
-            "resetkeys" => (self.reads_all, self.writes_all) = (false, false),
-            "allcommands" => self.commands.push("+@all"),
-            "nocommands" => self.commands.push("-@all"),
-            rule if rule.starts_with(['+', '-']) => self.commands.push(rule),
+        // A pattern of several stars fits every key too.
+        let all_keys = rule.split_once('~').filter(|(_, keys)| !keys.is_empty() && keys.bytes().all(|it| it == b'*'));
+        match (all_keys.map(|(how, _)| how), rule) {
+            (Some("" | "%RW" | "%WR"), _) | (_, "allkeys") => (self.reads_all, self.writes_all) = (true, true),
+            (Some("%R"), _) => self.reads_all = true,
+            (Some("%W"), _) => self.writes_all = true,
+            (_, "resetkeys") => (self.reads_all, self.writes_all) = (false, false),
+            (_, "allcommands") => self.commands.push("+@all"),
+            (_, "nocommands") => self.commands.push("-@all"),
+            (_, rule) if rule.starts_with(['+', '-']) => self.commands.push(rule),
             _ => {}
         }
     }
@@ -185,21 +193,23 @@ mod tests {
             "on #aa ~* +@all -@dangerous +config|get",
             "on #aa ~* -@all +@admin -config -acl|setuser",
             "on #aa ~* -@all +acl|whoami +config -config|set",
+            "on #aa ~** %R~a* -@all +scan",
             "on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser)",
             "on #aa resetchannels -@all +psync +replconf +ping",
         ]
         .map(read)
         .concat();
         expect![[r#"
-            on nopass ~* &* +@all: [commands reads writes] acl|deluser acl|getuser acl|list acl|setuser commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
+            on nopass ~* &* +@all: [commands reads writes] acl|deluser acl|getuser acl|list acl|setuser cluster|delslots cluster|failover cluster|forget cluster|meet cluster|reset cluster|setslot commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
             off nopass ~* &* +@all: nobody
-            on ~* &* +@all: [commands reads writes no login] acl|deluser acl|getuser acl|list acl|setuser commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
-            on #aa ~app:* resetchannels +@all: [commands] acl|deluser acl|getuser acl|list acl|setuser commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
+            on ~* &* +@all: [commands reads writes no login] acl|deluser acl|getuser acl|list acl|setuser cluster|delslots cluster|failover cluster|forget cluster|meet cluster|reset cluster|setslot commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
+            on #aa ~app:* resetchannels +@all: [commands] acl|deluser acl|getuser acl|list acl|setuser cluster|delslots cluster|failover cluster|forget cluster|meet cluster|reset cluster|setslot commandlog|get config|get config|set debug flushall flushdb function|load function|restore keys module|load module|loadex monitor psync randomkey replicaof scan shutdown slaveof slowlog|get sort swapdb sync
             on #aa ~* +@all -@dangerous: [reads writes] function|load function|restore randomkey scan
             on #aa ~* +@all -@admin: [reads writes] flushall flushdb function|load function|restore keys randomkey scan sort swapdb
             on #aa ~* +@all -@dangerous +config|get: [reads writes] config|get function|load function|restore randomkey scan
-            on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] acl|deluser acl|getuser acl|list commandlog|get debug module|load module|loadex monitor psync replicaof shutdown slaveof slowlog|get sync
+            on #aa ~* -@all +@admin -config -acl|setuser: [reads writes] acl|deluser acl|getuser acl|list cluster|delslots cluster|failover cluster|forget cluster|meet cluster|reset cluster|setslot commandlog|get debug module|load module|loadex monitor psync replicaof shutdown slaveof slowlog|get sync
             on #aa ~* -@all +acl|whoami +config -config|set: [reads writes] config|get
+            on #aa ~** %R~a* -@all +scan: [reads writes] scan
             on #aa resetkeys %R~* resetchannels -@all +@read (%W~* resetchannels -@all +set) (~x resetchannels -@all +acl|setuser): [reads writes] acl|setuser keys randomkey scan
             on #aa resetchannels -@all +psync +replconf +ping: [] psync
         "#]].assert_eq(&text);

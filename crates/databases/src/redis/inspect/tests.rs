@@ -418,10 +418,16 @@ fn what_a_command_leads_to_depends_on_the_server() {
     }
     let restores = "changes functions, which run with the rights of the caller, by function|restore";
     assert_eq!(detours(tight().telling("number_of_functions", "2"), "~o:* +function|restore"), restores);
+    let node = || tight().telling("cluster_enabled", "1");
     // A node of a cluster refuses both.
     for rules in ["~o:* +replicaof", "~o:* +swapdb"] {
-        assert_eq!(detours(tight().telling("cluster_enabled", "1"), rules), "", "{rules}");
+        assert_eq!(detours(node(), rules), "", "{rules}");
     }
+    let changes = |command: &str| format!("changes which servers have the cluster's keys by {command}");
+    assert_eq!(detours(node(), "~o:* +cluster"), changes("cluster|delslots"));
+    assert_eq!(detours(node(), "~o:* +cluster|slots +cluster|meet"), changes("cluster|meet"));
+    assert_eq!(detours(node(), "~o:* +cluster|slots +cluster|nodes"), "");
+    assert_eq!(detours(tight(), "~o:* +cluster"), "", "it is in no cluster");
 }
 
 #[test]

@@ -65,6 +65,20 @@ fn a_file_that_vanished_holds_nothing_and_a_closed_one_is_told() {
     fs::remove_dir_all(folder).unwrap();
 }
 
+#[test]
+fn a_file_that_may_not_be_looked_at_is_told_beside_others() {
+    let folder = test_folder();
+    // No user can look at it: unlike permissions, which root ignores.
+    symlink(folder.join("round"), folder.join("round")).unwrap();
+    assert_eq!(files_below(&folder), [], "nothing is seen");
+    fs::write(folder.join("table"), b"x").unwrap();
+    let report = scan(&Needles::new([("canary", TOKEN)]), files_below(&folder));
+    expect![[r#"["round: Too many levels of symbolic links (os error 40)"]"#]]
+        .assert_eq(&format!("{:?}", report.unreadable));
+    assert!(matches!(report.observation("none".to_owned()), Observation::Unknown(_)));
+    fs::remove_dir_all(folder).unwrap();
+}
+
 /// Reading a pipe or a socket waits for somebody who writes.
 #[test]
 fn what_is_neither_a_file_nor_a_folder_is_left_out() {
