@@ -191,9 +191,8 @@ fn session(options: &Options) -> Result<(), Fault> {
     let text = report::csv(&read(&kept)?, &machine, &measured, &results, is_whole);
     print!("{text}");
     if options.write {
-        let written = |path: &Path, text: &str| {
-            std::fs::write(path, text).map_err(|error| Fault::machine(path.display(), error))
-        };
+        let written =
+            |path: &Path, text: &str| std::fs::write(path, text).map_err(|error| Fault::machine(path.display(), error));
         written(&kept, &text)?;
         let page_text = report::with_table(&read(&page)?, &text)
             .ok_or_else(|| Fault::Machine(format!("{}: its marks of the table are missing", page.display())))?;

@@ -328,9 +328,8 @@ mod tests {
 
     #[test]
     fn amounts_of_hosts_are_those_of_intervals_where_zero_is_possible() {
-        let amounts = |second: f64| {
-            told(vec![sample::on_host("aa11aa11aa11", 1.0), sample::on_host("bb22bb22bb22", second)]).0
-        };
+        let amounts =
+            |second: f64| told(vec![sample::on_host("aa11aa11aa11", 1.0), sample::on_host("bb22bb22bb22", second)]).0;
         assert_eq!(amounts(1.1), "15.6 to 15.6 µs");
         assert_eq!(amounts(0.0), "14.9 to 16.3 µs", "the second host finds no cost");
     }
