@@ -27,7 +27,7 @@ pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement
         .map(|name| (*name, of(name)))
         .filter(|(name, value)| {
             let are_own = || value.split(',').all(|keyspace| OWN.contains(&keyspace.trim()));
-            !value.is_empty() && !(*name == "excluded_keyspaces" && are_own())
+            !(value.is_empty() || *name == "excluded_keyspaces" && are_own())
         })
         .map(|(name, value)| format!("{name} = {value}"))
         .collect();
