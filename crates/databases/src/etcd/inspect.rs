@@ -164,10 +164,15 @@ struct Hole {
 }
 
 /// A client without a login makes these calls.
-const UNASKED: Hole =
-    Hole { way: "who compacts, lists members, or makes alarms and leases (CVE-2026-33413)", closed: NESTED.closed };
-/// Any account reads every key.
-const NESTED: Hole = Hole { way: "nested transactions (CVE-2026-33343)", closed: [[3, 4, 42], [3, 5, 28], [3, 6, 9]] };
+const UNASKED: Hole = Hole {
+    way: "who compacts, lists members, or makes alarms and leases (CVE-2026-33413)",
+    closed: [[3, 4, 42], [3, 5, 28], [3, 6, 9]],
+};
+/// Any account reads every key by the first, and what it writes by the second.
+const NESTED: Hole = Hole {
+    way: "nested transactions and what they read (CVE-2026-33343, CVE-2026-44283)",
+    closed: [[3, 4, 44], [3, 5, 30], [3, 6, 11]],
+};
 /// An account that reads one key reads all that follow it.
 const WATCH: Hole =
     Hole { way: "watches from a single key on (CVE-2026-73499)", closed: [[3, 5, 33], [3, 6, 14], [3, 7, 1]] };
@@ -314,11 +319,12 @@ mod tests {
         for (version, nested, watch) in [
             ("3.3.27", true, true),
             ("3.4.23", true, true),
-            ("3.4.42", false, true),
+            ("3.4.43", true, true),
+            ("3.4.44", false, true),
             ("3.5.27", true, true),
             ("3.5.33", false, false),
             ("3.6.0-rc.1", true, true),
-            ("3.6.9", false, true),
+            ("3.6.11", false, true),
             ("3.7.0", false, true),
             ("3.7.1", false, false),
             ("3.8.0", false, false),
@@ -328,7 +334,8 @@ mod tests {
             let is_doubted = [&NESTED, &WATCH].map(|hole| hole.of(version).is_some());
             assert_eq!(is_doubted, [nested, watch], "{version}");
         }
-        let doubt = "whether etcd 3.4.23 checks nested transactions (CVE-2026-33343)";
+        let doubt =
+            "whether etcd 3.4.23 checks nested transactions and what they read (CVE-2026-33343, CVE-2026-44283)";
         assert_eq!(NESTED.of("3.4.23").as_deref(), Some(doubt));
     }
 
