@@ -5,7 +5,7 @@
 //! may hold a password. The names of a product's options are in its [`Product`].
 
 mod outside;
-mod parts;
+pub mod parts;
 mod tls;
 mod token;
 
@@ -27,7 +27,7 @@ use tithe_plugin::{
 
 pub use outside::Outside;
 use parts::PASSWORD_COMMAND;
-pub use parts::{Host, RefusedOption, UrlParts, filled_in, refused};
+pub use parts::{Host, RefusedOption, UrlParts, refused};
 pub use tls::{Authority, Handshakes, Shown, Tls};
 
 /// Whether the server at a target matches its URL. Fails if it lets no client in.

@@ -687,7 +687,10 @@ mod tests {
     fn a_database_without_statements_says_so_and_answers_nothing() {
         let bench = Bench::plain();
         let asked = Simulated.ask(&bench.server, &bench.setup, "SELECT 1");
-        assert!(matches!(&asked, Err(Fault::Refused(why)) if why.starts_with("Tithe puts no question")), "{asked:?}");
+        assert!(
+            matches!(&asked, Err(Fault::Refused(why)) if why.starts_with("Tithe cannot run statements of yours")),
+            "{asked:?}"
+        );
         assert!(!Simulated.answers() && sql_of(&Simulated).is_err());
         let context = bench.context();
         for speaker in [Speaker::Administrator, Speaker::CarefulClient] {

@@ -254,7 +254,7 @@ pub struct Measured {
     pub frames: Vec<usize>,
     /// Numbers of starts, one for each run.
     pub starts: Vec<usize>,
-    /// Where its processor time comes from, by the last run that was profiled.
+    /// Where its processor time comes from, by the profiled run that knows it best.
     pub profile: Option<AtlasProfile>,
     /// That run: its place in [`Atlas::runs`].
     pub profiled: Option<usize>,
@@ -438,13 +438,19 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
             measured.unit.clone_from(&outcome.unit);
             measured.frames.push(outcome.count);
             measured.starts.push(outcome.starts);
-            if arm.profile.is_some() {
+            if is_finer(arm.profile.as_ref(), measured.profile.as_ref()) {
                 measured.profile.clone_from(&arm.profile);
                 measured.profiled = Some(*run);
             }
         }
     }
     Ok(measured)
+}
+
+/// True if the profile `one` knows its sum with a narrower interval than the `other` does, relative to the sum.
+fn is_finer(one: Option<&AtlasProfile>, other: Option<&AtlasProfile>) -> bool {
+    let width = |profile: &AtlasProfile| (profile.sum.high - profile.sum.low) / profile.sum.estimate.abs();
+    one.is_some_and(|one| other.is_none_or(|other| width(one) < width(other)))
 }
 
 /// The versions of a row's product in the runs that have its arm.

@@ -194,11 +194,25 @@ fn the_highest_costs_are_the_highest_that_are_costs() {
     };
     expect![[r#"
         columns reads in memory  None
-        tls reads in memory  Some(12.48)
+        tls reads in memory  Some(17.16)
         tls half updates  None
         tls bulk load or scan bulk load None"#]]
     .assert_eq(&told(10));
     expect!["columns reads in memory  None"].assert_eq(&told(1));
+}
+
+#[test]
+fn the_profile_of_several_runs_is_the_one_that_knows_its_sum_best() {
+    let of = |estimate: f64, low: f64, high: f64| AtlasProfile {
+        sum: Interval { estimate, low, high },
+        parts: Vec::new(),
+        beside: Vec::new(),
+    };
+    let (fine, coarse) = (of(20.0, 19.0, 21.0), of(10.0, 9.0, 11.0));
+    assert!(is_finer(Some(&fine), Some(&coarse)) && is_finer(Some(&coarse), None));
+    assert!(!is_finer(Some(&coarse), Some(&fine)) && !is_finer(None, Some(&coarse)) && !is_finer(None, None));
+    let unknown = of(0.0, f64::NAN, f64::NAN);
+    assert!(!is_finer(Some(&unknown), Some(&coarse)));
 }
 
 #[test]

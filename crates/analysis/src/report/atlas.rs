@@ -1,6 +1,6 @@
 //! The atlas as Markdown; [`html`](super::html::atlas) is the page. Both use the same sentences.
 
-use std::fmt::Write as _;
+use std::{collections::BTreeSet, fmt::Write as _};
 
 use tithe_model::quantity;
 use tithe_statistics::distribution::chance_interval;
@@ -114,7 +114,9 @@ pub fn over_hosts(measured: &Measured) -> String {
         }
         _ => String::new(),
     };
-    let basis = (!matches!(answer, Answer::One(_))).then(|| matrix::basis(answer) + &each);
+    // Both costs of two hosts are shown.
+    let pooled = !matches!(answer, Answer::One(_) | Answer::Two(Basis::Hosts(_), _));
+    let basis = pooled.then(|| matrix::basis(answer) + &each);
     let spread = matrix::spread(answer).map(|it| format!("spread {it}"));
     let next = matrix::next(answer).map(|it| format!("next {it}"));
     let unproven = figure.hosts.iter().filter(|host| !host.counts()).flat_map(|host| &host.repeats);
@@ -194,12 +196,12 @@ pub struct RunLine {
     pub path: String,
     /// Its experiment.
     pub experiment: String,
-    /// Host, processor, date, commit, version, load and steal time.
+    /// Host, date, commit, version, load and steal time.
     pub facts: Vec<String>,
 }
 
 /// The headings of the facts of a [`RunLine`].
-pub const RUN_FACTS: [&str; 7] = ["host", "processor", "date", "commit", "tithe", "load", "steal"];
+pub const RUN_FACTS: [&str; 6] = ["host", "date", "commit", "tithe", "load", "steal"];
 
 /// The run with index `index`.
 pub fn run_line(index: usize, kept: &KeptRun) -> RunLine {
@@ -213,7 +215,6 @@ pub fn run_line(index: usize, kept: &KeptRun) -> RunLine {
         experiment: run.experiment.clone(),
         facts: vec![
             run.host().to_owned(),
-            format!("{} × {}", run.outcome.machine.processors, run.outcome.machine.processor),
             run.date(),
             run.commit.clone(),
             run.outcome.tithe.clone(),
@@ -223,10 +224,23 @@ pub fn run_line(index: usize, kept: &KeptRun) -> RunLine {
     }
 }
 
+/// The hosts with their processors, in one sentence.
+pub fn hosts(atlas: &Atlas) -> String {
+    let told = |kept: &KeptRun| {
+        let machine = &kept.run.outcome.machine;
+        format!("{}: {} × {}", kept.run.host(), machine.processors, machine.processor)
+    };
+    let each: BTreeSet<String> = atlas.runs.iter().map(told).collect();
+    format!("Hosts: {}.", each.into_iter().collect::<Vec<_>>().join("; "))
+}
+
 /// Name of a row's product with its versions: `PostgreSQL 15.18`.
 pub fn product(row: &AtlasRow) -> String {
     if row.versions.is_empty() { row.product.clone() } else { row.versions.join(", ") }
 }
+
+/// Number of parts of a cost in Markdown. The page shows more.
+const MOST_PARTS: usize = 3;
 
 /// The atlas as Markdown, ending with a line break.
 pub fn markdown(atlas: &Atlas) -> String {
@@ -256,6 +270,7 @@ pub fn markdown(atlas: &Atlas) -> String {
     if !sources.is_empty() {
         let _ = write!(text, "\n## {SOURCES}\n\n");
         for CostSource { name, cost, sum, parts, beside, .. } in sources {
+            let parts = &parts[..parts.len().min(MOST_PARTS)];
             let parts = if parts.is_empty() { String::new() } else { format!("{}.", parts.join("; ")) };
             let sentences = [sum, escape(&parts), escape(&beside)].into_iter().filter(|it| !it.is_empty());
             let _ = writeln!(text, "* **{}**: {cost}. {}", escape(&name), sentences.collect::<Vec<_>>().join(" "));
@@ -269,12 +284,13 @@ pub fn markdown(atlas: &Atlas) -> String {
     }
     text.push_str("\n## Runs\n\n| run | experiment |");
     RUN_FACTS.iter().for_each(|name| text.extend([" ", name, " |"]));
-    text.push_str("\n|---|---|---|---|---|---|---|---|---|\n");
+    text.push_str("\n|---|---|---|---|---|---|---|---|\n");
     for (index, kept) in atlas.runs.iter().enumerate() {
         let RunLine { number, path, experiment, facts } = run_line(index, kept);
         let facts: Vec<String> = facts.iter().map(|fact| escape(fact)).collect();
         let _ = writeln!(text, "| [{number}]({path}) | {} | {} |", escape(&experiment), facts.join(" | "));
     }
+    let _ = write!(text, "\n{}\n", escape(&hosts(atlas)));
     if let Some(controls) = controls(atlas) {
         let _ = write!(text, "\n{controls}\n");
     }
@@ -345,9 +361,9 @@ mod tests {
         };
         assert!(with(None, Proof::Proven).starts_with("3 hosts from +31.3 % to +45.4 %, spread "));
         let unproven = with(None, Proof::Unproven(vec!["no log was found".to_owned()]));
-        assert_eq!(unproven, "two, not pooled, without run 3: not proven");
+        assert_eq!(unproven, "without run 3: not proven");
         let unsteady = with(Some(Flag::NotSteady), Proof::Proven);
-        assert_eq!(unsteady, "two, not pooled, without run 3: servers were not steady yet");
+        assert_eq!(unsteady, "without run 3: servers were not steady yet");
     }
 
     #[test]

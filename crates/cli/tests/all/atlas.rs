@@ -39,7 +39,7 @@ fn a_run_is_kept_once_and_shown_on_both_pages() {
     assert_eq!(status, 0, "{told}");
     assert!(told.starts_with("kept/") && told.ends_with("-known.json\n"), "{told}");
     let (status, told) = add(&bench, &run);
-    assert!(status == 2 && told.contains("is there"), "{told}");
+    assert!(status == 2 && told.contains("json exists: the atlas keeps one run"), "{told}");
     let output = bench.tithe(&["atlas", "page", "kept"]);
     assert_eq!(
         (crate::support::status(&output), out(&output).as_str()),

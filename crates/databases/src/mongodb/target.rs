@@ -19,7 +19,7 @@ use tithe_model::experiment::Url;
 use tithe_plugin::setup::{Authentication, Setup, Transport};
 
 use super::link::{fault, scheduler};
-use crate::target::{Authority, Target, Tls, filled_in, launched, refused};
+use crate::target::{Authority, Target, Tls, launched, parts::filled_in, refused};
 
 /// Account of the measured clients.
 pub const USER: &str = "tithe";

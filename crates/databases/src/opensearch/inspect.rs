@@ -169,8 +169,8 @@ fn has_demo_certificate(told: &Value) -> bool {
     names.any(|name| name.contains("CN=node-0.example.com"))
 }
 
-/// The judgement of logins at a node with a key that everybody can download: it lets in as a node, and the key beside it
-/// as the administrator.
+/// The judgement of logins at a node with a key that everybody can download: it lets in as a node, and the key beside
+/// it as the administrator.
 fn with_known_keys(judged: Judgement) -> Judgement {
     let state = if judged.state == State::Enforced { State::Available } else { judged.state };
     let seen = format!(

@@ -11,6 +11,9 @@ pub struct Url(String);
 /// Characters that need no encoding in any part of a URL (RFC 3986, section 2.3).
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
+/// Beginnings of URLs in which Redis' own client and drivers of Java take a password without a colon.
+const PASSWORD_ALONE: [&str; 5] = ["redis://", "rediss://", "redis+unix://", "valkey://", "valkeys://"];
+
 /// The longest name that is an account for sure, bytes; passwords that consoles make are longer.
 const LONGEST_ACCOUNT: usize = 20;
 
@@ -98,8 +101,9 @@ impl Url {
         let user = match user.split_once(':') {
             Some((name, _)) => format!("{name}:***@"),
             None if user.is_empty() => String::new(),
-            // Redis' own client and drivers of Java take a password without a colon.
-            None if scheme.starts_with("redis") && user.len() > LONGEST_ACCOUNT => "***@".to_owned(),
+            None if user.len() > LONGEST_ACCOUNT && PASSWORD_ALONE.iter().any(|it| self.0.starts_with(it)) => {
+                "***@".to_owned()
+            }
             None => format!("{user}@"),
         };
         // Drivers also accept `?password=…`: nothing after `?` is shown.

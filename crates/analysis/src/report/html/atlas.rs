@@ -14,7 +14,7 @@ use crate::{
     Outcome,
     atlas::{Atlas, AtlasProfile, AtlasRow, KINDS, Measured, Place},
     report::atlas::{
-        CostSource, HOW, RUN_FACTS, RunLine, SOURCES, TITLE, added, answer, controls, cost, counted, over_hosts,
+        CostSource, HOW, RUN_FACTS, RunLine, SOURCES, TITLE, added, answer, controls, cost, counted, hosts, over_hosts,
         product, rank, run_line, sources,
     },
 };
@@ -45,6 +45,7 @@ pub fn atlas(atlas: &Atlas) -> String {
     let header = html! {
         h1 { (TITLE) }
         p.answer { (answer(atlas)) }
+        p.legend { (hosts(atlas)) }
         @if let Some(controls) = controls(atlas) { p.legend { (controls) } }
     };
     let how = HOW.map(emphasised);

@@ -55,7 +55,7 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
         authentication: enforced, whole server
         tls: enforced, whole server
         at-rest: not offered by this product, whole server
-        audit: enforced, whole server
+        audit: enforced, this account
         as an account that may not read the rules:
         authentication: enforced, this account
         tls: enforced, this account
@@ -65,7 +65,7 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
         authentication: enforced, whole server
         tls: enforced, whole server
         at-rest: not offered by this product, whole server
-        audit: enforced, whole server
+        audit: enforced, this account
         host accounts all 127.0.0.1/32 scram-sha-256
           tls: available but not enforced, whole server
         host all clerk 127.0.0.1/32 scram-sha-256
@@ -75,9 +75,9 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
         local all all trust
           authentication: available but not enforced, whole server
         ALTER ROLE auditor SET pgaudit.log = 'none'
-          audit: available but not enforced, whole server
+          audit: available but not enforced, this account
         GRANT SET ON PARAMETER pgaudit.log TO auditor
-          audit: available but not enforced, whole server
+          audit: available but not enforced, this account
     "#]]
     .assert_eq(&text);
 }
