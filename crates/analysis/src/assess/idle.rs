@@ -7,7 +7,7 @@ use tithe_statistics::{
     starts::{IntervalOptions, KnownSpread},
 };
 
-use crate::{ArmAnalysis, CONFIDENCE, Estimate, Figure, IdleUse, Interval};
+use crate::{ArmAnalysis, CONFIDENCE, Estimate, Figure, IdleUse, Interval, Outcome};
 
 /// Minimum number of windows for an interval.
 const WINDOWS_MIN: usize = 4;
@@ -50,13 +50,14 @@ fn per_minute(windows: &[IdleWindow], arm: usize, read: fn(&Counters) -> Option<
     windows.iter().map(of).collect()
 }
 
-/// An idle cost above this share of the deciding figure is reported with that figure.
+/// An idle cost above this share of the deciding figure is reported with that figure. Where no cost was found, it is a
+/// share of the highest cost that is possible.
 const REPORTED_ABOVE: f64 = 0.1;
 
 /// Computes how much more an operation would cost if it included the additional usage of the idle server of `arm` over
 /// the plain one. Only set if that usage is certain and more than a tenth of the deciding figure.
 pub(super) fn weigh(arm: &mut ArmAnalysis) {
-    let deciding = arm.primary().filter(|it| it.unit.starts_with("µs")).and_then(Estimate::amount);
+    let deciding = arm.primary().filter(|it| it.unit.starts_with("µs")).and_then(most);
     let rate = [Figure::Operations, Figure::Throughput]
         .iter()
         .find_map(|name| arm.levels.iter().find(|level| level.name == *name && level.unit == "op/s"))
@@ -66,6 +67,12 @@ pub(super) fn weigh(arm: &mut ArmAnalysis) {
     let Some(more) = idle.more_cpu_us.filter(|more| more.low > 0.0) else { return };
     let per_op_us = more.estimate / 60.0 / rate;
     idle.more_us_per_op = Some(per_op_us).filter(|per_op_us| *per_op_us > REPORTED_ABOVE * deciding_us.max(0.0));
+}
+
+/// The cost by `estimate`, or the highest that is possible where none was found.
+fn most(estimate: &Estimate) -> Option<f64> {
+    let possible = estimate.difference.filter(|_| estimate.verdict != Outcome::Costs).map(|difference| difference.high);
+    estimate.amount().map(|amount| possible.map_or(amount, |possible| possible.max(amount)))
 }
 
 #[cfg(test)]
@@ -142,5 +149,12 @@ mod tests {
         assert!(told(0.11, 1.0).is_some_and(|per_op| (per_op / deciding - 0.11).abs() < 1e-9));
         assert_eq!(told(0.09, 1.0), None);
         assert_eq!(told(0.11, -1.0), None, "it may be none");
+        // The saving of 1 µs may be a cost of 2 µs.
+        let mut none_found = arm.primary().expect("a deciding figure").clone();
+        none_found.difference = Some(Interval { estimate: -1.0, low: -4.0, high: 2.0 });
+        none_found.verdict = Outcome::NoneFound;
+        assert_eq!(most(&none_found), Some(2.0));
+        none_found.verdict = Outcome::Costs;
+        assert_eq!(most(&none_found), Some(-1.0));
     }
 }
