@@ -5,7 +5,7 @@
 mod custom;
 pub(crate) mod mask;
 mod published;
-mod url;
+pub(crate) mod url;
 
 use std::{
     collections::BTreeMap,

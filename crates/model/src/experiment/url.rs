@@ -151,14 +151,20 @@ impl Url {
 
 /// True if some option may contain a secret, or a part of a password that was not encoded.
 fn may_hold_secret(options: &str) -> bool {
-    // Clients ignore `_` and `-` in names. The keys of SCRAM are as good as the password that they are made from.
-    const SECRET: [&str; 7] = ["pass", "pwd", "secret", "token", "apikey", "scramclientkey", "scramserverkey"];
     // A command or a file that contains the password is not itself a secret.
     let shown = |option: &&str| !["password_command=", "passfile="].iter().any(|name| option.starts_with(name));
     let asked = options.trim_start_matches(['?', '#']).split('&').filter(shown).collect::<Vec<_>>().join("&");
     let asked = percent_decode_str(&asked).decode_utf8_lossy().to_ascii_lowercase();
-    let plain = asked.replace(['_', '-'], "");
-    asked.contains("***") || options.contains('@') || SECRET.iter().any(|word| plain.contains(word))
+    asked.contains("***") || options.contains('@') || names_secret(&asked)
+}
+
+/// True if `text` has a part of a name of secrets, whatever signs clients put between words.
+pub(crate) fn names_secret(text: &str) -> bool {
+    // The keys of SCRAM are as good as the password that they are made from.
+    const SECRET: [&str; 9] =
+        ["pass", "pwd", "secret", "token", "apikey", "accesskey", "primarykey", "scramclientkey", "scramserverkey"];
+    let plain = text.to_lowercase().replace(['_', '-', '.'], "");
+    SECRET.iter().any(|word| plain.contains(word))
 }
 
 /// True for `host`, `host:5432`, `[::1]:5432`, `one:1,two:2`: what follows a colon is a port. Java's

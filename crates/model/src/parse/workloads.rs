@@ -15,7 +15,7 @@ use super::{
 };
 use crate::{
     catalogue::{Catalogue, Properties, PropertyFile, WireProtocol, WorkloadEntry},
-    experiment::Workload,
+    experiment::{Workload, url::names_secret},
     wording,
 };
 
@@ -250,15 +250,12 @@ fn places(own: &BTreeMap<String, Pair>) -> BTreeMap<String, Range<usize>> {
 /// Property files of other tools may contain passwords for their drivers, which Tithe does not use: plan and records
 /// show `***` instead. In scripts, the reader of their kind has already checked for them.
 fn hide_secrets(kind: &WorkloadEntry, properties: &mut Properties) {
-    /// Parts of names of secrets, without the signs that bindings put between words.
-    const SECRET: [&str; 7] = ["pass", "pwd", "secret", "token", "apikey", "accesskey", "primarykey"];
     let is_script = |name: &str| !kind.scripts.is_empty() && name.starts_with(kind.scripts);
     let is_other = |name: &str| !is_script(name) && name != kind.by_path;
     for (name, value) in properties.iter_mut().filter(|(name, _)| is_other(name)) {
-        let name = name.to_lowercase().replace(['_', '-', '.'], "");
         // A URL that begins with the placeholder has no password before its host.
         let url = value.replace("://{host}", "").contains("://");
-        if SECRET.iter().any(|word| name.contains(word)) || url {
+        if names_secret(name) || url {
             "***".clone_into(value);
         }
     }
