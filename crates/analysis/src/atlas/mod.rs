@@ -254,10 +254,9 @@ pub struct Measured {
     pub frames: Vec<usize>,
     /// Numbers of starts, one for each run.
     pub starts: Vec<usize>,
-    /// Where its processor time comes from, by the profiled run that knows it best.
-    pub profile: Option<AtlasProfile>,
-    /// That run: its place in [`Atlas::runs`].
-    pub profiled: Option<usize>,
+    /// Where its processor time comes from, by the profiled run that knows it best, and that run's place in
+    /// [`Atlas::runs`].
+    pub profile: Option<(usize, AtlasProfile)>,
 }
 
 impl Measured {
@@ -426,7 +425,6 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
         frames: Vec::new(),
         starts: Vec::new(),
         profile: None,
-        profiled: None,
     };
     measured.runs.sort_unstable();
     for run in &measured.runs {
@@ -438,9 +436,9 @@ fn measured(runs: &[KeptRun], name: String, figure: MatrixFigure) -> Result<Meas
             measured.unit.clone_from(&outcome.unit);
             measured.frames.push(outcome.count);
             measured.starts.push(outcome.starts);
-            if is_finer(arm.profile.as_ref(), measured.profile.as_ref()) {
-                measured.profile.clone_from(&arm.profile);
-                measured.profiled = Some(*run);
+            let best = measured.profile.as_ref().map(|(_, profile)| profile);
+            if is_finer(arm.profile.as_ref(), best) {
+                measured.profile = arm.profile.clone().map(|profile| (*run, profile));
             }
         }
     }

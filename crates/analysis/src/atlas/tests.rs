@@ -187,7 +187,7 @@ fn the_highest_costs_are_the_highest_that_are_costs() {
     let told = |count: usize| {
         let highest = atlas.highest(count);
         let told = highest.iter().map(|(row, kind, it)| {
-            let sum = it.profile.as_ref().map(|profile| profile.sum.estimate);
+            let sum = it.profile.as_ref().map(|(_, profile)| profile.sum.estimate);
             format!("{} {} {} {sum:?}", row.arm, kind.title(), it.name)
         });
         told.collect::<Vec<_>>().join("\n")

@@ -168,13 +168,13 @@ fn source<'a>((row, kind, measured): (&AtlasRow, Kind, &'a Measured)) -> CostSou
     let work = if measured.name.is_empty() { kind.title() } else { &measured.name };
     let (lead, rest) = cost(measured);
     let time = |difference: &Interval| number::difference(difference, "µs/op", Outcome::Costs).to_string();
-    let profile = measured.profile.as_ref();
+    let (run, profile) = measured.profile.as_ref().map(|(run, profile)| (*run, profile)).unzip();
     let each = |parts: &[(String, Interval)]| -> Vec<String> {
         parts.iter().map(|(name, more)| format!("{name} {}", time(more))).collect()
     };
     let beside = profile.map_or_else(Vec::new, |it| each(&it.beside));
     // The cost is that of all its runs, and the parts are those of one.
-    let of_run = measured.profiled.filter(|_| measured.runs.len() > 1);
+    let of_run = run.filter(|_| measured.runs.len() > 1);
     let of_run = of_run.map_or(String::new(), |run| format!(" in run {}", run + 1));
     CostSource {
         name: format!("{}, {}, {work}", row.product, row.arm),
