@@ -35,21 +35,28 @@ pub fn against_itself(
     )
 }
 
-/// The keys of a `[[workload]]`: one of YCSB's letters, or `u` for updates only, which wait for the disk.
+/// The keys of a `[[workload]]`: one of YCSB's letters, `u` for updates only, which wait for the disk, or `i` for
+/// inserts only.
 pub fn ycsb(workload: &str) -> String {
+    let only = |operation: &str| {
+        let properties =
+            ["read", "update", "insert"].map(|of| format!("{of}proportion = \"{}\"", u8::from(of == operation)));
+        format!("name = \"{workload}\"\nycsb = \"a\"\nproperties = {{ {} }}", properties.join(", "))
+    };
     match workload {
-        "u" => {
-            "name = \"u\"\nycsb = \"a\"\nproperties = { readproportion = \"0\", updateproportion = \"1\" }".to_owned()
-        }
+        "u" => only("update"),
+        "i" => only("insert"),
         letter => format!("ycsb = \"{letter}\""),
     }
 }
 
 /// The `[settings]` of `database` for `workload`. Updates only must wait for the disk, which SQLite does only if
-/// configured. SQLite's pages must be decrypted, which happens only if its cache does not hold them all.
+/// configured. SQLite's pages must be decrypted, which happens only if its cache does not hold them all. Redis writes
+/// to the disk only with an append-only file.
 pub fn settings(database: &str, workload: &str) -> String {
     let synchronous = if workload == "u" { "FULL" } else { "NORMAL" };
     match database {
+        "redis" | "valkey" if workload != "c" => "[settings]\nappendonly = \"yes\"\n".to_owned(),
         "sqlite" => format!("[settings]\ncache_size = \"-2000\"\nsynchronous = \"{synchronous}\"\n"),
         _ => String::new(),
     }

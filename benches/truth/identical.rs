@@ -1,7 +1,7 @@
 //! Four identical arms of one product: how often an interval excludes zero, and whether an arm's position in the file
 //! matters.
 
-use std::path::PathBuf;
+use std::{path::PathBuf, time::Instant};
 
 use serde_json::Value;
 use tithe_analysis::CONFIDENCE;
@@ -66,10 +66,13 @@ impl Options {
 
 /// Measures and prints.
 pub fn measure(asked: &Options) -> Result<(), String> {
+    let begin = Instant::now();
     let folder = Run::new("identical", &asked.experiment()).finish_beside(Beside::Hogs(asked.hogs))?;
+    let wall_s = begin.elapsed().as_secs_f64();
     let report = report(&folder);
     let Options { product, cells, seconds, workload, .. } = asked;
     println!("{product}, workload {workload}, {cells} cells of {seconds} s, beside {}\n", Beside::Hogs(asked.hogs));
+    println!("{wall_s:.0} s of wall time, {:.2} times the load\n", wall_s / f64::from(cells * seconds));
     let cells = report["cells"].as_array().map_or(0, Vec::len);
     tell_cells(&report, cells);
     tell_misses(&report, cells);
