@@ -309,8 +309,8 @@ fn each_change_shows_in_its_rows() {
           authentication: off, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: let in without a password; 2 rules of pg_hba.conf: no exception; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
         everybody
           authentication: available but not enforced, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) lets everyone in: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
-          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
-          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
+          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
+          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
           node-to-node: cannot tell, this account: no other server is connected; 3 rules of pg_hba.conf: no exception
         quoted words
           authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; not judged: quoted words of /etc/pg_hba.conf, which are names and look like keywords; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
@@ -320,13 +320,13 @@ fn each_change_shows_in_its_rows() {
         no right to the files
         logical replicas in plaintext
           authentication: available but not enforced, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) lets everyone in: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
-          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
-          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
-          node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: no other server is connected; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves replicas plaintext: write hostssl for host and reload
+          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
+          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
+          node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: no other server is connected; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves replicas plaintext: change host to hostssl and reload
         everybody, after a rule for all
           authentication: available but not enforced, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) lets everyone in: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
-          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
-          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
+          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
+          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
           node-to-node: cannot tell, this account: no other server is connected; 3 rules of pg_hba.conf: no exception
         a method that takes old hashes
         an old hash
@@ -553,7 +553,7 @@ fn each_change_shows_in_its_rows() {
         replicas that are not shown
           node-to-node: cannot tell, this account: of 2 of 2 connected servers this account is not shown what they speak: it needs pg_monitor; 2 rules of pg_hba.conf: no exception
         replicas by a rule for plaintext
-          node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: no other server is connected; 2 rules of pg_hba.conf: 1 exception: line 9 (host replication repl 10.0.0.0/8 scram-sha-256) serves replicas plaintext: write hostssl for host and reload
+          node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: no other server is connected; 2 rules of pg_hba.conf: 1 exception: line 9 (host replication repl 10.0.0.0/8 scram-sha-256) serves replicas plaintext: change host to hostssl and reload
         no right to the replicas
           node-to-node: cannot tell, this account: refused: 42501: denied to this account: GRANT SELECT ON pg_stat_replication, pg_stat_ssl, pg_subscription
         a subscription by TLS
