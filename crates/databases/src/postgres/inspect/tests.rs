@@ -387,15 +387,15 @@ fn each_change_shows_in_its_rows() {
           tls: off, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has no TLS
           client-to-node: off, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has no TLS
         TLS that something ends
-          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: something ends TLS before the server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: whom it lets in else (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: something ends TLS before the server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: which other clients it accepts (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
           tls: available but not enforced, this account [PG-TLS-OPTIONAL]: something ends TLS before the server; to it: plaintext: served; whether TLS is there: protocol: the server does not answer the request for TLS
           client-to-node: enforced, whole server: something ends TLS before the server; behind it pg_stat_ssl of this session reports: TLSv1.3 AES 256 bit; 2 rules of pg_hba.conf: no exception
         a pooler
-          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: a pooler answers: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: whom it lets in else (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: a pooler answers: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: which other clients it accepts (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
           tls: available but not enforced, this account [PG-TLS-OPTIONAL]: a pooler answers; to it: plaintext: served; whether TLS is there: protocol: the server does not answer the request for TLS
           client-to-node: off, this account [PG-TLS-BEHIND-POOLER]: a pooler answers; behind it pg_stat_ssl of this session reports: off
         a pooler with TLS behind it
-          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: a pooler answers: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: whom it lets in else (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: a pooler answers: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: which other clients it accepts (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
           tls: available but not enforced, this account [PG-TLS-OPTIONAL]: a pooler answers; to it: plaintext: served; whether TLS is there: protocol: the server does not answer the request for TLS
           client-to-node: enforced, whole server: a pooler answers; behind it pg_stat_ssl of this session reports: TLSv1.3 AES; 2 rules of pg_hba.conf: no exception
         transport that is not shown
@@ -430,9 +430,9 @@ fn each_change_shows_in_its_rows() {
         a trigger that is not shown
           authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: event triggers (refused: 42501: denied to this account)
         a function of a superuser
-          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): pay
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of accounts that can become one (SECURITY DEFINER): pay
         a function of a role that becomes one
-          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): run
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of accounts that can become one (SECURITY DEFINER): run
         a function of an ordinary role
         a function that is not shown
           authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of others (refused: 42501: denied to this account)
@@ -450,7 +450,7 @@ fn each_change_shows_in_its_rows() {
         a reader of hashes by a role
           authorisation: available but not enforced, whole server [PG-AUTHZ-READS-PASSWORDS]: 1 of 3 accounts may do everything (superusers, and who can become one); 1 read the hashes of all passwords: app: REVOKE SELECT ON pg_authid, pg_shadow, or pg_read_all_data
         readers that are not shown
-          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: who reads the hashes of passwords (refused: 42501: denied to this account)
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: which accounts read the hashes of passwords (refused: 42501: denied to this account)
         no right to the roles
           authorisation: cannot tell, this account: refused: 42501: denied to this account: GRANT SELECT ON pg_roles, pg_auth_members
           proxy-roles: cannot tell, this account: refused: 42501: denied to this account: GRANT SELECT ON pg_roles, pg_auth_members
