@@ -63,7 +63,7 @@ fn listening(descriptor: BorrowedFd<'_>) -> Option<i32> {
 fn at_socket(listening: i32, known: Known<'_>) -> Result<i32, String> {
     if !runs(known, listening) {
         let program = program_of(listening).unwrap_or_default();
-        return Err(format!("at its socket listens `{program}`, which forwards connections"));
+        return Err(format!("`{program}` listens at its socket and forwards connections"));
     }
     if known.serving.is_some_and(|said| !runs(known, said)) {
         return Err("its processes are numbered in a container of its own".to_owned());
