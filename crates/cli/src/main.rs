@@ -161,7 +161,7 @@ pub struct AskedArgs {
     /// builtin:tpcb-like. Repeat it for further ones, which are drawn by their weights
     #[arg(long, value_name = "FILE[@WEIGHT]")]
     script: Vec<String>,
-    /// How statements of scripts travel [default: simple]
+    /// How statements of scripts are sent [default: simple]
     #[arg(long, value_name = "NAME", value_parser = ["simple", "extended", "prepared"], requires = "script")]
     protocol: Option<String>,
     /// Variable of scripts; repeat it for further ones
