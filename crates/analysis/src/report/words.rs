@@ -111,7 +111,7 @@ const MUCH_PRESSURE: f64 = 0.5;
 
 /// The effect of other programs on the percentages of `cell`; `None` if it is negligible.
 pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
-    // Where it is unknown because servers wait for each other, the pressure is theirs as well, and tells nothing.
+    // Where it is unknown because servers wait for each other, the pressure is theirs as well, and shows nothing.
     let unseen = cell.wait_share == 0.0;
     let pressure = cell.host.cpu_pressure.filter(|share| unseen && *share >= MUCH_PRESSURE && cell.frames > 0);
     let seen = match pressure {
