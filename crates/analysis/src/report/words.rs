@@ -11,8 +11,8 @@ use super::{number, tone::Tone, width::width};
 use crate::{AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Outcome, Proof};
 
 /// What is compared between versions of a server.
-pub const BETWEEN_VERSIONS: &str = "Versions are measured one after the other: their costs are compared, which are \
-     shares of each version's own plain arm, and not their times.";
+pub const BETWEEN_VERSIONS: &str = "Versions are measured one after the other. So their times are not compared, only \
+     their costs: each is relative to the plain arm of its own version.";
 
 /// The heading of the log per operation over a start.
 pub const LOG_OVER_START: &str = "Log per operation from the first frame of a start to the last";
