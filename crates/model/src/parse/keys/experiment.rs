@@ -23,7 +23,7 @@ pub const TOP: TableFormat = TableFormat {
             "versions",
             List(&Name, 1),
             Words("the version that is found first"),
-            "versions of the server by their first numbers, each a cell of its own. The report says how costs differ \
+            "versions of the server by their first numbers, each a cell of its own. The report shows how costs differ \
              between them. Refused with a `url` and for embedded databases",
             "[\"15\", \"18\"]",
         ),
