@@ -477,7 +477,7 @@ pub struct CompareArgs {
 /// A number above zero.
 fn above_zero(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| "a number above 0 is wanted".to_owned())
+    number.ok_or_else(|| "it must be a number above 0".to_owned())
 }
 
 fn main() {
