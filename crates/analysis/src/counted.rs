@@ -7,7 +7,7 @@ use tithe_model::{experiment::Metric, plan::STARTS_MIN, record::WarmedUp};
 use crate::Interval;
 
 /// How starts count whose servers were certainly still changing when their first frame began. Where they do, answers
-/// stand only beyond what their costs moved.
+/// within the change of their costs are withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unsteady {
     /// There are none.

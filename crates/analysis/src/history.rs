@@ -199,8 +199,8 @@ fn controls(runs: &[&(String, Analysis)]) -> Vec<String> {
         let (low, high) = (estimates().fold(f64::MAX, f64::min), estimates().fold(f64::MIN, f64::max));
         let missed = effects.iter().filter(|effect| !effect.holds(0.0)).count();
         format!(
-            "Cell {cell}: the plain arm again (A/A), which costs nothing, read {} to {} % in {} of the runs, and left zero out in \
-             {missed} of them.",
+            "Cell {cell}: the plain arm again (A/A), whose true cost is zero, gave {} to {} % in {} of the runs; its \
+             interval excluded zero in {missed} of them.",
             fixed(low, 2),
             fixed(high, 2),
             effects.len()
@@ -392,7 +392,7 @@ pub(crate) mod tests {
             })
         };
         let history = history(&[with_control(0, -0.001), with_control(1, 0.003), run(2, 10.0, |_| ())]);
-        expect!["Cell c/in-memory: the plain arm again (A/A), which costs nothing, read −0.10 to 0.30 % in 2 of the runs, and left zero out in 1 of them."].assert_eq(&history.notes.join("\n"));
+        expect!["Cell c/in-memory: the plain arm again (A/A), whose true cost is zero, gave −0.10 to 0.30 % in 2 of the runs; its interval excluded zero in 1 of them."].assert_eq(&history.notes.join("\n"));
         assert_eq!(history.series.len(), 1);
     }
 

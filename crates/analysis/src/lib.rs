@@ -588,8 +588,8 @@ pub enum Flag {
     SlowCipher,
     /// The A/A arm differs from the baseline by as much.
     WithinControl,
-    /// Starts count whose servers were certainly still changing when the first frame began, and there is no answer
-    /// beyond what the cost moved on them.
+    /// Starts count although their servers were certainly still changing when the first frame began, and the answer is
+    /// within the change of the cost on them.
     NotSteady,
     /// The arm saves time by waiting less than its processor time explains, on fewer than four loads of the data.
     WaitingAlone,

@@ -161,7 +161,7 @@ pub struct AskedArgs {
     /// builtin:tpcb-like. Repeat it for further ones, which are drawn by their weights
     #[arg(long, value_name = "FILE[@WEIGHT]")]
     script: Vec<String>,
-    /// How statements of scripts travel [default: simple]
+    /// How statements of scripts are sent [default: simple]
     #[arg(long, value_name = "NAME", value_parser = ["simple", "extended", "prepared"], requires = "script")]
     protocol: Option<String>,
     /// Variable of scripts; repeat it for further ones
@@ -477,7 +477,7 @@ pub struct CompareArgs {
 /// A number above zero.
 fn above_zero(text: &str) -> Result<f64, String> {
     let number = text.parse::<f64>().ok().filter(|number| number.is_finite() && *number > 0.0);
-    number.ok_or_else(|| "a number above 0 is wanted".to_owned())
+    number.ok_or_else(|| "it must be a number above 0".to_owned())
 }
 
 fn main() {

@@ -22,16 +22,16 @@ findings! {
     // PostgreSQL.
     PG_AUTHN_NO_PASSWORD = "PG-AUTHN-NO-PASSWORD",
         "A rule of pg_hba.conf lets clients in without any proof of who they are.",
-        "Anyone who reaches the port from that address can be any account of the rule. Write scram-sha-256 (or cert) for trust \
-         and ident in the line that the row names, and reload.";
+        "Anyone who reaches the port from that address can be any account of the rule. Change trust or ident to \
+         scram-sha-256 (or cert) in the line that the row names, and reload.";
     PG_AUTHN_WEAK_HASH = "PG-AUTHN-WEAK-HASH",
         "An account's password is stored as an MD5 hash.",
-        "The hash itself is enough to log in by the method md5, and passwords are found from it quickly. Set \
+        "The hash itself is enough to log in by the method md5, and the password can be found from it quickly. Set \
          password_encryption = scram-sha-256, have the password set again, and write scram-sha-256 in pg_hba.conf.";
     PG_AUTHN_WEAK_METHOD = "PG-AUTHN-WEAK-METHOD",
         "A rule of pg_hba.conf has passwords sent in the clear, by the client or to a directory.",
-        "The methods password, ldap, pam, bsd and radius send the password itself. Write hostssl for host in the line \
-         that the row names and ldaptls=1 behind ldap, or use scram-sha-256.";
+        "The methods password, ldap, pam, bsd and radius send the password itself. Change host to hostssl in the line \
+         that the row names and add ldaptls=1 after ldap, or use scram-sha-256.";
     PG_AUTHN_MAP = "PG-AUTHN-MAP",
         "A map of pg_ident.conf lets one person log in as every account, or as a superuser.",
         "Name in the map the accounts that each person may use, and leave superusers out.";
@@ -51,8 +51,8 @@ findings! {
         "Keep one for administration. Take the attribute from the others: ALTER ROLE … NOSUPERUSER.";
     PG_AUTHZ_READS_PASSWORDS = "PG-AUTHZ-READS-PASSWORDS",
         "An account that is not a superuser may read the hashes of all passwords.",
-        "Members of pg_read_all_data read the table of passwords as well. REVOKE the privilege or the membership, or give \
-         SELECT on the tables that are needed.";
+        "Members of pg_read_all_data can read the table of passwords as well. REVOKE the privilege or the membership, or \
+         give SELECT on the tables that are needed.";
     PG_AUDIT_OFF = "PG-AUDIT-OFF",
         "Nothing that clients do is recorded.",
         "Load pgaudit and set pgaudit.log = 'read, write, role, ddl', or set log_statement = all.";
@@ -61,28 +61,29 @@ findings! {
         "The row names what is left out and by which setting: change that setting.";
     PG_AUDIT_REPEATS_VALUES = "PG-AUDIT-REPEATS-VALUES",
         "A log of the server holds values of statements in the clear.",
-        "Encrypted columns, volumes and password hashes do not help against people who read the log. Set the setting that \
-         the row names so that values stay out, or protect the log like the data.";
+        "Encrypted columns, volumes and password hashes do not help against people who read the log. Change the setting \
+         that the row names so that values stay out, or protect the log like the data.";
     PG_TLS_OPTIONAL = "PG-TLS-OPTIONAL",
         "The server serves clients in plaintext.",
-        "Set ssl = on, and write hostssl for host in every line of pg_hba.conf that the row names.";
+        "Set ssl = on, and change host to hostssl in every line of pg_hba.conf that the row names.";
     PG_TLS_BEHIND_POOLER = "PG-TLS-BEHIND-POOLER",
         "A pooler is in front of the server, and its connections to the server are not encrypted.",
-        "The client's own connection is judged by itself. Have the pooler speak TLS to the server too \
+        "The client's connection to the pooler is judged separately. Have the pooler speak TLS to the server too \
          (server_tls_sslmode = verify-full in pgbouncer.ini).";
     PG_TLS_REPLICATION = "PG-TLS-REPLICATION",
         "Replication goes or may go in plaintext.",
-        "Write hostssl for host in the lines of pg_hba.conf for replication, and sslmode=verify-full in the standby's \
-         primary_conninfo.";
+        "Change host to hostssl in the lines of pg_hba.conf for replication, and write sslmode=verify-full in the \
+         standby's primary_conninfo.";
 
     // MariaDB and MySQL.
     MY_AUTHN_NO_PROOF = "MY-AUTHN-NO-PROOF",
         "An account accepts a login without proof of identity.",
         "The row names the account: it has no password, takes any name, takes any certificate of the server's authority, \
-         or keeps a password in a way that is found quickly. ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, or DROP USER.";
+         or keeps its password in a form from which it is found quickly. ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, \
+         or DROP USER.";
     MY_AUTHN_NOBODY_ASKED = "MY-AUTHN-NOBODY-ASKED",
         "The server runs with skip_grant_tables: no client has to log in, and every client may do everything.",
-        "Take the setting out and start the server again.";
+        "Remove the setting and restart the server.";
     MY_AUTHN_REPEATS_PASSWORDS = "MY-AUTHN-REPEATS-PASSWORDS",
         "The server keeps the passwords that statements set in the clear.",
         "MariaDB's general log, slow log and binary log keep CREATE USER … IDENTIFIED BY unchanged; MySQL's general log \
@@ -109,14 +110,14 @@ findings! {
     MY_AUDIT_OFF = "MY-AUDIT-OFF",
         "Nothing that clients do is recorded.",
         "On MariaDB load server_audit, and set server_audit_logging = ON and server_audit_events = 'CONNECT,QUERY'. \
-         MySQL Community has the general log alone.";
+         MySQL Community has only the general log.";
     MY_AUDIT_PARTIAL = "MY-AUDIT-PARTIAL",
         "Some statements of some accounts are not recorded, or without their text.",
         "The row names what is left out and by which setting: change that setting.";
     MY_REST_REPEATS_VALUES = "MY-REST-REPEATS-VALUES",
         "A log of the server holds values of statements in the clear.",
-        "Encrypted tables and columns do not help against people who read the log. Switch it off, have it leave values out, \
-         or protect it like the data.";
+        "Encrypted tables and columns do not help against people who read the log. Switch the log off, have it leave \
+         values out, or protect it like the data.";
     MY_REST_NOT_ENCRYPTED = "MY-REST-NOT-ENCRYPTED",
         "Some files that values reach are not encrypted.",
         "Encrypt what the row names: settings, tablespaces, tables and logs, also those older than the setting.";
@@ -127,7 +128,7 @@ findings! {
     // Redis and Valkey.
     REDIS_AUTHN_OPEN_ACCOUNT = "REDIS-AUTHN-OPEN-ACCOUNT",
         "An account logs in without a password, or with one that everybody tries.",
-        "Run ACL SETUSER NAME resetpass >PASSWORD for each account that the row names, or off.";
+        "For each account that the row names, run ACL SETUSER NAME resetpass >PASSWORD, or ACL SETUSER NAME off.";
     REDIS_AUTHZ_REACHABLE_EVERYTHING = "REDIS-AUTHZ-REACHABLE-EVERYTHING",
         "An account with limited rights can give itself all of them.",
         "The row names the way: acl|setuser, config|get and config|set on a server with requirepass, module|load, or an \
@@ -145,7 +146,7 @@ findings! {
     // memcached.
     MEMCACHED_TLS_OPTIONAL = "MEMCACHED-TLS-OPTIONAL",
         "The server also answers without TLS.",
-        "Remove the `notls:` listeners, and start it with udp-port 0.";
+        "Remove the `notls:` listeners, and start the server with udp-port 0.";
     // etcd.
     ETCD_TLS_OPTIONAL = "ETCD-TLS-OPTIONAL",
         "A member also answers without TLS.",
@@ -161,14 +162,15 @@ findings! {
     // OpenSearch.
     OPENSEARCH_AUTHN_NOBODY_ASKED = "OPENSEARCH-AUTHN-NOBODY-ASKED",
         "The server has no accounts: every client may read, change and remove everything.",
-        "Install the security plugin, and take plugins.security.disabled and plugins.security.ssl_only out of \
+        "Install the security plugin, and remove plugins.security.disabled and plugins.security.ssl_only from \
          opensearch.yml.";
     OPENSEARCH_AUTHN_ANONYMOUS = "OPENSEARCH-AUTHN-ANONYMOUS",
         "Clients are let in without a password.",
         "Set anonymous_auth_enabled: false in config.yml of the plugin.";
     OPENSEARCH_AUTHN_UNCHECKED = "OPENSEARCH-AUTHN-UNCHECKED",
         "A domain accepts any user that a client names, without a check.",
-        "Give the domain that the row names a backend that checks passwords, or internalProxies that names the proxies alone.";
+        "Give the domain that the row names a backend that checks passwords, or have internalProxies name only the \
+         proxies.";
     OPENSEARCH_AUTHN_FIRST_PASSWORD = "OPENSEARCH-AUTHN-FIRST-PASSWORD",
         "An account has the password, or the node the certificate, of the plugin's demo configuration.",
         "Change the passwords that the row names, or remove the accounts. Make certificates of your own.";
@@ -180,7 +182,7 @@ findings! {
         "Set plugins.security.audit.type in opensearch.yml, and enabled: true in the audit log's configuration.";
     OPENSEARCH_AUDIT_PARTIAL = "OPENSEARCH-AUDIT-PARTIAL",
         "Some requests of some accounts are not recorded.",
-        "Take AUTHENTICATED out of disabled_rest_categories, and the users and requests that the row names out of what is \
+        "Remove AUTHENTICATED from disabled_rest_categories, and the users and requests that the row names from what is \
          ignored: PATCH /_plugins/_security/api/audit.";
     OPENSEARCH_NODES_PLAINTEXT = "OPENSEARCH-NODES-PLAINTEXT",
         "Nodes accept plaintext from each other.",
@@ -188,7 +190,7 @@ findings! {
     // Cassandra.
     CASSANDRA_AUTHN_FIRST_PASSWORD = "CASSANDRA-AUTHN-FIRST-PASSWORD",
         "The role cassandra has the password that every installation begins with.",
-        "Make a superuser of your own, log in as it, and run ALTER ROLE cassandra WITH SUPERUSER = false AND LOGIN = \
+        "Create a superuser of your own, log in as it, and run ALTER ROLE cassandra WITH SUPERUSER = false AND LOGIN = \
          false.";
     CASSANDRA_AUTHZ_REACHABLE_SUPERUSER = "CASSANDRA-AUTHZ-REACHABLE-SUPERUSER",
         "A role that is not a superuser can become one.",
@@ -205,14 +207,14 @@ findings! {
         "Make the administrator's account, or set enableLocalhostAuthBypass to false.";
     MONGODB_AUTHN_NOT_ASKED = "MONGODB-AUTHN-NOT-ASKED",
         "The server serves clients that do not log in.",
-        "Set security.authorization to enabled, and take security.transitionToAuth out.";
+        "Set security.authorization to enabled, and remove security.transitionToAuth.";
     MONGODB_AUTHN_OLD_HASH = "MONGODB-AUTHN-OLD-HASH",
-        "A password can be proven by SCRAM-SHA-1 alone, whose hash is made of MD5.",
+        "A password can be proven only by SCRAM-SHA-1, whose hash is made of MD5.",
         "Such a hash makes passwords easier to find. Set featureCompatibilityVersion to 4.0 or newer, and have the \
          password set again.";
     MONGODB_AUTHN_WEAK_METHOD = "MONGODB-AUTHN-WEAK-METHOD",
         "The server takes passwords (PLAIN) or tokens (MONGODB-OIDC) over connections that are not encrypted.",
-        "Set net.tls.mode to requireTLS, or take the method out of authenticationMechanisms.";
+        "Set net.tls.mode to requireTLS, or remove the method from authenticationMechanisms.";
     MONGODB_AUTHZ_ADMINISTRATORS = "MONGODB-AUTHZ-ADMINISTRATORS",
         "Several accounts may do everything.",
         "Keep one for administration, and revoke root from the others.";
@@ -222,21 +224,22 @@ findings! {
          them or have grantRole on admin. The row names the chain: revoke one of its links.";
     MONGODB_AUTHZ_READS_PASSWORDS = "MONGODB-AUTHZ-READS-PASSWORDS",
         "An account that may not do everything reads the hashes of all passwords.",
-        "They are in admin.system.users, which backup and own roles with find on it read. Keep backup for the account \
-         that copies data.";
+        "They are in admin.system.users. The role backup and your own roles with find on it can read them. Keep backup \
+         for the account that copies data.";
     MONGODB_AUDIT_PARTIAL = "MONGODB-AUDIT-PARTIAL",
         "The audit log leaves something out.",
-        "Reads and writes are recorded where auditAuthorizationSuccess is true, and those alone that pass auditLog.filter.";
+        "Reads and writes are recorded only where auditAuthorizationSuccess is true, and only those that pass \
+         auditLog.filter.";
     MONGODB_REST_REPEATS_VALUES = "MONGODB-REST-REPEATS-VALUES",
         "The log or the profiler keeps every command with its values, in the clear.",
         "Set operationProfiling.mode to off, slowOpThresholdMs to 100 and systemLog.verbosity to 0, or \
-         security.redactClientLogData to true (Enterprise, the log alone).";
+         security.redactClientLogData to true (Enterprise, only for the log).";
     MONGODB_TLS_OPTIONAL = "MONGODB-TLS-OPTIONAL",
         "The server serves clients in plaintext.",
-        "Set net.tls.mode to requireTLS. While the server runs: setParameter tlsMode, to preferTLS first.";
+        "Set net.tls.mode to requireTLS. While the server runs: setParameter tlsMode, first to preferTLS.";
     MONGODB_TLS_MEMBERS = "MONGODB-TLS-MEMBERS",
         "Members of a replica set or cluster speak plaintext to each other, or take any certificate.",
-        "Set net.tls.mode to requireTLS on every member, and take allowInvalidCertificates out.";
+        "Set net.tls.mode to requireTLS on every member, and remove allowInvalidCertificates.";
 }
 
 #[cfg(test)]

@@ -34,8 +34,8 @@ impl Hops {
         match between {
             None => client.clone(),
             Some(between) => format!(
-                "{client} by the client's own handshake, as far as that: {between}, and behind it {source} reports \
-                 {server}"
+                "{client} by the client's own handshake, and only up to there: {between}, and behind it {source} \
+                 reports {server}"
             ),
         }
     }
@@ -53,7 +53,7 @@ impl Hops {
 /// of that one only.
 pub fn let_in_by(between: &str, door: Judgement) -> Judgement {
     Judgement { seen: format!("{between}: {}", door.seen), ..door }
-        .doubted("whom it lets in else (its own configuration)")
+        .doubted("which other clients it accepts (its own configuration)")
 }
 
 /// What is known of a client's transport if the server only sees the transport of the pooler or proxy in `between`.
@@ -73,7 +73,7 @@ mod tests {
             Hops::of(own.map(str::to_owned), server.to_owned(), None, "SHOW SESSION STATUS").words()
         };
         assert_eq!([told(None, "off"), told(Some("TLSv1.3 a"), "TLSv1.3 b")], ["off", "TLSv1.3 b"]);
-        expect!["TLSv1.3 a by the client's own handshake, as far as that: something ends TLS before the server, and behind it SHOW SESSION STATUS reports off"].assert_eq(&told(Some("TLSv1.3 a"), "off"));
+        expect!["TLSv1.3 a by the client's own handshake, and only up to there: something ends TLS before the server, and behind it SHOW SESSION STATUS reports off"].assert_eq(&told(Some("TLSv1.3 a"), "off"));
         assert!(told(None, "TLSv1.3 b").starts_with("off by the client's own handshake"));
     }
 }

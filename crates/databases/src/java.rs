@@ -38,7 +38,7 @@ pub fn find(install: &mut Install, versions: &RangeInclusive<u32>, title: &str) 
                 install.facts.extend(facts.map(|(name, value)| (name.to_owned(), value)));
                 return Ok(program);
             }
-            _ => looked_in.push(format!("{} says `{said}`", program.display())),
+            _ => looked_in.push(format!("{} reports `{said}`", program.display())),
         }
     }
     Err(Missing {

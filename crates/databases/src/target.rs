@@ -499,7 +499,7 @@ mod tests {
         assert_eq!(Target { tls, ..without }, target);
     }
 
-    /// The outcome for a server that lets in whom `accepts` does, and the passwords that it was sent.
+    /// The outcome for a server that accepts the passwords that `accepts` does, and the passwords that it was sent.
     fn logged_in(target: &Target, accepts: impl Fn(&str) -> Result<(), Fault>) -> (Result<(), Fault>, Vec<String>) {
         let sent = RefCell::new(Vec::new());
         let outcome = target.log_in(|target| {

@@ -34,7 +34,7 @@ pub fn met(place: &str) -> Option<String> {
     let mut socket = TcpStream::connect_timeout(&address, DOOR_TIMEOUT).ok()?;
     socket.set_read_timeout(Some(DOOR_TIMEOUT)).ok()?;
     if let Some(said) = heard(&mut socket) {
-        return Some(format!("it says `{said}` by itself"));
+        return Some(format!("it greets with `{said}`"));
     }
     socket.write_all(b"PING\r\n").ok()?;
     heard(&mut socket).map(|said| format!("to a line of text it answers `{said}`"))
@@ -227,7 +227,7 @@ mod tests {
         let is_met = |said: &'static [u8], by_itself: bool, expected: Option<&str>| {
             (0..10).any(|_| met_at(said, by_itself).as_deref() == expected)
         };
-        assert!(is_met(b"J\0\0\0\n8.0.33\xff", true, Some("it says `J····8.0.33·` by itself")));
+        assert!(is_met(b"J\0\0\0\n8.0.33\xff", true, Some("it greets with `J····8.0.33·`")));
         assert!(is_met(b"+PONG\r\n", false, Some("to a line of text it answers `+PONG`")));
         assert!(is_met(b"", false, None));
     }

@@ -92,8 +92,8 @@ impl Protection for ColumnsProtection {
                     name: "mode",
                     kind: OptionKind::Choice(&["randomised", "deterministic"]),
                     default: Some(DefaultValue::Text("randomised")),
-                    help: "Of records by key: whether equal values of a field never look equal or, in SIV mode, always \
-                           do; in SQL tables each column's use decides.",
+                    help: "For records by key: equal values of a field never look equal (`randomised`) or always do \
+                           (SIV mode). In SQL tables each column's use decides.",
                 },
                 OptionEntry {
                     name: "key_file",

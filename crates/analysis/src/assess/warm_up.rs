@@ -99,10 +99,10 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
         Unsteady::Absent => return None,
         Unsteady::LeftOut => "they are left out",
         Unsteady::Alike => {
-            "they count, because all arms changed alike, and answers stand only beyond what their costs moved"
+            "they count, because all arms changed alike, and answers within the change of their costs are withdrawn"
         }
         Unsteady::Counted => {
-            "they count, because too few others are left, and answers stand only beyond what their costs moved"
+            "they count, because too few others are left, and answers within the change of their costs are withdrawn"
         }
     };
     Some(format!(
@@ -286,8 +286,8 @@ mod tests {
         let (told, warning) = check(until_steady, &[(121.0, Changing, 0.2), (120.0, Changing, -0.15)]);
         assert_eq!(told, "not steady within 2 min in 2 of 2 starts");
         let expected = "after a warm-up of 2 min the servers were not steady in 2 of 2 starts: operations per processor \
-                        second of arm `tls` still rose by 22 %; they count, because too few others are left, and answers \
-                        stand only beyond what their costs moved; set a longer `warmup` in `[measure]`";
+                        second of arm `tls` still rose by 22 %; they count, because too few others are left, and \
+                        answers within the change of their costs are withdrawn; set a longer `warmup` in `[measure]`";
         assert_eq!(warning, expected);
         let mut starts = vec![(240.0, Changing, 0.2)];
         starts.extend([(31.0, Steady, 0.0); 4]);

@@ -280,7 +280,7 @@ fn judged_over_run(subjects: &[Analysis]) -> Option<String> {
 pub(crate) fn judged_over_all(each: &str) -> String {
     format!(
         "The answer and the status of a threshold are judged over all cells of each {each}; bars and sentences about one \
-         cell are not, so of many some miss."
+         cell are not, so among many some miss."
     )
 }
 

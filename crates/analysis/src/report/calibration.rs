@@ -29,7 +29,7 @@ fn write_cell(text: &mut String, cell: &CellResolution) -> std::fmt::Result {
         number::duration(cell.load_s)
     )?;
     if cell.metrics.is_empty() {
-        return writeln!(text, "  too few frames to say anything");
+        return writeln!(text, "  too few frames for an interval");
     }
     writeln!(text, "  {:<18} {:<24} {:<16} false alarms", "", "identical arms", "half-width, 1 min")?;
     for metric in &cell.metrics {
@@ -60,7 +60,7 @@ fn verdict(metric: &Resolution) -> String {
                 None => "Starts probably differ by more than that: measure more starts, not longer.".to_owned(),
             };
             let margin = percent(metric.margin);
-            format!("Too noisy to say: a difference beyond your margin of {margin} % could go unnoticed. {remedy}")
+            format!("Too noisy to tell: a difference beyond your margin of {margin} % could go unnoticed. {remedy}")
         }
         Answer::None => "The instrument finds no difference where there is none.".to_owned(),
     }
@@ -179,15 +179,15 @@ mod tests {
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  identical arms           half-width, 1 min false alarms
               net time per op    −3.4 % [−13.4, 7.7]      ±0.80 %          4.8 %
-              Too noisy to say: a difference beyond your margin of 3.0 % could go unnoticed. With the current noise about 17 s of load would show it.
+              Too noisy to tell: a difference beyond your margin of 3.0 % could go unnoticed. With the current noise about 17 s of load would show it.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
                                  identical arms           half-width, 1 min false alarms
               net time per op    0.50 % [−4.9, 6.2]       ±4.2 %           —
-              Too noisy to say: a difference beyond your margin of 3.0 % could go unnoticed. Starts probably differ by more than that: measure more starts, not longer.
+              Too noisy to tell: a difference beyond your margin of 3.0 % could go unnoticed. Starts probably differ by more than that: measure more starts, not longer.
 
             c: twin, slots of 20 ms, 60 frames in 60 s
-              too few frames to say anything
+              too few frames for an interval
         "#]].assert_eq(&render(&cells));
     }
 

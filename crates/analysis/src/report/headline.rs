@@ -310,8 +310,8 @@ pub(super) fn together(analysis: &Analysis) -> Option<String> {
     (cells > 1 && judged).then(|| {
         format!(
             "The answer is judged over {} at once: its intervals hold together, {} times in 100, for every arm of every \
-             cell. In tables and charts the intervals of one figure hold together over the arms of one cell only, so of \
-             many figures some miss.",
+             cell. In tables and charts the intervals of one figure hold together over the arms of one cell only, so \
+             among many figures some miss.",
             words::plural(cells as u64, "cell"),
             (100.0 * analysis.confidence).round()
         )

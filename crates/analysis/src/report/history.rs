@@ -53,7 +53,11 @@ pub fn answer(history: &History) -> String {
         (_, 0) => format!("No change was found in {}", words::plural(all - short, "cost")),
         _ => format!("{} in {changed} of {}", words::plural(changes as u64, "change"), words::plural(all, "cost")),
     };
-    let untold = if short > 0 { format!("; {short} have too few runs") } else { String::new() };
+    let untold = match short {
+        0 => String::new(),
+        1 => "; 1 has too few runs".to_owned(),
+        short => format!("; {short} have too few runs"),
+    };
     format!("{told}{untold}.")
 }
 

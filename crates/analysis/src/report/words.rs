@@ -11,8 +11,8 @@ use super::{number, tone::Tone, width::width};
 use crate::{AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Outcome, Proof};
 
 /// What is compared between versions of a server.
-pub const BETWEEN_VERSIONS: &str = "Versions are measured one after the other: their costs are compared, which are \
-     shares of each version's own plain arm, and not their times.";
+pub const BETWEEN_VERSIONS: &str = "Versions are measured one after the other. So their times are not compared, only \
+     their costs: each is relative to the plain arm of its own version.";
 
 /// The heading of the log per operation over a start.
 pub const LOG_OVER_START: &str = "Log per operation from the first frame of a start to the last";
@@ -111,7 +111,7 @@ const MUCH_PRESSURE: f64 = 0.5;
 
 /// The effect of other programs on the percentages of `cell`; `None` if it is negligible.
 pub fn neighbours(cell: &CellAnalysis) -> Option<String> {
-    // Where it is unknown because servers wait for each other, the pressure is theirs as well, and tells nothing.
+    // Where it is unknown because servers wait for each other, the pressure is theirs as well, and shows nothing.
     let unseen = cell.wait_share == 0.0;
     let pressure = cell.host.cpu_pressure.filter(|share| unseen && *share >= MUCH_PRESSURE && cell.frames > 0);
     let seen = match pressure {

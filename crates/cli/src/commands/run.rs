@@ -255,7 +255,7 @@ fn resume(path: &Path, arguments: &RunArgs) -> Result<(Prepared, RunFolder, Opti
     let prepared = prepare::of_plan(text, plan, &arguments.asked.experiment.machine)?;
     let (mut folder, records) = RunFolder::resume(path)?;
     for what in &filled {
-        let message = format!("plan.json does not say {what}");
+        let message = format!("plan.json lacks {what}");
         crate::shown::telln!("tithe: {}: {message}", path.display());
         folder.event(&Event::Warning { message })?;
     }

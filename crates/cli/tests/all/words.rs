@@ -185,7 +185,7 @@ fn what_speaks_another_protocol_is_named() {
     });
     let output = Bench::new("words-protocol").tithe(&["inspect", &url]);
     assert_eq!((status(&output), out(&output)), (4, String::new()));
-    let words = "is it a PostgreSQL server? it says `SSH-2.0-other` by itself";
+    let words = "is it a PostgreSQL server? it greets with `SSH-2.0-other`";
     assert!(err(&output).contains(words), "{}", err(&output));
 }
 

@@ -21,7 +21,7 @@ use crate::{
 };
 
 /// Which account may read the lists of accounts.
-const RIGHT: &str = "ask as an account with the role root";
+const RIGHT: &str = "use an account with the role root";
 
 /// Judges every feature.
 ///

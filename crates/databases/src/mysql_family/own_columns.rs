@@ -158,7 +158,7 @@ fn of_column(session: &mut dyn SqlSession, named: &str, column: &OwnColumn) -> R
         return Ok(Err("it has a default, which the server would store as it is".to_owned()));
     }
     if is_text && column.is_compared && !collation.ends_with("_bin") {
-        return Ok(Err(format!("its collation {collation} takes different texts for equal: give it one of `_bin`")));
+        return Ok(Err(format!("its collation {collation} treats different texts as equal: give it one of `_bin`")));
     }
     let foreign = format!(
         "SELECT CONSTRAINT_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL AND ({named} \

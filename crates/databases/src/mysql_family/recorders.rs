@@ -235,7 +235,7 @@ pub fn server_audit(settings: &Settings) -> Option<Recorder> {
     Some(Recorder { words, kept, leaves_out, in_the_clear: texts && kept != Kept::Nothing })
 }
 
-/// True of the audit plugin of MariaDB Enterprise: filters in tables decide what it records of whom.
+/// True of the audit plugin of MariaDB Enterprise: filters in tables decide what it records of which account.
 pub fn has_filters(settings: &Settings) -> bool {
     settings.get("server_audit_reload_filters").is_some()
 }

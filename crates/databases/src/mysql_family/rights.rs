@@ -102,7 +102,7 @@ pub struct Rights {
     pub databases: Vec<DatabaseRight>,
     /// Rights to write tables of `mysql`.
     pub tables: Vec<ObjectRight>,
-    /// Who may act as whom by `GRANT PROXY`; an empty second name means anyone.
+    /// Accounts, and those that they may act as by `GRANT PROXY`; an empty second name means anyone.
     pub proxies: Vec<(String, String)>,
     /// Routines that run as another.
     pub routines: Vec<Definition>,

@@ -31,7 +31,7 @@ const ANY_NEW_CONNECTION: &str = "any account that runs init_connect";
 /// Routines that are judged one by one.
 const ROUTINES_JUDGED: usize = 100;
 
-/// An edge: the account, whom it may act as, and by which privilege.
+/// An edge: the account, the account that it may act as, and by which privilege.
 type Edge = (String, String, String);
 
 impl Rights {

@@ -30,7 +30,7 @@ use crate::{
 };
 
 /// Which account may read the plugin's configuration.
-const RIGHT: &str = "ask as an account whose role is in plugins.security.restapi.roles_enabled";
+const RIGHT: &str = "use an account whose role is in plugins.security.restapi.roles_enabled";
 
 /// The plugin's configuration.
 const API: &str = "/_plugins/_security/api";

@@ -199,7 +199,7 @@ impl Hba {
 
     /// Rules that accept unencrypted client connections; replicas are not clients.
     pub fn of_transport(&self) -> Rules {
-        self.judge(serves_plaintext, "write hostssl for host and reload")
+        self.judge(serves_plaintext, "change host to hostssl and reload")
     }
 
     /// The same rules, for the claim that no client is served in plaintext.
@@ -232,7 +232,7 @@ impl Hba {
                 .any(|hop| left.contains(&(*hop, Way::Plaintext)))
                 .then_some(("serves replicas plaintext", &PG_TLS_REPLICATION))
         };
-        self.judge(plain, "write hostssl for host and reload")
+        self.judge(plain, "change host to hostssl and reload")
     }
 
     fn judge(&self, fault: impl Fn(&Rule, &[(Hop, Way)]) -> Option<Weakness>, remedy: &'static str) -> Rules {

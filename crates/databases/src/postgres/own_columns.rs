@@ -20,7 +20,7 @@ UNION ALL SELECT 'its type is ' || format_type(atttypid, atttypmod) || ', and on
 FROM it WHERE atttypid NOT IN ('text'::regtype, 'varchar'::regtype, 'int2'::regtype, 'int4'::regtype, 'int8'::regtype) \
 UNION ALL SELECT 'it has a default or is generated, which the server would store as it is' FROM it WHERE atthasdef OR \
 attidentity <> '' OR attgenerated <> '' \
-UNION ALL SELECT 'its collation takes different texts for equal' FROM it JOIN pg_collation n ON n.oid = attcollation WHERE \
+UNION ALL SELECT 'its collation treats different texts as equal' FROM it JOIN pg_collation n ON n.oid = attcollation WHERE \
 {compared} AND NOT collisdeterministic \
 UNION ALL SELECT 'trigger ' || tgname || ' may read it' FROM it JOIN pg_trigger ON tgrelid = rel WHERE NOT tgisinternal \
 UNION ALL SELECT 'constraint ' || conname || CASE contype WHEN 'f' THEN ' compares it with another table' WHEN 'u' THEN \

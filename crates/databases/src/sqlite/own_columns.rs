@@ -25,8 +25,8 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
     // Which column these use is not checked: any of them may read it.
     for (word, why) in [
         ("CHECK", "a CHECK may read it"),
-        ("COLLATE NOCASE", "its collation takes different texts for equal"),
-        ("COLLATE RTRIM", "its collation takes different texts for equal"),
+        ("COLLATE NOCASE", "its collation treats different texts as equal"),
+        ("COLLATE RTRIM", "its collation treats different texts as equal"),
         ("GENERATED", "a generated column may read it"),
         (" AS (", "a generated column may read it"),
         ("REFERENCES", "a foreign key may compare it"),

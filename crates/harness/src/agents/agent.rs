@@ -115,12 +115,12 @@ struct Shared {
     /// The description that it sends while it is free.
     hello: Hello,
     state: Mutex<State>,
-    /// The frame that is being measured is not wanted any more.
+    /// The frame that is being measured is no longer needed.
     aborted: AtomicBool,
     ended: AtomicBool,
 }
 
-/// What an agent is at.
+/// What an agent is doing.
 #[derive(Default)]
 struct State {
     /// The run that it works for.

@@ -64,7 +64,7 @@ impl Run<'_> {
         for (arm, took) in &rotations.0 {
             if took.is_empty() {
                 let name = &self.plan.experiment.arms[*arm].name;
-                event_log.warn(format!("arm {name}: its key was never changed to the end while it was measured"))?;
+                event_log.warn(format!("arm {name}: no rotation of its key finished while it was measured"))?;
             }
         }
         self.note(cell, event_log, |arm| {
@@ -131,7 +131,7 @@ fn reported(took: &[Duration]) -> String {
     let mut seconds: Vec<f64> = took.iter().map(Duration::as_secs_f64).collect();
     seconds.sort_unstable_by(f64::total_cmp);
     let (Some(least), Some(most)) = (seconds.first(), seconds.last()) else {
-        return "none came to its end while measuring".to_owned();
+        return "none finished while measuring".to_owned();
     };
     // The lower one of the two in the middle: a duration that occurred.
     let median = seconds[(seconds.len() - 1) / 2];
@@ -227,7 +227,7 @@ mod tests {
         let lines: Vec<_> = rotations.0.iter().map(|(arm, took)| format!("{arm}: {}\n", reported(took))).collect();
         expect![[r#"
             2: 4 while measuring; one takes 1.75 s (median; 1.25 to 9.00 s) of the time in which the arm's server runs
-            1: none came to its end while measuring
+            1: none finished while measuring
         "#]]
         .assert_eq(&lines.concat());
     }

@@ -189,7 +189,7 @@ impl Coprocess {
         let ended = ended_within(&mut self.child, GONE_TIMEOUT);
         self.has_ended = ended.is_some();
         let how =
-            ended.map_or_else(|| "it answers no more, and is still there".to_owned(), |status| status.to_string());
+            ended.map_or_else(|| "it stopped answering and is still there".to_owned(), |status| status.to_string());
         let words = self.last_words();
         Fault::Machine(format!("{} ended ({how}){words}", self.name))
     }

@@ -80,7 +80,7 @@ impl Sidecar {
         let mut state = self.state();
         let name = command.program.display();
         if state.dismissed {
-            return Err(Fault::Refused(format!("{name} is not wanted any more")));
+            return Err(Fault::Refused(format!("{name} is no longer needed")));
         }
         let child = prepared.spawn().map_err(|error| Fault::machine(format!("cannot start {name}"), error))?;
         state.process = Some(Pid::from_child(&child));
@@ -223,7 +223,7 @@ mod tests {
             assert!(matches!(thread.join().expect("no panic"), Err(Fault::Machine(_))));
         });
         let refused = sidecar.run(&shell("exit 0"), Path::new("/"), &log);
-        assert_eq!(refused, Err(Fault::Refused("/bin/sh is not wanted any more".to_owned())));
+        assert_eq!(refused, Err(Fault::Refused("/bin/sh is no longer needed".to_owned())));
         std::fs::remove_file(&log).expect("removed");
     }
 }

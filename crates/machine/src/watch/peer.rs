@@ -31,7 +31,7 @@ use crate::{
 pub fn ends(descriptor: BorrowedFd<'_>) -> Result<Ends, String> {
     let stream = descriptor.try_clone_to_owned().map(TcpStream::from);
     let ends = stream.and_then(|stream| Ok(Ends { client: stream.local_addr()?, server: stream.peer_addr()? }));
-    ends.map_err(|error| format!("its connection does not say where it leads ({error})"))
+    ends.map_err(|error| format!("its connection does not show where it leads ({error})"))
 }
 
 /// True if `process` runs the program of a server that is `known`.
@@ -63,7 +63,7 @@ fn listening(descriptor: BorrowedFd<'_>) -> Option<i32> {
 fn at_socket(listening: i32, known: Known<'_>) -> Result<i32, String> {
     if !runs(known, listening) {
         let program = program_of(listening).unwrap_or_default();
-        return Err(format!("at its socket listens `{program}`, which forwards connections"));
+        return Err(format!("`{program}` listens at its socket and forwards connections"));
     }
     if known.serving.is_some_and(|said| !runs(known, said)) {
         return Err("its processes are numbered in a container of its own".to_owned());
@@ -310,7 +310,7 @@ mod tests {
     fn what_is_no_connection_leads_nowhere() {
         let listener = TcpListener::bind(HERE).expect("a port");
         let told = server_of(listener.as_fd(), Known { programs: &[], serving: None }).expect_err("no other end");
-        assert!(told.starts_with("its connection does not say where it leads"), "{told}");
+        assert!(told.starts_with("its connection does not show where it leads"), "{told}");
     }
 
     #[test]

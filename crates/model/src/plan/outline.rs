@@ -318,7 +318,7 @@ fn write_switch(text: &mut String, switch: &ProviderSwitch, cells: &[Cell], prim
     writeln!(text, "\nA cell ends with its last pair of sides, for {primary}; a pair is one value of the interval.")?;
     writeln!(text, "Sides             {} of {side} each, the order of each pair drawn", sides::pairs_in_words(pairs))?;
     writeln!(text, "Switches          {switches} by the provider, two more if the server is found on")?;
-    writeln!(text, "    a command may take {timeout}, and the server as long to say that it is ready")?;
+    writeln!(text, "    a command may take {timeout}, and then the server as long until it is ready")?;
     writeln!(text, "    on:    {}", switch.on.join(" "))?;
     writeln!(text, "    off:   {}", switch.off.join(" "))?;
     writeln!(text, "    ready: {}", switch.question())

@@ -647,7 +647,7 @@ fn sides_of_a_switched_server_are_told_with_their_switches() {
             A cell ends with its last pair of sides, for time per operation; a pair is one value of the interval.
             Sides             5 pairs of sides of 60 s each, the order of each pair drawn
             Switches          8 by the provider, two more if the server is found on
-                a command may take 10 min, and the server as long to say that it is ready
+                a command may take 10 min, and then the server as long until it is ready
                 on:    aws rds on
                 off:   aws rds off
                 ready: SELECT true

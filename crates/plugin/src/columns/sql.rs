@@ -61,7 +61,7 @@ impl Chosen {
         // Only a row that can be found again shows its stored values.
         if !chosen.is_empty() && !chosen.is_in(workload.tables().iter().filter(|table| !table.key.is_empty())) {
             return Err(Fault::Refused(
-                "no chosen column is in a table with a key, so that no claim could be checked: choose one that does, too"
+                "no chosen column is in a table with a key, so no claim could be checked: choose one that is, too"
                     .to_owned(),
             ));
         }

@@ -246,7 +246,7 @@ impl Program for Command {
 
     fn read(&self, _at: &ProgramContext<'_>, _job: &Job, printed: &str) -> Result<ProgramReport, Fault> {
         (self.read)(printed)
-            .map_err(|why| Fault::Wrong(format!("{} printed what is not read as {}: {why}", self.name(), self.pattern)))
+            .map_err(|why| Fault::Wrong(format!("cannot read {}'s output as {}: {why}", self.name(), self.pattern)))
     }
 
     fn needle(&self) -> Option<&[u8]> {

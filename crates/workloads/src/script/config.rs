@@ -110,7 +110,7 @@ impl Config {
                 _ => Protocol::Simple,
             };
         let max_tries = properties.get("max_tries").map_or(Ok(1), |text| text.parse::<u64>()).unwrap_or_else(|_| {
-            let help = "write how often a transaction is tried, 0 for as often as it takes".to_owned();
+            let help = "write how often a transaction is tried, 0 for no limit".to_owned();
             problems.push(("max_tries".to_owned(), "is not a whole number".to_owned(), help));
             1
         });

@@ -122,7 +122,7 @@ impl Workload for Statements {
             Protocol::Prepared => "prepared: parameters of prepared statements",
         };
         let tries = match program.transactions.max_tries {
-            0 => "as often as it takes".to_owned(),
+            0 => "without limit".to_owned(),
             tries => tries.to_string(),
         };
         let mut lines = vec![

@@ -310,7 +310,7 @@ impl Reader<'_> {
             "false" => false,
             _ => {
                 let problem = format!("\"{text}\" is neither true nor false");
-                self.problem(property, problem, "YCSB takes every other word for false; say which is meant");
+                self.problem(property, problem, "YCSB reads every other word as false: write true or false");
                 default
             }
         }
@@ -499,7 +499,7 @@ mod tests {
                 fieldcount: "ten" is not a whole number from 1 to 100000
                   write it in digits only
                 readallfields: "yes" is neither true nor false
-                  YCSB takes every other word for false; say which is meant
+                  YCSB reads every other word as false: write true or false
                 readproportion: "-1" is not a number of 0 or more
                   write it like 0.95
                 requestdistribution: unknown word "zipf"

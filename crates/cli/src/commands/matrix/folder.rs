@@ -145,7 +145,7 @@ fn stray(name: &str, tasks: usize) -> Option<Stray> {
     let reason = match index.filter(|index| Folder::name(*index) == bare) {
         Some(index) if index < tasks => return None,
         Some(index) => format!("the plan has no task {index}: its last one is {}", tasks - 1),
-        None => "no task's folder is called so".to_owned(),
+        None => "no task has a folder of this name".to_owned(),
     };
     Some(Stray { name: name.to_owned(), reason })
 }

@@ -12,7 +12,7 @@ use super::{
 
 /// The text of a check about a connection that ends at a pooler, without line breaks.
 const AS_FAR_AS: &str =
-    "by the client's own handshake, as far as that: a pooler answers, and behind it pg_stat_ssl reports off";
+    "by the client's own handshake, and only up to there: a pooler answers, and behind it pg_stat_ssl reports off";
 
 const TLS: &str = r#"protections = [{ use = "tls" }]"#;
 

@@ -104,7 +104,7 @@ fn too_much_noise_is_not_called_the_same() {
     );
     let output = bench.tithe(&["calibrate", "e.toml", "--seconds", "30", "--quiet"]);
     let told = out(&output);
-    assert!(told.contains("Too noisy to say"), "{told}");
+    assert!(told.contains("Too noisy to tell"), "{told}");
     assert!(!told.contains("finds no difference"), "{told}");
     assert_eq!(status(&output), 5, "{told}");
 }

@@ -188,7 +188,7 @@ fn a_plan_of_another_build_is_fitted_or_refused_and_never_a_panic() {
         plan["experiment"]["arms"][1]["protections"][0] = seal;
     });
     assert_eq!(status(&filled), 0, "{}", err(&filled));
-    let told = "plan.json does not say experiment.arms[1].protections[0].options.cost: taken as its default, `0.05`";
+    let told = "plan.json lacks experiment.arms[1].protections[0].options.cost: taken as its default, `0.05`";
     assert!(err(&filled).contains(told), "{}", err(&filled));
     let events = std::fs::read_to_string(folder.join("events.jsonl")).expect("events");
     assert!(events.contains("taken as its default"), "{events}");

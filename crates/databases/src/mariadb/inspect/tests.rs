@@ -354,7 +354,7 @@ fn each_change_shows_in_its_rows() {
           tls: off, whole server: plaintext: served; the server has no TLS
           client-to-node: off, whole server: plaintext: served; the server has no TLS
         TLS that something ends
-          authentication: enforced, this account [MY-AUTHN-REPEATS-PASSWORDS]: something ends TLS before the server: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 2 accounts (1 by ed25519, 1 by local socket): no exception; not judged: whom it lets in else (its own configuration); passwords that statements set are kept in the clear, by the binary log (encrypted; replicas and SHOW BINLOG EVENTS have it in the clear)
+          authentication: enforced, this account [MY-AUTHN-REPEATS-PASSWORDS]: something ends TLS before the server: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 2 accounts (1 by ed25519, 1 by local socket): no exception; not judged: which other clients it accepts (its own configuration); passwords that statements set are kept in the clear, by the binary log (encrypted; replicas and SHOW BINLOG EVENTS have it in the clear)
           tls: available but not enforced, this account [MY-TLS-OPTIONAL]: something ends TLS before the server; to it: plaintext: served; the server has TLS as well
           client-to-node: enforced, this account: something ends TLS before the server; behind it SHOW SESSION STATUS of this session reports: TLSv1.3 TLS_AES_256_GCM_SHA384
         all by TLS

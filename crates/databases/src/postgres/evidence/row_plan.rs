@@ -20,7 +20,7 @@ impl Check for RowPlan {
     }
 
     fn claim(&self) -> String {
-        "reads by key go by the index under the policies as well".to_owned()
+        "with the policies, reads by key use the index, too".to_owned()
     }
 
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {

@@ -50,7 +50,7 @@ fn a_row_of_the_server_is_understood() {
     let row = r#"{"type": "host", "error": null, "address": "127.0.0.1", "netmask": "255.255.255.255", "options": null,
         "database": ["all"], "user_name": ["all"], "auth_method": "trust", "line_number": 97}"#;
     let hba = Hba::of([row].into_iter(), true).expect("rules");
-    expect!["1 rule of pg_hba.conf: 1 exception: line 97 (host all all 127.0.0.1/32 trust) serves plaintext: write hostssl for host and reload"]
+    expect!["1 rule of pg_hba.conf: 1 exception: line 97 (host all all 127.0.0.1/32 trust) serves plaintext: change host to hostssl and reload"]
         .assert_eq(&hba.of_transport().words());
 }
 

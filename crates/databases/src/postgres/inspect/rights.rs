@@ -214,7 +214,8 @@ impl Rights {
         let open: Vec<String> = open.collect();
         if !open.is_empty() {
             doubts.push(format!(
-                "functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): {}",
+                "functions that run with the rights of superusers, or of accounts that can become one (SECURITY \
+                 DEFINER): {}",
                 named(&open)
             ));
         }
@@ -255,7 +256,7 @@ impl Rights {
                     judged = judged.found(&PG_AUTHZ_READS_PASSWORDS);
                 }
             }
-            Err(fault) => doubts.push(format!("who reads the hashes of passwords ({fault})")),
+            Err(fault) => doubts.push(format!("which accounts read the hashes of passwords ({fault})")),
         }
         doubts.iter().fold(judged, |judged, doubt| judged.doubted(doubt))
     }

@@ -309,8 +309,8 @@ fn each_change_shows_in_its_rows() {
           authentication: off, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: let in without a password; 2 rules of pg_hba.conf: no exception; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
         everybody
           authentication: available but not enforced, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) lets everyone in: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
-          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
-          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
+          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
+          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
           node-to-node: cannot tell, this account: no other server is connected; 3 rules of pg_hba.conf: no exception
         quoted words
           authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception; not judged: quoted words of /etc/pg_hba.conf, which are names and look like keywords; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
@@ -320,13 +320,13 @@ fn each_change_shows_in_its_rows() {
         no right to the files
         logical replicas in plaintext
           authentication: available but not enforced, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) lets everyone in: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
-          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
-          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
-          node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: no other server is connected; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves replicas plaintext: write hostssl for host and reload
+          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
+          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
+          node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: no other server is connected; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves replicas plaintext: change host to hostssl and reload
         everybody, after a rule for all
           authentication: available but not enforced, whole server [PG-AUTHN-NO-PASSWORD] [PG-AUTHN-REPEATS-PASSWORDS]: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) lets everyone in: write scram-sha-256 for them and reload; passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
-          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
-          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: write hostssl for host and reload
+          tls: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
+          client-to-node: available but not enforced, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has TLS as well; 3 rules of pg_hba.conf: 1 exception: line 9 (host all guest all trust) serves plaintext: change host to hostssl and reload
           node-to-node: cannot tell, this account: no other server is connected; 3 rules of pg_hba.conf: no exception
         a method that takes old hashes
         an old hash
@@ -387,15 +387,15 @@ fn each_change_shows_in_its_rows() {
           tls: off, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has no TLS
           client-to-node: off, whole server [PG-TLS-OPTIONAL]: plaintext: served; the server has no TLS
         TLS that something ends
-          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: something ends TLS before the server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: whom it lets in else (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: something ends TLS before the server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: which other clients it accepts (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
           tls: available but not enforced, this account [PG-TLS-OPTIONAL]: something ends TLS before the server; to it: plaintext: served; whether TLS is there: protocol: the server does not answer the request for TLS
           client-to-node: enforced, whole server: something ends TLS before the server; behind it pg_stat_ssl of this session reports: TLSv1.3 AES 256 bit; 2 rules of pg_hba.conf: no exception
         a pooler
-          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: a pooler answers: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: whom it lets in else (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: a pooler answers: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: which other clients it accepts (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
           tls: available but not enforced, this account [PG-TLS-OPTIONAL]: a pooler answers; to it: plaintext: served; whether TLS is there: protocol: the server does not answer the request for TLS
           client-to-node: off, this account [PG-TLS-BEHIND-POOLER]: a pooler answers; behind it pg_stat_ssl of this session reports: off
         a pooler with TLS behind it
-          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: a pooler answers: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: whom it lets in else (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
+          authentication: enforced, this account [PG-AUTHN-REPEATS-PASSWORDS]: a pooler answers: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); not judged: which other clients it accepts (its own configuration); passwords that ALTER ROLE sets are kept in the clear, by log_statement: set them by \password of psql
           tls: available but not enforced, this account [PG-TLS-OPTIONAL]: a pooler answers; to it: plaintext: served; whether TLS is there: protocol: the server does not answer the request for TLS
           client-to-node: enforced, whole server: a pooler answers; behind it pg_stat_ssl of this session reports: TLSv1.3 AES; 2 rules of pg_hba.conf: no exception
         transport that is not shown
@@ -430,9 +430,9 @@ fn each_change_shows_in_its_rows() {
         a trigger that is not shown
           authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: event triggers (refused: 42501: denied to this account)
         a function of a superuser
-          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): pay
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of accounts that can become one (SECURITY DEFINER): pay
         a function of a role that becomes one
-          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): run
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of accounts that can become one (SECURITY DEFINER): run
         a function of an ordinary role
         a function that is not shown
           authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of others (refused: 42501: denied to this account)
@@ -450,7 +450,7 @@ fn each_change_shows_in_its_rows() {
         a reader of hashes by a role
           authorisation: available but not enforced, whole server [PG-AUTHZ-READS-PASSWORDS]: 1 of 3 accounts may do everything (superusers, and who can become one); 1 read the hashes of all passwords: app: REVOKE SELECT ON pg_authid, pg_shadow, or pg_read_all_data
         readers that are not shown
-          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: who reads the hashes of passwords (refused: 42501: denied to this account)
+          authorisation: enforced, this account: 1 of 3 accounts may do everything (superusers, and who can become one); not judged: which accounts read the hashes of passwords (refused: 42501: denied to this account)
         no right to the roles
           authorisation: cannot tell, this account: refused: 42501: denied to this account: GRANT SELECT ON pg_roles, pg_auth_members
           proxy-roles: cannot tell, this account: refused: 42501: denied to this account: GRANT SELECT ON pg_roles, pg_auth_members
@@ -553,7 +553,7 @@ fn each_change_shows_in_its_rows() {
         replicas that are not shown
           node-to-node: cannot tell, this account: of 2 of 2 connected servers this account is not shown what they speak: it needs pg_monitor; 2 rules of pg_hba.conf: no exception
         replicas by a rule for plaintext
-          node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: no other server is connected; 2 rules of pg_hba.conf: 1 exception: line 9 (host replication repl 10.0.0.0/8 scram-sha-256) serves replicas plaintext: write hostssl for host and reload
+          node-to-node: available but not enforced, whole server [PG-TLS-REPLICATION]: no other server is connected; 2 rules of pg_hba.conf: 1 exception: line 9 (host replication repl 10.0.0.0/8 scram-sha-256) serves replicas plaintext: change host to hostssl and reload
         no right to the replicas
           node-to-node: cannot tell, this account: refused: 42501: denied to this account: GRANT SELECT ON pg_stat_replication, pg_stat_ssl, pg_subscription
         a subscription by TLS

@@ -42,8 +42,8 @@ impl Protection for RowSecurity {
                     name: "policies",
                     kind: OptionKind::Number { low: 1.0, high: 200.0 },
                     default: Some(DefaultValue::Number(1.0)),
-                    help: "Policies on each table. One of them lets the client's rows pass, and it is the last that is \
-                           tried: all others are of other tenants.",
+                    help: "Policies on each table. The last one that is tried lets the client's rows pass; all others are \
+                           for other tenants.",
                 },
                 OptionEntry {
                     name: "lookup",

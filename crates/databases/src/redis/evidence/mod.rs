@@ -76,7 +76,7 @@ fn told(port: &str, versions: &str, clients: &str, client: &str) -> String {
 fn as_the_client_sees(seen: Option<String>, port: Option<&str>) -> String {
     match (seen, port) {
         (Some(tls), Some("0")) => {
-            format!("{tls} by the client's own handshake, as far as that: {ENDS_TLS}, whose tls-port is 0")
+            format!("{tls} by the client's own handshake, and only up to there: {ENDS_TLS}, whose tls-port is 0")
         }
         (seen, _) => {
             let seen = seen.unwrap_or_else(|| "plaintext".to_owned());

@@ -23,7 +23,7 @@ pub const TOP: TableFormat = TableFormat {
             "versions",
             List(&Name, 1),
             Words("the version that is found first"),
-            "versions of the server by their first numbers, each a cell of its own. The report says how costs differ \
+            "versions of the server by their first numbers, each a cell of its own. The report shows how costs differ \
              between them. Refused with a `url` and for embedded databases",
             "[\"15\", \"18\"]",
         ),
@@ -200,7 +200,7 @@ pub const MEASURE: TableFormat = TableFormat {
             "seed",
             Whole(0, u64::MAX),
             Value("1"),
-            "seed of every order and key stream. Only secrets, nonces and ports are random besides",
+            "seed of every order and key stream, but not of secrets, nonces and ports",
             "1",
         ),
         Key::new(
@@ -373,7 +373,7 @@ pub const WORKLOAD: TableFormat = TableFormat {
             "protocol",
             Choice(&["simple", "extended", "prepared"]),
             Value("\"simple\""),
-            "how the statements of `script` and `pgbench` travel",
+            "how the statements of `script` and `pgbench` are sent",
             "\"prepared\"",
         ),
         Key::new("define", Pairs, NONE, "variables of the scripts of `script` and `pgbench`", "{ scale = 10 }"),
@@ -381,7 +381,7 @@ pub const WORKLOAD: TableFormat = TableFormat {
             "max_tries",
             Whole(0, u32::MAX as u64),
             Value("1"),
-            "how often `script` begins a transaction that meets another one; 0: as often as it takes",
+            "how often `script` tries a transaction that conflicts with another; 0: without limit",
             "3",
         ),
         Key::new("write_in_place", Text, NONE, "tables that `script` may change in place", "\"orders,items\""),

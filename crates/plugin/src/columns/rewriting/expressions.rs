@@ -192,7 +192,7 @@ impl Walk<'_> {
             }
             (Some(one), Some(other)) => {
                 let (one, other) = (self.name(one), self.name(other));
-                let problem = format!("{one} and {other} are encrypted, each so that its values look like no others");
+                let problem = format!("{one} and {other} are encrypted, and their equal values look different");
                 self.refuse(left.span().start, problem, CLIENT);
             }
             (Some(number), None) => self.looked_up(number, left, right),

@@ -321,7 +321,7 @@ fn everything_else_about_such_columns_is_refused() {
             SELECT id FROM accounts NATURAL JOIN orders
                 1:38 NATURAL JOIN may compare encrypted columns of accounts
             SELECT a.id FROM accounts a, people p WHERE a.iban = p.mail
-                1:45 accounts.iban and people.mail are encrypted, each so that its values look like no others
+                1:45 accounts.iban and people.mail are encrypted, and their equal values look different
             SELECT x.i FROM (SELECT iban AS i FROM accounts) x
                 1:25 accounts.iban is encrypted, and the server would have to read it in another part of the statement
             WITH x AS (SELECT iban FROM accounts) SELECT id FROM x
