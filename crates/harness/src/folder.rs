@@ -901,6 +901,21 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_a_damaged_frame_are_no_load_of_a_run_that_is_resumed() {
+        let (_folder, path, mut run) = with_frame();
+        run.frame(&counted(1), &slots_of(1)).expect("written");
+        drop(run);
+        let rows = fs::read_to_string(path.join("slots.csv")).expect("a text");
+        let century = rows.replacen(",20000000,", ",3000000000000000000,", 1);
+        fs::write(path.join("slots.csv"), century).expect("written");
+        let (_, records) = RunFolder::resume(&path).expect("resumed");
+        assert_eq!(records.frames.iter().map(|frame| frame.invalid.is_some()).collect::<Vec<_>>(), [true, false]);
+        assert_eq!((records.slots, records.damage.len()), (slots_of(1), 1));
+        let again = read(&path).expect("readable");
+        assert_eq!((again.slots, again.damage.len()), (slots_of(1), 0), "it is told once");
+    }
+
+    #[test]
     fn a_line_that_was_changed_is_named_by_its_number() {
         let (_folder, path, mut run) = with_frame();
         (0..2).for_each(|_| run.finding(&finding()).expect("written"));
