@@ -779,6 +779,19 @@ mod tests {
         assert!(refusal(&path).ends_with("frame 1 of cell 0 has more operations than there can be"));
     }
 
+    /// Its load would count twice, and its pair of sides would not be whole.
+    #[test]
+    fn a_frame_that_is_there_twice_is_refused() {
+        let (_folder, path, mut run) = with_frame();
+        run.frame(&counted(1), &slots_of(1)).expect("written");
+        drop(run);
+        let lines = fs::read(path.join("frames.jsonl")).expect("bytes");
+        assert_eq!(refusal(&path), "");
+        fs::write(path.join("frames.jsonl"), lines.repeat(2)).expect("written");
+        let told = refusal(&path);
+        assert!(told.ends_with("frame 0 of cell 0 is there twice"), "{told}");
+    }
+
     #[test]
     fn a_profiled_frame_that_does_not_fit_the_plan_is_kept_and_not_used() {
         let (_folder, path, mut run) = with_frame();

@@ -95,6 +95,11 @@ impl Parts {
                 format!("{FRAMES} in {path}: frame {number} of cell {cell} has more operations than there can be");
             return Err(Fault::Machine(why));
         }
+        let mut numbers = BTreeSet::new();
+        if let Some(frame) = frames.iter().find(|frame| !numbers.insert(frame.frame)) {
+            let (number, path) = (frame.frame, self.path.display());
+            return Err(Fault::Machine(format!("{FRAMES} in {path}: frame {number} of cell {cell} is there twice")));
+        }
         let mut records = CellRecords { frames, ..CellRecords::default() };
         let mut rows_by_frame: BTreeMap<u32, FrameRows> =
             records.frames.iter().map(|frame| (frame.frame, FrameRows::default())).collect();
