@@ -268,9 +268,14 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Adds the frames of the current cell that were measured before the run was resumed.
+    /// Adds the frames of the current cell that were measured before the run was resumed. Those of a pair of sides that
+    /// was cut short count for the budget alone.
     fn take_up(&mut self) {
         let Some(before) = self.before else { return };
+        let cell = &self.plan.cells[self.cell];
+        let whole = cell.whole_pairs(before.frames_of(self.cell));
+        let counts =
+            |frame: &Frame| frame.invalid.is_none() && (!cell.design.is_switched() || whole.contains(&frame.start));
         if let Some(live) = &mut self.live {
             before.cells[self.cell].warm_ups.iter().cloned().for_each(|warmed_up| live.warmed_up(warmed_up));
         }
@@ -283,7 +288,7 @@ impl<'a> Progress<'a> {
         }
         for (frame, slots) in frames.into_values() {
             self.spend(frame, &slots);
-            if let Some(live) = self.live.as_mut().filter(|_| frame.invalid.is_none()) {
+            if let Some(live) = self.live.as_mut().filter(|_| counts(frame)) {
                 live.on_data_of(frame.epoch);
                 live.push(frame.start, &slots);
             }

@@ -377,16 +377,15 @@ fn whole_pairs<'a>(
     records: &Records,
     (frames, invalid): (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>),
 ) -> (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>) {
-    let Design::Switched { frames_a_side } = cell.design else { return (frames, invalid) };
+    if !cell.design.is_switched() {
+        return (frames, invalid);
+    }
     let index = frames.first().map_or(0, |frame| frame.record.cell);
-    let recorded =
-        |pair: u32| records.frames.iter().filter(|frame| (frame.cell, frame.start) == (index, pair)).count() as u32;
     let has = |pair: u32, arm: usize| {
         frames.iter().any(|frame| frame.record.start == pair && frame.record.arms[arm].operations > 0)
     };
-    let pairs: BTreeSet<u32> = frames.iter().map(|frame| frame.record.start).collect();
-    let whole = |pair: &u32| recorded(*pair) == 2 * frames_a_side && has(*pair, 0) && has(*pair, 1);
-    let whole: BTreeSet<u32> = pairs.into_iter().filter(whole).collect();
+    let mut whole = cell.whole_pairs(records.frames_of(index as usize));
+    whole.retain(|pair| has(*pair, 0) && has(*pair, 1));
     let is_of_whole = |frame: &MeasuredFrame<'_>| whole.contains(&frame.record.start);
     kept((frames, invalid), is_of_whole, "the other side of its pair was not measured to its end")
 }
