@@ -326,11 +326,11 @@ fn a_quota_and_a_hypervisor_are_told() {
 }
 
 /// Frames of a side in these tests.
-const SIDE: u32 = 6;
+pub const SIDE: u32 = 6;
 
 /// `pairs` pairs of sides of a server that costs `effect` more while its provider has the protection on; the machine's
 /// speed differs between pairs.
-fn switched(pairs: u32, effect: f64) -> Records {
+pub fn switched(pairs: u32, effect: f64) -> Records {
     let frames = pairs * 2 * SIDE;
     let invented = Invented { effects: vec![0.0, effect], frames, primary: Metric::Time, ..Invented::default() };
     let mut records = invented.records();
