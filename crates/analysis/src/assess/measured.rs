@@ -435,9 +435,12 @@ fn frames(records: &Records, index: usize) -> (Vec<MeasuredFrame<'_>>, Vec<(u32,
         }
     }
     let (mut frames, mut invalid, mut next) = (Vec::with_capacity(by_number.len()), Vec::new(), 0);
+    let of_pair = records.plan.cells[index].frames_a_side().saturating_mul(2);
     for (number, frame) in by_number {
         match number - next {
             0 => {}
+            // A resumed run does not continue a pair of sides that was cut short, and begins the next one.
+            gap if gap < of_pair && number.is_multiple_of(of_pair) => {}
             1 => invalid.push((next, "its record is missing".to_owned())),
             // One line in total and not one per frame: a damaged number must not produce billions of lines.
             gap => invalid.push((next, format!("the records of {gap} frames from here on are missing"))),
