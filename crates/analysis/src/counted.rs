@@ -59,6 +59,11 @@ pub fn is_of_waiting(saving: &Interval, cpu: &Interval) -> bool {
     cpu.high >= 0.0 || saving.high < cpu.low
 }
 
+/// True if all of `effect` lies below all of `control`; an unknown interval is below nothing.
+pub fn is_below(effect: &Interval, control: &Interval) -> bool {
+    effect.high < control.low
+}
+
 #[cfg(test)]
 mod tests {
     use tithe_model::{record::Steadied, steady::Steadiness};

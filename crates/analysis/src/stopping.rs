@@ -31,7 +31,7 @@ use tithe_statistics::{
 
 use crate::{
     CONFIDENCE, Interval, Outcome,
-    counted::{holds_waiting, is_of_waiting, left_out, with_frames},
+    counted::{holds_waiting, is_below, is_of_waiting, left_out, with_frames},
 };
 
 /// How the end of a cell is chosen. Choosing it by results requires a smaller error.
@@ -412,7 +412,7 @@ impl Live {
         let decided = |(arm, interval): (usize, &Interval)| match outcome(*interval, self.margin) {
             Outcome::TooNoisy => false,
             Outcome::Gains if self.aa != Some(arm) => {
-                control.is_none_or(|control| interval.high < control.low) && !self.saves_by_waiting(arm, alpha)
+                control.is_none_or(|control| is_below(interval, control)) && !self.saves_by_waiting(arm, alpha)
             }
             _ => true,
         };

@@ -268,9 +268,14 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Adds the frames of the current cell that were measured before the run was resumed.
+    /// Adds the frames of the current cell that were measured before the run was resumed. Those of a pair of sides that
+    /// was cut short count for the budget alone.
     fn take_up(&mut self) {
         let Some(before) = self.before else { return };
+        let cell = &self.plan.cells[self.cell];
+        let whole = cell.whole_pairs(before.frames_of(self.cell));
+        let counts =
+            |frame: &Frame| frame.invalid.is_none() && (!cell.design.is_switched() || whole.contains(&frame.start));
         if let Some(live) = &mut self.live {
             before.cells[self.cell].warm_ups.iter().cloned().for_each(|warmed_up| live.warmed_up(warmed_up));
         }
@@ -283,7 +288,7 @@ impl<'a> Progress<'a> {
         }
         for (frame, slots) in frames.into_values() {
             self.spend(frame, &slots);
-            if let Some(live) = self.live.as_mut().filter(|_| frame.invalid.is_none()) {
+            if let Some(live) = self.live.as_mut().filter(|_| counts(frame)) {
                 live.on_data_of(frame.epoch);
                 live.push(frame.start, &slots);
             }
@@ -497,7 +502,42 @@ fn size() -> (usize, usize) {
 
 #[cfg(test)]
 mod tests {
+    use tithe_model::{experiment::Design, record::Machine, records::CellFacts};
+    use tithe_plugin::simulated::Simulated;
+
     use super::*;
+
+    const EXPERIMENT: &str = "title = \"t\"\ndatabase = \"simulated\"\ndata.records = 1000\n\
+        [measure]\naa_arm = false\n[[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n\
+        [[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\" }]\n";
+
+    #[test]
+    fn frames_of_a_pair_of_sides_that_was_cut_short_count_for_the_budget_alone() {
+        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
+        let catalogue = tithe_harness::catalogue::catalogue(&[&Simulated], kinds);
+        let experiment = tithe_model::parse::parse(EXPERIMENT, &catalogue, &|_| Err(std::io::Error::other("no file")));
+        let mut plan = tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan");
+        plan.cells[0].design = Design::Switched { frames_a_side: 2 };
+        // The second pair lacks its last frame.
+        let numbers = (0..12).filter(|number| *number != 7);
+        let frames = numbers.map(|frame| Frame { frame, start: frame / 4, epoch: frame / 4, ..Frame::default() });
+        let records = Records {
+            run: String::new(),
+            plan: plan.clone(),
+            machine: Machine::default(),
+            cells: vec![CellFacts::default()],
+            frames: frames.collect(),
+            slots: Vec::new(),
+            findings: Vec::new(),
+            events: Vec::new(),
+            profile: Vec::new(),
+            damage: Vec::new(),
+        };
+        let mut progress = Progress::new(&plan, true, Some(&records));
+        progress.event(&Event::CellStarted { cell: 0 });
+        assert_eq!(progress.live.as_ref().map(Live::frames), Some(8));
+        assert_eq!(progress.load_ns, 11 * plan.cells[0].load_ns(&Frame::default(), &[], 2));
+    }
 
     #[test]
     fn the_clock_moves_where_a_panel_stands_and_nothing_is_heard() {

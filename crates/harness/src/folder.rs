@@ -779,6 +779,19 @@ mod tests {
         assert!(refusal(&path).ends_with("frame 1 of cell 0 has more operations than there can be"));
     }
 
+    /// Its load would count twice, and its pair of sides would not be whole.
+    #[test]
+    fn a_frame_that_is_there_twice_is_refused() {
+        let (_folder, path, mut run) = with_frame();
+        run.frame(&counted(1), &slots_of(1)).expect("written");
+        drop(run);
+        let lines = fs::read(path.join("frames.jsonl")).expect("bytes");
+        assert_eq!(refusal(&path), "");
+        fs::write(path.join("frames.jsonl"), lines.repeat(2)).expect("written");
+        let told = refusal(&path);
+        assert!(told.ends_with("frame 0 of cell 0 is there twice"), "{told}");
+    }
+
     #[test]
     fn a_profiled_frame_that_does_not_fit_the_plan_is_kept_and_not_used() {
         let (_folder, path, mut run) = with_frame();
@@ -898,6 +911,21 @@ mod tests {
         assert_eq!(records.frames.iter().map(|frame| frame.invalid.is_some()).collect::<Vec<_>>(), [true, false]);
         assert_eq!(records.damage, ["cell 0, frame 0: line 6 of slots.csv is damaged: there is no arm 2"]);
         assert!(records.slots.iter().all(|slot| slot.arm < 2), "{:?}", records.slots);
+    }
+
+    #[test]
+    fn rows_of_a_damaged_frame_are_no_load_of_a_run_that_is_resumed() {
+        let (_folder, path, mut run) = with_frame();
+        run.frame(&counted(1), &slots_of(1)).expect("written");
+        drop(run);
+        let rows = fs::read_to_string(path.join("slots.csv")).expect("a text");
+        let century = rows.replacen(",20000000,", ",3000000000000000000,", 1);
+        fs::write(path.join("slots.csv"), century).expect("written");
+        let (_, records) = RunFolder::resume(&path).expect("resumed");
+        assert_eq!(records.frames.iter().map(|frame| frame.invalid.is_some()).collect::<Vec<_>>(), [true, false]);
+        assert_eq!((records.slots, records.damage.len()), (slots_of(1), 1));
+        let again = read(&path).expect("readable");
+        assert_eq!((again.slots, again.damage.len()), (slots_of(1), 0), "it is told once");
     }
 
     #[test]

@@ -315,8 +315,9 @@ impl<'a> Run<'a> {
         if self.plan.experiment.measure.profile && cell.design.is_switched() {
             event_log.warn(format!("cell {} is not profiled: the provider switches its server", cell.id))?;
         }
-        let done = before.map_or(&[][..], |records| records.frames_of(number)).iter();
-        let (frames_done, epochs_done, starts_done) = done.fold((0, 0, 0), |(frames, epochs, starts), frame| {
+        let done = before.map_or(&[][..], |records| records.frames_of(number));
+        let pairs = switched::pairs_left(&cell, done);
+        let (frames_done, epochs_done, starts_done) = done.iter().fold((0, 0, 0), |(frames, epochs, starts), frame| {
             (frames.max(frame.frame + 1), epochs.max(frame.epoch + 1), starts.max(frame.start + 1))
         });
         let mut frame = frames_done;
@@ -330,7 +331,8 @@ impl<'a> Run<'a> {
         let profiled = before.map_or(0, |records| profile::pairs_done(&records.profile, number as u32));
         loop {
             let load_ns = left_ns / u64::from((epochs - epoch).max(1));
-            let part = EpochPlan { number, cell: &cell, epoch, first: frame, first_start: start, load_ns, profiled };
+            let (first, first_start) = (frame, start);
+            let part = EpochPlan { number, cell: &cell, epoch, first, first_start, load_ns, profiled, pairs };
             let Epoch { frames, starts, load_ns, enough } = self.epoch(&part, run_state, event_log)?;
             frame += frames;
             start += starts;
@@ -399,7 +401,7 @@ impl<'a> Run<'a> {
         run_state: &mut RunState,
         event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
-        let EpochPlan { number, cell, epoch, first, first_start, load_ns, profiled } = *part;
+        let EpochPlan { number, cell, epoch, first, first_start, load_ns, profiled, .. } = *part;
         let workload = self.workloads[cell.workload].as_ref();
         let slot_fixed = self.plan.experiment.measure.slot_ms.is_some();
         epoch_setup.set(self, part, None, run_state, event_log)?;
@@ -703,6 +705,8 @@ struct EpochPlan<'a> {
     load_ns: u64,
     /// Pairs of profiled frames from the earlier run that this one continues.
     profiled: u32,
+    /// Of a server that its provider switches: its first pair of sides, and the one after its last.
+    pairs: (u32, u32),
 }
 
 /// The measurement between two starts.

@@ -290,6 +290,15 @@ impl Cell {
         self.frames_max.checked_div(self.frames_a_side().saturating_mul(2)).unwrap_or(0)
     }
 
+    /// Those of its pairs of sides whose frames are all in `frames`, the cell's own: a pair counts as a whole or not at
+    /// all. None for any other server.
+    pub fn whole_pairs(&self, frames: &[Frame]) -> BTreeSet<u32> {
+        let mut recorded = BTreeMap::<u32, u32>::new();
+        frames.iter().for_each(|frame| *recorded.entry(frame.start).or_default() += 1);
+        let whole = self.frames_a_side().saturating_mul(2);
+        recorded.into_iter().filter(|(_, count)| *count == whole).map(|(pair, _)| pair).collect()
+    }
+
     /// Load budget of the cell, ns: its planned frames at their planned length.
     pub fn budget_ns(&self, arms: usize) -> u64 {
         self.frame_ns(arms).saturating_mul(u64::from(self.frames_max))

@@ -41,11 +41,14 @@ pub fn normal_upper(tail: f64) -> f64 {
     remembered(Family::T, tail, f64::INFINITY, || falling_root(tail, normal_tail))
 }
 
-/// P(|T| > |t|) of Student's t distribution with `degrees` degrees of freedom.
+/// P(|T| > |t|) of Student's t distribution with `degrees` degrees of freedom; NaN if these are none.
 ///
 /// From ten million degrees on, the normal distribution is used (Abramowitz and Stegun, 26.7.8): the incomplete beta
 /// function loses one digit for each further factor of ten, and all of them at 10¹⁶.
 pub fn t_two_sided(t: f64, degrees: f64) -> f64 {
+    if degrees <= 0.0 {
+        return f64::NAN;
+    }
     let square = t * t;
     if degrees >= DEGREES_MAX {
         return 2.0 * normal_tail((1.0 - 0.25 / degrees) / (1.0 / square + 0.5 / degrees).sqrt());

@@ -11,7 +11,7 @@ use tithe_statistics::{
 };
 
 use super::{measured::Measured, over_run};
-use crate::{ArmAnalysis, Estimate, Flag, Interval, Outcome};
+use crate::{ArmAnalysis, Estimate, Flag, Interval, Outcome, counted::is_below};
 
 /// Probability of wrongly reporting, for any cell of a run, that its A/A arm differs from the baseline.
 const DIFFERS: f64 = 0.01;
@@ -71,11 +71,6 @@ fn hold_against(estimate: &mut Estimate, control: &Estimate) {
             estimate.flags.push(Flag::WithinControl);
         }
     }
-}
-
-/// True if all of `effect` lies below all of `control`; an unknown interval is below nothing.
-fn is_below(effect: &Interval, control: &Interval) -> bool {
-    effect.high < control.low
 }
 
 /// `no more than the plain arm differs from itself: A/A −1.2 % [−2.0, −0.4]`

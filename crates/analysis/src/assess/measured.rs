@@ -72,7 +72,7 @@ impl<'a> Measured<'a> {
         let (cell, experiment) = (&records.plan.cells[index], &records.plan.experiment);
         let arms = experiment.arms.len();
         let (frames, invalid) = frames(records, index);
-        let (frames, invalid) = whole_pairs(cell, records, (frames, invalid));
+        let (frames, invalid) = of_pairs(pairs_that_count(records, index).as_ref(), frames, invalid);
         let (frames, invalid) = of_steady_starts(&counted::left_out(&warm_ups(records, index)), frames, invalid);
         let (free, frames): (Vec<_>, Vec<_>) = frames.into_iter().partition(|frame| frame.record.free);
         let slots = || frames.iter().flat_map(|frame| &frame.slots);
@@ -343,13 +343,16 @@ impl<'a> Measured<'a> {
     }
 }
 
-/// True for frames of the cell with this `index` that are whole, and of a start whose servers were steady.
+/// True for frames of the cell with this `index` that are whole, and of a start whose servers were steady or of a pair
+/// of sides that counts.
 pub(crate) fn counts_in(records: &Records, index: usize) -> impl Fn(&Frame) -> bool + use<> {
     let arms = records.plan.experiment.arms.len();
     let unsteady = counted::left_out(&warm_ups(records, index));
+    let pairs = pairs_that_count(records, index);
     move |frame| {
         let is_whole = frame.is_used() && frame.arms.len() == arms;
-        frame.cell as usize == index && is_whole && !unsteady.contains(&frame.start)
+        let is_of_pair = pairs.as_ref().is_none_or(|pairs| pairs.contains(&frame.start));
+        frame.cell as usize == index && is_whole && is_of_pair && !unsteady.contains(&frame.start)
     }
 }
 
@@ -370,25 +373,29 @@ fn of_steady_starts<'a>(
     kept((frames, invalid), is_steady, "its servers were not steady yet")
 }
 
-/// For a server that its provider switches: the frames of pairs whose two sides are both complete. Other frames do not
-/// count.
-fn whole_pairs<'a>(
-    cell: &Cell,
-    records: &Records,
-    (frames, invalid): (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>),
-) -> (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>) {
-    let Design::Switched { frames_a_side } = cell.design else { return (frames, invalid) };
-    let index = frames.first().map_or(0, |frame| frame.record.cell);
-    let recorded =
-        |pair: u32| records.frames.iter().filter(|frame| (frame.cell, frame.start) == (index, pair)).count() as u32;
+/// For a server that its provider switches: the pairs of cell `index` whose two sides are both complete. Frames of
+/// others do not count. `None` for any other server.
+fn pairs_that_count(records: &Records, index: usize) -> Option<BTreeSet<u32>> {
+    let cell = records.plan.cells.get(index).filter(|cell| cell.design.is_switched())?;
+    let arms = records.plan.experiment.arms.len();
+    let frames = records.frames_of(index);
     let has = |pair: u32, arm: usize| {
-        frames.iter().any(|frame| frame.record.start == pair && frame.record.arms[arm].operations > 0)
+        let mut used = frames.iter().filter(|frame| frame.is_used() && frame.arms.len() == arms);
+        used.any(|frame| frame.start == pair && frame.arms[arm].operations > 0)
     };
-    let pairs: BTreeSet<u32> = frames.iter().map(|frame| frame.record.start).collect();
-    let whole = |pair: &u32| recorded(*pair) == 2 * frames_a_side && has(*pair, 0) && has(*pair, 1);
-    let whole: BTreeSet<u32> = pairs.into_iter().filter(whole).collect();
-    let is_of_whole = |frame: &MeasuredFrame<'_>| whole.contains(&frame.record.start);
-    kept((frames, invalid), is_of_whole, "the other side of its pair was not measured to its end")
+    let mut pairs = cell.whole_pairs(frames);
+    pairs.retain(|pair| has(*pair, 0) && has(*pair, 1));
+    Some(pairs)
+}
+
+/// The frames whose start is one of `pairs`, if there are some.
+fn of_pairs<'a>(
+    pairs: Option<&BTreeSet<u32>>,
+    frames: Vec<MeasuredFrame<'a>>,
+    invalid: Vec<(u32, String)>,
+) -> (Vec<MeasuredFrame<'a>>, Vec<(u32, String)>) {
+    let is_of_them = |frame: &MeasuredFrame<'_>| pairs.is_none_or(|pairs| pairs.contains(&frame.record.start));
+    kept((frames, invalid), is_of_them, "the other side of its pair was not measured to its end")
 }
 
 /// The frames for which `keeps` is true; all others are added to the invalid ones with this reason.
@@ -428,9 +435,12 @@ fn frames(records: &Records, index: usize) -> (Vec<MeasuredFrame<'_>>, Vec<(u32,
         }
     }
     let (mut frames, mut invalid, mut next) = (Vec::with_capacity(by_number.len()), Vec::new(), 0);
+    let of_pair = records.plan.cells[index].frames_a_side().saturating_mul(2);
     for (number, frame) in by_number {
         match number - next {
             0 => {}
+            // A resumed run does not continue a pair of sides that was cut short, and begins the next one.
+            gap if gap < of_pair && number.is_multiple_of(of_pair) => {}
             1 => invalid.push((next, "its record is missing".to_owned())),
             // One line in total and not one per frame: a damaged number must not produce billions of lines.
             gap => invalid.push((next, format!("the records of {gap} frames from here on are missing"))),

@@ -89,7 +89,7 @@ impl Side {
 
     /// Number of values of the known spread that widened the interval: one more than its degrees of freedom.
     fn known_values(&self) -> usize {
-        self.estimate.known_degrees.map_or(UNTOLD_VALUES, |degrees| degrees as usize + 1)
+        self.estimate.known_degrees.map_or(UNTOLD_VALUES, |degrees| (degrees as usize).saturating_add(1))
     }
 
     /// How to get more values.
@@ -187,7 +187,7 @@ mod tests {
         assert_eq!(of(Counted::Frames, 1, 3, None), "10 frame: measure longer", "frames that were averaged");
         let widened = |known_degrees: Option<f64>| of(Counted::Frames, 3, 1, Some(known_degrees));
         assert_eq!(widened(Some(28.0)), "29 known start: measure over more starts");
-        assert_eq!(widened(Some(29.0)), "30 frame: measure over more starts");
+        assert_eq!([29.0, 1e300].map(|degrees| widened(Some(degrees))), ["30 frame: measure over more starts"; 2]);
         assert_eq!(widened(None), "4 known start: measure over more starts");
         let gathered = [(Counted::Hosts, "30 host"), (Counted::Repeats, "30 repeat")];
         for (counted, values) in gathered {

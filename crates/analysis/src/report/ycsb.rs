@@ -66,7 +66,7 @@ fn block(records: &Records, cell: u32, arm: usize, text: &mut String) {
 fn operation_lines(operation: &str, seen: &Histogram, text: &mut String) {
     let middle = |bucket: usize| {
         let (low, high) = histogram::bounds(bucket);
-        (low + high - 1) as f64 / 2e3
+        (low as f64 + (high - 1) as f64) / 2e3
     };
     let sum: f64 = seen.buckets().map(|(bucket, count)| middle(bucket) * count as f64).sum();
     let ends = (seen.buckets().next(), seen.buckets().last());
@@ -85,4 +85,23 @@ fn operation_lines(operation: &str, seen: &Histogram, text: &mut String) {
         }
     }
     line("Return=OK", seen.total() as f64);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_average_of_one_latency_lies_in_its_bucket() {
+        for latency_ns in [0, 1, 1500, 1_000_000, 1 << 52, 1 << 63, u64::MAX] {
+            let mut seen = Histogram::default();
+            seen.record(latency_ns);
+            let mut text = String::new();
+            operation_lines("READ", &seen, &mut text);
+            let average = text.lines().find_map(|line| line.strip_prefix("[READ], AverageLatency(us), "));
+            let average: f64 = average.and_then(|words| words.parse().ok()).expect("a number");
+            let (low, high) = histogram::bounds(histogram::index(latency_ns));
+            assert!((low as f64 / 1e3..=high as f64 / 1e3).contains(&average), "{latency_ns}: {text}");
+        }
+    }
 }

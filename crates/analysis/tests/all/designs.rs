@@ -326,11 +326,11 @@ fn a_quota_and_a_hypervisor_are_told() {
 }
 
 /// Frames of a side in these tests.
-const SIDE: u32 = 6;
+pub const SIDE: u32 = 6;
 
 /// `pairs` pairs of sides of a server that costs `effect` more while its provider has the protection on; the machine's
 /// speed differs between pairs.
-fn switched(pairs: u32, effect: f64) -> Records {
+pub fn switched(pairs: u32, effect: f64) -> Records {
     let frames = pairs * 2 * SIDE;
     let invented = Invented { effects: vec![0.0, effect], frames, primary: Metric::Time, ..Invented::default() };
     let mut records = invented.records();
@@ -429,6 +429,8 @@ fn a_pair_of_sides_counts_if_both_were_measured_to_their_end() {
     for missing in [1, SIDE as usize, OF_PAIR - 1] {
         let ended = |records: &mut Records| records.frames.truncate(5 * OF_PAIR - missing);
         assert_eq!(counted(&ended), (4, 4 * OF_PAIR, OF_PAIR - missing), "{missing} frames are missing");
+        let resumed = |records: &mut Records| drop(records.frames.drain(2 * OF_PAIR - missing..2 * OF_PAIR));
+        assert_eq!(counted(&resumed), (4, 4 * OF_PAIR, OF_PAIR - missing), "{missing} frames of the second pair");
     }
     // Nothing was done on one side.
     for arm in [0, 1] {

@@ -241,22 +241,25 @@ fn load_is_divided_among_starts_by_what_they_show_and_cost() {
     assert_eq!(live.decide().starting_s, 20.0);
 }
 
-/// The known spread of other starts does not reduce the number of planned starts.
+/// The known spread of other starts does not reduce the number of planned starts. Of many, eight are enough.
 #[test]
 fn no_width_ends_a_cell_before_its_epochs_have_begun() {
     let mut records = Invented { frames: 60, ..Invented::default() }.records();
     records.plan.start_spread = start_spread::built_in("postgres");
     records.plan.experiment.measure.precision = 0.2;
-    let mut enough_from = |epochs: u32| {
-        (records.plan.cells[0].starts, records.plan.cells[0].epochs) = (Starts::Once, epochs);
+    let mut enough_from = |starts: Starts, epochs: u32| {
+        (records.plan.cells[0].starts, records.plan.cells[0].epochs) = (starts, epochs);
+        let planned = records.plan.cells[0].planned_starts().expect("not one for each frame");
         let mut live = live(&records);
         frames(&records).find_map(|slots| {
-            live.push(slots[0].frame * epochs / 60, slots);
+            live.push(slots[0].frame * planned / 60, slots);
             live.decide().enough.then(|| live.frames())
         })
     };
-    assert!(enough_from(1).is_some_and(|frames| frames < 30), "{:?}", enough_from(1));
-    assert_eq!(enough_from(4), Some(46));
+    let once = enough_from(Starts::Once, 1);
+    assert!(once.is_some_and(|frames| frames < 30), "{once:?}");
+    assert_eq!(enough_from(Starts::Once, 4), Some(46));
+    assert_eq!([12, 24].map(|planned| enough_from(Starts::Several(planned), 1)), [Some(36), Some(19)]);
 }
 
 #[test]

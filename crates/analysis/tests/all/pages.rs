@@ -14,7 +14,10 @@ use tithe_model::{
     steady::Steadiness,
 };
 
-use crate::synthetic::{Invented, hour, warmed_up};
+use crate::{
+    designs::{SIDE, switched},
+    synthetic::{Invented, hour, warmed_up},
+};
 
 #[test]
 fn the_page_data_are_small_and_whole() {
@@ -88,6 +91,18 @@ fn starts_that_were_not_steady_are_in_no_lines_and_no_curve() {
     assert!(of_steady.0 != of_all.0 && of_steady.1 != of_all.1);
     records.frames.retain(|frame| frame.start != 1);
     assert_eq!(made(&records), of_steady);
+}
+
+#[test]
+fn a_pair_of_sides_that_was_cut_short_is_in_no_lines_and_no_curve() {
+    let mut records = switched(3, 0.05);
+    let made = |records: &Records| (ycsb::render(records), PageData::of(records, "").curves);
+    let last_of_second = 4 * SIDE - 1;
+    records.frames.retain(|frame| frame.frame != last_of_second);
+    let of_whole = made(&records);
+    assert_eq!(assess(&records).cells[0].frames, 4 * SIDE as usize);
+    records.frames.retain(|frame| frame.start != 1);
+    assert_eq!(made(&records), of_whole);
 }
 
 #[test]

@@ -255,7 +255,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::agents::{query::observer, tests::hello};
+    use crate::agents::{
+        query::observer,
+        tests::{frame_order, hello, plan},
+    };
 
     #[test]
     fn every_subject_is_that_of_one_thing() {
@@ -290,5 +293,17 @@ mod tests {
         let written = write(&order).expect("JSON");
         assert_eq!(String::from_utf8_lossy(&written), r#"{"go":{"ticket":7,"start_ns":18446744073709551615}}"#);
         assert!(matches!(read(&written), Some(Order::Go { ticket: 7, start_ns: u64::MAX })));
+    }
+
+    #[test]
+    fn an_order_is_read_as_a_whole_or_not_at_all() {
+        let order = FrameOrder { states: Some(vec![vec![-1, i64::MAX]]), ..frame_order(&plan("c"), u64::MAX) };
+        let written = write(&Order::Measure(Box::new(order))).expect("JSON");
+        let again = read::<Order>(&written).and_then(|order| write(&order).ok());
+        assert_eq!(again.as_ref(), Some(&written));
+        for length in 0..written.len() {
+            assert!(read::<Order>(&written[..length]).is_none(), "the first {length} bytes");
+        }
+        assert!(read::<Order>(&[written.as_slice(), b"}"].concat()).is_none(), "a byte more");
     }
 }

@@ -7,7 +7,7 @@
 mod frame_rows;
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs::File,
     io::{self, BufRead, BufReader},
     ops::Range,
@@ -48,7 +48,8 @@ pub struct Parts {
 pub struct CellRecords {
     /// Its frames.
     pub frames: Vec<Frame>,
-    /// The slots of those frames, as far as they can be read.
+    /// The slots of those frames. A frame whose slots are damaged has none: what is left of them may be wrong, and a
+    /// resumed run would count its time as load.
     pub slots: Vec<Slot>,
     /// Frames that are invalid because their slots are damaged: each with the file and its line.
     pub damage: Vec<String>,
@@ -94,6 +95,11 @@ impl Parts {
                 format!("{FRAMES} in {path}: frame {number} of cell {cell} has more operations than there can be");
             return Err(Fault::Machine(why));
         }
+        let mut numbers = BTreeSet::new();
+        if let Some(frame) = frames.iter().find(|frame| !numbers.insert(frame.frame)) {
+            let (number, path) = (frame.frame, self.path.display());
+            return Err(Fault::Machine(format!("{FRAMES} in {path}: frame {number} of cell {cell} is there twice")));
+        }
         let mut records = CellRecords { frames, ..CellRecords::default() };
         let mut rows_by_frame: BTreeMap<u32, FrameRows> =
             records.frames.iter().map(|frame| (frame.frame, FrameRows::default())).collect();
@@ -101,6 +107,7 @@ impl Parts {
         self.slots
             .each(cell, |number, line| self.row(number, line, &mut rows_by_frame, &mut strays, &mut records.slots))
             .map_err(failed)?;
+        let mut damaged = BTreeSet::new();
         let each = records.frames.iter_mut().zip(lines);
         for (frame, line) in each.filter(|(frame, _)| frame.invalid.is_none()) {
             let frame_rows = &rows_by_frame[&frame.frame];
@@ -114,8 +121,10 @@ impl Parts {
             if let Some(flaw) = flaw {
                 records.damage.push(format!("cell {cell}, frame {}: {flaw}", frame.frame));
                 frame.invalid = Some(Invalid::Other(flaw));
+                damaged.insert(frame.frame);
             }
         }
+        records.slots.retain(|slot| !damaged.contains(&slot.frame));
         Ok(records)
     }
 

@@ -10,8 +10,8 @@ use std::slice;
 use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::{
     experiment::ProviderSwitch,
-    plan::WarmUp,
-    record::{Event, Finding, Phase, Role, TOLD_BY_PROVIDER},
+    plan::{Cell, WarmUp},
+    record::{Event, Finding, Frame, Phase, Role, TOLD_BY_PROVIDER},
     schedule::first_of_pair,
 };
 use tithe_plugin::{
@@ -34,6 +34,20 @@ fn provider_claim(switch: Option<&ProviderSwitch>) -> String {
     format!("the provider's command succeeded, and {who} reports that it is on, and off on the other side")
 }
 
+/// The pairs of sides of `cell` that are left to be measured: the first, and the one after the last. `done` are the
+/// frames of an earlier run that is resumed. A pair that was cut short does not count and is not continued, because the
+/// server is on other data now.
+pub(super) fn pairs_left(cell: &Cell, done: &[Frame]) -> (u32, u32) {
+    let first = done.iter().map(|frame| frame.start + 1).max().unwrap_or(0);
+    (first, first + cell.pairs().saturating_sub(cell.whole_pairs(done).len() as u32))
+}
+
+/// Number of the first frame of a side of `pair`, which is its first (0) or its second one (1). The schedule finds pair
+/// and arm of a frame by its number.
+fn first_frame(cell: &Cell, pair: u32, side: u32) -> u32 {
+    (2 * pair + side) * cell.frames_a_side()
+}
+
 /// The evidence of one arm at one end of its side: of each check, and last the server's own report.
 struct SideEvidence {
     checks: Vec<Option<CheckResult>>,
@@ -53,7 +67,7 @@ struct Side {
 }
 
 impl Run<'_> {
-    /// Sets the server up, and measures it side by side until the cell has its pairs.
+    /// Sets the server up, and measures it side by side until the cell has its pairs, in all runs together.
     pub(super) fn measure_switched(
         &self,
         part: &EpochPlan<'_>,
@@ -72,14 +86,15 @@ impl Run<'_> {
         let mut runner = CellRunner::new(self.product, workload, cell, part.number as u32, true, arms)
             .borrowing(self.borrowed_threads.as_ref());
         let mut measured = Epoch::default();
-        for pair in 0..cell.pairs() {
+        for pair in part.pairs.0..part.pairs.1 {
             let first = first_of_pair(cell.seed, pair);
             let of_pair = EpochPlan { epoch: pair, first_start: pair, ..*part };
             let mut sides: [Option<Side>; 2] = [None, None];
-            for arm in [first, 1 - first] {
+            for (side, arm) in (0..).zip([first, 1 - first]) {
                 switched.turn(arm, event_log)?;
+                let of_side = EpochPlan { first: first_frame(cell, pair, side), ..of_pair };
                 sides[arm] =
-                    self.side(&of_pair, arm, (&*switched, &mut runner), (&mut *run_state, &mut measured), event_log)?;
+                    self.side(&of_side, arm, (&*switched, &mut runner), (&mut *run_state, &mut measured), event_log)?;
                 if self.cancelled() {
                     return Ok(measured);
                 }
@@ -114,9 +129,9 @@ impl Run<'_> {
         if let WarmUp::Fixed { ns } = cell.after_start {
             runner.warm_up_next(ns);
         }
-        for _ in 0..cell.frames_a_side() {
+        for number in part.first..part.first + cell.frames_a_side() {
             let number_of = (part.epoch, part.first_start);
-            let Some((frame, slots)) = runner.frame(measured.frames, number_of, false, self.cancelled)? else {
+            let Some((frame, slots)) = runner.frame(number, number_of, false, self.cancelled)? else {
                 return Ok(None);
             };
             event_log.folder.frame(&frame, &slots)?;
@@ -222,7 +237,44 @@ impl Run<'_> {
 
 #[cfg(test)]
 mod tests {
+    use tithe_model::{
+        experiment::{Arrivals, Design},
+        schedule::side_of,
+    };
+
     use super::*;
+    use crate::load::frame::tests::cell;
+
+    /// The first frames of a pair.
+    fn of_pair(pair: u32, frames: u32) -> impl Iterator<Item = Frame> {
+        (6 * pair..6 * pair + frames).map(move |frame| Frame { frame, start: pair, epoch: pair, ..Frame::default() })
+    }
+
+    #[test]
+    fn a_resumed_cell_measures_the_pairs_that_are_not_whole() {
+        let cell = cell(Design::Switched { frames_a_side: 3 }, Arrivals::Closed);
+        let left = |done: &[(u32, u32)]| {
+            let done: Vec<Frame> = done.iter().flat_map(|(pair, frames)| of_pair(*pair, *frames)).collect();
+            pairs_left(&cell, &done)
+        };
+        // A hundred frames are sixteen pairs.
+        assert_eq!(left(&[]), (0, 16));
+        assert_eq!(left(&[(0, 6), (1, 6)]), (2, 16));
+        assert_eq!(left(&[(0, 6), (1, 4)]), (2, 17), "a pair that was cut short is measured anew, by another number");
+        assert_eq!(left(&(0..16).map(|pair| (pair, 6)).collect::<Vec<_>>()), (16, 16));
+    }
+
+    #[test]
+    fn frames_of_a_side_have_the_numbers_by_which_readers_find_it() {
+        let cell = cell(Design::Switched { frames_a_side: 3 }, Arrivals::Closed);
+        for pair in 0..20 {
+            let first = first_of_pair(cell.seed, pair);
+            for (side, arm) in (0..).zip([first, 1 - first]) {
+                let begin = first_frame(&cell, pair, side);
+                assert!((begin..begin + 3).all(|frame| side_of(cell.seed, frame, 3) == (pair, arm)), "{pair} {arm}");
+            }
+        }
+    }
 
     #[test]
     fn a_claim_says_who_reports_that_the_switch_is_on() {

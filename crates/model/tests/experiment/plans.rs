@@ -1,5 +1,7 @@
 //! The plan of an experiment.
 
+use std::collections::BTreeSet;
+
 use expect_test::{Expect, expect};
 use tithe_model::{
     catalogue::{Catalogue, Properties, WorkloadShape},
@@ -656,6 +658,18 @@ fn sides_of_a_switched_server_are_told_with_their_switches() {
             Disk              roughly 5.0 MB at a time
         "#]],
     );
+}
+
+#[test]
+fn a_pair_of_sides_is_whole_with_all_its_frames() {
+    let plain = planned(SHORT).cells.remove(0);
+    let cell = Cell { design: Design::Switched { frames_a_side: 2 }, ..plain.clone() };
+    let frames: Vec<Frame> = [(0, 4), (1, 3), (2, 5), (4, 4)]
+        .into_iter()
+        .flat_map(|(start, count)| vec![Frame { start, ..Frame::default() }; count])
+        .collect();
+    assert_eq!(cell.whole_pairs(&frames), BTreeSet::from([0, 4]));
+    assert!(cell.whole_pairs(&[]).is_empty() && plain.whole_pairs(&frames).is_empty());
 }
 
 #[test]

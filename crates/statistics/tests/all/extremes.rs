@@ -68,6 +68,9 @@ fn distributions_end() {
         assert_eq!(t_upper(f64::NAN, 5.0), f64::INFINITY);
         assert_eq!([normal_upper(-1.0), chi_squared_upper(-1.0, 3.0), t_upper(-0.1, 3.0)], [f64::INFINITY; 3]);
     }
+    for none in [0.0, -0.0, -1.0, -1e300, f64::NEG_INFINITY] {
+        assert!(t_two_sided(2.0, none).is_nan() && t_upper(0.025, none) == f64::INFINITY, "{none} degrees");
+    }
 }
 
 #[test]
