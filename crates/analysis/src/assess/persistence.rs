@@ -90,7 +90,9 @@ pub(super) fn hold(measured: &Measured<'_>, arms: &mut [ArmAnalysis]) {
     }
     for estimates in arms.iter_mut().map(|arm| &mut arm.estimates) {
         let cpu = estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu));
-        let Some(cpu) = cpu.map(|cpu| cpu.effect) else { continue };
+        // Without it, a saving may be one of waiting alone.
+        let unknown = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        let cpu = cpu.map_or(unknown, |cpu| cpu.effect);
         estimates.iter_mut().filter(|estimate| waits(estimate)).for_each(|estimate| hold_against(estimate, cpu));
     }
 }
@@ -104,7 +106,11 @@ fn hold_against(estimate: &mut Estimate, cpu: Interval) {
         return;
     }
     if is_saving(estimate.verdict) {
-        let what = if cpu.high >= 0.0 { "only waiting fell" } else { "waiting fell by more than processor time" };
+        let what = match cpu.high {
+            high if high.is_infinite() => "processor time is not known",
+            high if high >= 0.0 => "only waiting fell",
+            _ => "waiting fell by more than processor time",
+        };
         estimate.verdict = Outcome::TooNoisy;
         estimate.text = format!("{what}, and fewer than {STARTS_MIN} loads of the data cannot show a saving");
     }

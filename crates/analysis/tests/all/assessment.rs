@@ -1178,6 +1178,17 @@ fn less_waiting_alone_is_a_saving_over_four_loads_of_the_data_and_not_over_fewer
 }
 
 #[test]
+fn a_saving_of_which_no_processor_time_is_known_may_be_one_of_waiting_alone() {
+    let mut records = Invented { effects: vec![0.0, -0.05], latencies: false, ..Invented::default() }.records();
+    assert_eq!(estimate(&records, 1, "time").verdict, Outcome::Gains);
+    records.plan.experiment.measure.primary = Metric::Time;
+    records.slots.iter_mut().for_each(|slot| (slot.client_cpu_ns, slot.server_cpu_ns) = (0, 0));
+    let found = estimate(&records, 1, "time");
+    assert_eq!((found.verdict, found.flags.contains(&Flag::WaitingAlone)), (Outcome::TooNoisy, true));
+    assert_eq!(found.text, "processor time is not known, and fewer than 4 loads of the data cannot show a saving");
+}
+
+#[test]
 fn a_protection_is_proven_by_claims_before_and_after_each_epoch() {
     let proof = |change: &dyn Fn(&mut Records)| {
         let mut records = Invented { frames: 2, effects: vec![0.0, 0.0], ..Invented::default() }.records();
