@@ -1117,9 +1117,30 @@ fn processor_time_never_replaces_the_time_of_a_volume() {
     for (primary, name) in [(Metric::Time, "time"), (Metric::Net, "net")] {
         let (figure, ends) = deciding(primary, "an image");
         assert!(figure == "cpu" && ends.ends_with("CPU per op decides instead."), "{figure}, {ends}");
-        let words = "a difference as small as that is no cost.".to_owned();
+        let words = "figures that include waiting are wider by as much as it may differ.".to_owned();
         assert_eq!(deciding(primary, "an encrypted image"), (name.to_owned(), words));
     }
+}
+
+#[test]
+fn the_time_of_a_volume_is_wider_by_what_an_arm_without_a_protection_may_differ() {
+    let found = |effect: f64, has_volume: bool| {
+        let invented = Invented { effects: vec![0.0, 0.03, effect], latencies: false, ..Invented::default() };
+        let mut records = invented.records();
+        records.plan.experiment.arms[1].protections.clear();
+        if has_volume {
+            records.cells[0].arms[2].set(Fact::Volume, "an encrypted image".to_owned());
+        }
+        estimate(&records, 2, "net")
+    };
+    let (narrow, wide) = (found(0.02, false), found(0.02, true));
+    assert_eq!((narrow.verdict, wide.verdict), (Outcome::Costs, Outcome::TooNoisy));
+    let more = wide.effect.high - narrow.effect.high;
+    assert!((0.03..0.05).contains(&more), "{more}");
+    assert!((narrow.effect.low - wide.effect.low - more).abs() < 1e-12);
+    let [narrow, wide] = [narrow, wide].map(|it| it.difference.expect("an amount").half_width());
+    assert!(wide > narrow + 0.4, "{narrow} {wide}");
+    assert_eq!(found(0.2, true).verdict, Outcome::Costs);
 }
 
 /// The A/A arm waits a tenth longer, and uses as much processor time.
