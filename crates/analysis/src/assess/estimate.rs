@@ -10,7 +10,7 @@ use super::measured::Measured;
 use crate::{Estimate, Figure, Flag, Interval, Outcome, stopping};
 
 /// An effect that changes over the frames with a smaller p is flagged.
-const DRIFT_P: f64 = 0.01;
+pub(crate) const DRIFT_P: f64 = 0.01;
 
 /// The estimate of a series of paired effects, in the order of time. Each took `seconds_each`, before consecutive
 /// values were averaged; `None` if a longer run has no more of them.

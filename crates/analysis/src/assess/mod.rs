@@ -11,19 +11,19 @@
 mod agents;
 mod carry_over;
 mod connecting;
-mod control;
+pub(crate) mod control;
 mod counters;
-mod course;
+pub(crate) mod course;
 mod difference;
 pub(crate) mod estimate;
 mod idle;
 mod levels;
 mod measured;
-mod moved;
+pub(crate) mod moved;
 mod over_run;
 mod over_start;
 mod percentiles;
-mod persistence;
+pub(crate) mod persistence;
 mod profile;
 mod proof;
 mod published;
@@ -36,7 +36,7 @@ mod statements;
 mod sums;
 mod sweep;
 mod switched;
-mod warm_up;
+pub(crate) mod warm_up;
 mod within_frame;
 
 use tithe_model::{
