@@ -1049,6 +1049,20 @@ fn slots_that_were_not_read_in_time_are_not_called_short() {
 }
 
 #[test]
+fn statements_of_an_open_loop_have_the_time_of_a_call() {
+    let open = Invented { frames: 20, arrivals: Arrivals::Even(5000.0), latencies: false, ..Invented::default() };
+    let mut records = open.records();
+    for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
+        let mut latency = Histogram::default();
+        (0..1000).for_each(|_| latency.record(20_000));
+        arm.intended = [("app.sql".to_owned(), latency.clone())].into();
+        arm.latency = [("app.sql".to_owned(), latency.clone()), ("app.sql:1".to_owned(), latency)].into();
+    }
+    let p50: Vec<String> = names(&records, 1).into_iter().filter(|name| name.contains("_p50_")).collect();
+    assert_eq!(p50, ["intended_p50_app.sql", "latency_p50_app.sql:1"]);
+}
+
+#[test]
 fn warnings_say_how_much() {
     let warnings = |records: &Records| assess(records).warnings.join("\n");
     let busy = Invented { wait: 0.3, frames: 16, latencies: false, ..Invented::default() }.records();
