@@ -592,13 +592,20 @@ impl Live {
             };
         };
         let reached = width(&arms[widest]) <= self.precision;
+        // Where waiting differs between arms without a protection, processor time decides.
+        let by_cpu = || {
+            let is_reached = |it: &Vec<StartEffect>| {
+                width(&self.infer(it, Metric::Cpu, alpha, false)) <= self.precision
+            };
+            self.of_steady_starts(1).iter().all(is_reached)
+        };
         // Every arm must have as many effects as the check requires: a frame may have none for one of them.
         let fewest = effects.iter().map(Vec::len).min().unwrap_or(0);
         let starts_so_far = arms[widest].starts;
         let enough = fewest >= precision::MIN_FRAMES
             && match self.until_decided {
                 true => self.is_decided(&effects, starts_so_far, alpha),
-                false => reached && self.is_look(starts_so_far),
+                false => reached && self.is_look(starts_so_far) && (self.waits_otherwise().is_none() || by_cpu()),
             };
         let now = width(&arms[widest]);
         let frames = self.frame_starts.len() as f64;

@@ -381,3 +381,25 @@ fn nothing_is_decided_where_the_plain_arm_differs_from_itself() {
     };
     assert_eq!([of_aa(0.0), of_aa(0.05)], [(true, true), (false, false)]);
 }
+
+#[test]
+fn no_width_of_net_time_ends_a_cell_that_processor_time_decides() {
+    let enough = |of_second: u64| {
+        let invented = Invented { frames: 15, effects: vec![0.0; 3], latencies: false, ..Invented::default() };
+        let mut records = invented.records();
+        records.plan.experiment.measure.precision = 0.1;
+        records.plan.experiment.arms[2].protections.clear();
+        for slot in &mut records.slots {
+            let tenths = [10, 10, of_second][slot.arm as usize];
+            (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * tenths / 10, slot.latency_sum_ns * tenths / 10);
+            if slot.arm == 1 && slot.frame % 2 == 1 {
+                slot.server_cpu_ns *= 3;
+            }
+        }
+        let mut live = live(&records);
+        frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
+        let decides = assess(&records).cells[0].arms[1].primary().expect("a figure").name.to_string();
+        (live.decide().enough, decides)
+    };
+    assert_eq!([enough(10), enough(15)], [(true, "net".to_owned()), (false, "cpu".to_owned())]);
+}
