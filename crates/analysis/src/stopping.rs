@@ -186,6 +186,9 @@ pub struct Decision {
     pub starting_s: f64,
 }
 
+/// How the identifiers of protections begin that put data on an encrypted volume.
+const VOLUMES: &str = "volume-";
+
 /// The effects of one cell, frame by frame.
 #[derive(Debug, Clone)]
 pub struct Live {
@@ -220,6 +223,8 @@ pub struct Live {
     controls: Vec<usize>,
     /// For each of them, how much longer it waits than the plain arm in each frame, µs per operation.
     waiting: Vec<Vec<StartEffect>>,
+    /// Some arm is on an encrypted volume, and the plain arm on another.
+    has_volume: bool,
     /// How each start was warmed up: the report leaves out those that were not steady.
     warm_ups: Vec<WarmedUp>,
     /// The known spread between starts.
@@ -241,6 +246,7 @@ impl Live {
     pub fn new(plan: &Plan, number: usize) -> Self {
         let (cell, measure, arms) = (&plan.cells[number], &plan.experiment.measure, plan.experiment.arms.len());
         let controls = persistence::controls(&plan.experiment.arms);
+        let mut protections = plan.experiment.arms.iter().flat_map(|arm| &arm.protections);
         Self {
             asked: measure.primary,
             precision: measure.precision,
@@ -261,6 +267,7 @@ impl Live {
             loads: BTreeSet::new(),
             waiting: vec![Vec::new(); controls.len()],
             controls,
+            has_volume: protections.any(|protection| protection.id.starts_with(VOLUMES)),
             warm_ups: Vec::new(),
             start_spread: plan.spread_between_starts(false).to_vec(),
             cost_spread: plan.cost_spread.clone(),
@@ -340,9 +347,13 @@ impl Live {
         infer_over_starts(effects, self.asking(metric, alpha, by_decision))
     }
 
-    /// The metric that decides.
+    /// The metric that decides, as in the report: processor time also where waiting differs between arms without a
+    /// protection. It does not contain the work of a volume.
     fn deciding(&self) -> Metric {
-        self.seen.deciding(self.asked)
+        match self.waits_otherwise() {
+            Some(_) if !self.has_volume => Metric::Cpu,
+            _ => self.seen.deciding(self.asked),
+        }
     }
 
     /// Sets the current length of a frame, s, and the number of frames within the budget at that length, including
@@ -403,9 +414,9 @@ impl Live {
         // A pair whose last frame does not count is still complete, unless it was interrupted or failed.
         let effects = self.effects(!matches!(reason, CellEnding::Interrupted | CellEnding::Failed(_)));
         let alpha = alpha(effects.len(), EndsBy::of(self.until_decided, Some(reason)));
+        let (metric, by_decision) = (self.deciding(), *reason == CellEnding::Decided);
         let of = |effects: &Vec<StartEffect>| {
-            let by_decision = *reason == CellEnding::Decided;
-            let interval = self.infer(effects, self.deciding(), alpha, by_decision).inference.interval;
+            let interval = self.infer(effects, metric, alpha, by_decision).inference.interval;
             // For a server that its provider switches, each effect is one pair of sides.
             match effects.len() < precision::MIN_FRAMES && !self.cell.design.is_switched() {
                 true => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..interval },
@@ -439,17 +450,14 @@ impl Live {
         if self.cell.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
             return false;
         }
-        let waits_otherwise = self.waits_otherwise();
-        // Then processor time decides, or a wider interval if some arm is on another volume.
-        let by_cpu = || self.has_answers(&self.of_steady_starts(1), Metric::Cpu, alpha, None);
-        self.has_answers(effects, self.deciding(), alpha, waits_otherwise) && (waits_otherwise.is_none() || by_cpu())
+        self.has_answers(effects, alpha, self.waits_otherwise().filter(|_| self.has_volume))
     }
 
-    /// Are all answers of `effects` in `metric` certain: over all cells of the run, a saving against the A/A arm and
-    /// against processor time, of costs that did not move too far, on starts that were steady, and by arms that are
-    /// symmetric? With a `control`, intervals are wider by what that arm differs.
-    fn has_answers(&self, effects: &[Vec<StartEffect>], metric: Metric, alpha: f64, control: Option<usize>) -> bool {
-        let over_run = sidak(alpha, self.cells);
+    /// Are all answers of `effects` certain: over all cells of the run, a saving against the A/A arm and against
+    /// processor time, of costs that did not move too far, on starts that were steady, and of a symmetric set-up? With
+    /// a `control`, intervals are wider by what that arm differs.
+    fn has_answers(&self, effects: &[Vec<StartEffect>], alpha: f64, control: Option<usize>) -> bool {
+        let (metric, over_run) = (self.deciding(), sidak(alpha, self.cells));
         let found: Vec<OverStarts> = effects.iter().map(|it| self.infer(it, metric, over_run, true)).collect();
         let own = |arm: usize| found.get(arm).map(|found| found.inference.interval);
         let widens = control.and_then(|control| own(control - 1));
@@ -476,7 +484,11 @@ impl Live {
                 }
                 _ => true,
             };
-            let course = course::of_effects(&effects[arm]);
+            // The report has no course of arms that share no frame.
+            let course = match self.cell.design.has_one_arm_a_frame() {
+                true => Vec::new(),
+                false => course::of_effects(&effects[arm]),
+            };
             let ends = moved::ends(&course, found.spread.is_some());
             let has_moved = found.trend_p < DRIFT_P && moved::is_too_far(ends, own.estimate, self.margin);
             let stands = |it: &Changing| stands(&interval, verdict, it.left(&course), self.margin);
@@ -486,9 +498,9 @@ impl Live {
     }
 
     /// The arm that protects nothing and certainly waits for longer or less than the plain arm, in all starts alike;
-    /// `None` if there is none, or if the deciding metric does not include waiting.
+    /// `None` if there is none, or if the metric does not include waiting.
     fn waits_otherwise(&self) -> Option<usize> {
-        if !holds_waiting(self.deciding()) {
+        if !holds_waiting(self.seen.deciding(self.asked)) {
             return None;
         }
         let left_out = self.left_out();
@@ -577,7 +589,8 @@ impl Live {
     fn result(&self) -> Decision {
         let effects = self.effects(false);
         let alpha = alpha(effects.len(), if self.until_decided { EndsBy::Answers } else { EndsBy::Width });
-        let infer = |it: &Vec<StartEffect>| self.infer(it, self.deciding(), alpha, self.until_decided);
+        let metric = self.deciding();
+        let infer = |it: &Vec<StartEffect>| self.infer(it, metric, alpha, self.until_decided);
         let arms: Vec<OverStarts> = effects.iter().map(infer).collect();
         let width = |arm: &OverStarts| arm.inference.interval.half_width();
         let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
@@ -592,20 +605,13 @@ impl Live {
             };
         };
         let reached = width(&arms[widest]) <= self.precision;
-        // Where waiting differs between arms without a protection, processor time decides.
-        let by_cpu = || {
-            let is_reached = |it: &Vec<StartEffect>| {
-                width(&self.infer(it, Metric::Cpu, alpha, false)) <= self.precision
-            };
-            self.of_steady_starts(1).iter().all(is_reached)
-        };
         // Every arm must have as many effects as the check requires: a frame may have none for one of them.
         let fewest = effects.iter().map(Vec::len).min().unwrap_or(0);
         let starts_so_far = arms[widest].starts;
         let enough = fewest >= precision::MIN_FRAMES
             && match self.until_decided {
                 true => self.is_decided(&effects, starts_so_far, alpha),
-                false => reached && self.is_look(starts_so_far) && (self.waits_otherwise().is_none() || by_cpu()),
+                false => reached && self.is_look(starts_so_far),
             };
         let now = width(&arms[widest]);
         let frames = self.frame_starts.len() as f64;

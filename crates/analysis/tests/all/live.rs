@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use expect_test::expect;
-use tithe_analysis::{Estimate, Flag, Outcome, assess::assess, report::live::Pace, stopping::Live};
+use tithe_analysis::{Estimate, Figure, Flag, Outcome, assess::assess, report::live::Pace, stopping::Live};
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Metric},
+    fact::Fact,
     histogram::Histogram,
     plan::Starts,
     record::Slot,
@@ -367,6 +368,29 @@ fn waiting_decides_nothing_where_an_arm_without_a_protection_waits_differently()
         (enough, cost.name.to_string(), cost.verdict)
     };
     assert_eq!(waits(15), (false, "cpu".to_owned(), Outcome::TooNoisy));
+}
+
+/// An arm that protects nothing waits for half as long again, and uses as much processor time.
+#[test]
+fn processor_time_decides_live_as_in_the_table_except_on_volumes() {
+    let decides = |protection: &str| {
+        let invented = Invented { frames: 15, effects: vec![0.0, 0.2, 0.0], latencies: false, ..Invented::default() };
+        let mut records = invented.records();
+        protection.clone_into(&mut records.plan.experiment.arms[1].protections[0].id);
+        records.plan.experiment.arms[2].protections.clear();
+        for slot in records.slots.iter_mut().filter(|slot| slot.arm == 2) {
+            (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * 3 / 2, slot.latency_sum_ns * 3 / 2);
+        }
+        if protection == "volume-luks2" {
+            records.cells[0].arms[1].set(Fact::Volume, "an encrypted image".to_owned());
+        }
+        let mut live = live(&records);
+        frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
+        let tabled = assess(&records).cells[0].arms[1].primary().expect("a figure").name.to_string();
+        (live.metric().map(|metric| Figure::Metric(metric).to_string()), tabled)
+    };
+    let both = |name: &str| (Some(name.to_owned()), name.to_owned());
+    assert_eq!([decides("audit"), decides("volume-luks2")], [both("cpu"), both("net")]);
 }
 
 #[test]
