@@ -1601,6 +1601,19 @@ fn cells_that_differ_in_clients_show_where_each_arm_is_saturated_and_what_it_cos
 }
 
 #[test]
+fn a_sweep_without_its_last_step_has_the_throughput_with_most_clients_that_were_measured() {
+    let mut records = swept();
+    let four = records.plan.cells.iter().position(|cell| cell.id == "four").expect("a cell") as u32;
+    records.frames.retain(|frame| frame.cell != four);
+    records.slots.retain(|slot| slot.cell != four);
+    let arm = assess(&records).sweeps[0].arms[1].clone();
+    let cells: Vec<&str> = arm.costs.iter().map(|(cell, _)| cell.as_str()).collect();
+    assert_eq!((arm.saturated_at, cells), (None, vec!["one", "two", "rated"]));
+    let two = arm.steps.last().expect("two steps");
+    assert!(two.clients == 2 && (arm.most / two.throughput.estimate - 1.0).abs() < 0.01, "{arm:?}");
+}
+
+#[test]
 fn what_others_published_stands_beside_the_arm_and_in_the_cells_that_it_is_about() {
     let mut records = swept();
     let quoted = |source: &str, arm: &str, workload: Option<&str>, resources: Option<&str>| Published {
