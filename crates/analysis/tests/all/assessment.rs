@@ -1088,6 +1088,10 @@ fn warnings_say_how_much() {
     records.plan.cost_spread = Some(CostSpread { share: 0.04, degrees: 8.0, source: "invented".to_owned() });
     records.frames.iter_mut().for_each(|frame| frame.start = 0);
     assert!(warnings(&records).ends_with(", and by 4.0 % of the cost (invented)."), "{}", warnings(&records));
+    // Three frames with a start each have no interval that could be wider.
+    let mut records = Invented { frames: 3, latencies: false, ..Invented::default() }.records();
+    records.plan.start_spread = start_spread::built_in("postgres");
+    assert!(!warnings(&records).contains("widened"), "{}", warnings(&records));
 }
 
 #[test]
