@@ -31,6 +31,13 @@ use tithe_statistics::{
 
 use crate::{
     CONFIDENCE, Interval, Outcome,
+    assess::{
+        control::DIFFERS,
+        course,
+        estimate::DRIFT_P,
+        moved, persistence,
+        warm_up::{Changing, stands},
+    },
     counted::{holds_waiting, is_below, is_of_waiting, left_out, with_frames},
 };
 
@@ -179,6 +186,9 @@ pub struct Decision {
     pub starting_s: f64,
 }
 
+/// How the identifiers of protections begin that put data on an encrypted volume.
+const VOLUMES: &str = "volume-";
+
 /// The effects of one cell, frame by frame.
 #[derive(Debug, Clone)]
 pub struct Live {
@@ -207,8 +217,14 @@ pub struct Live {
     frame_starts: Vec<u32>,
     /// The epoch whose data are measured.
     epoch: u32,
-    /// The epochs on whose data there are frames.
-    loads: BTreeSet<u32>,
+    /// The starts that have frames, each with the epoch of its data.
+    loads: BTreeSet<(u32, u32)>,
+    /// The arms that protect nothing, as the plain arm.
+    controls: Vec<usize>,
+    /// For each of them, how much longer it waits than the plain arm in each frame, µs per operation.
+    waiting: Vec<Vec<StartEffect>>,
+    /// Some arm is on an encrypted volume, and the plain arm on another.
+    has_volume: bool,
     /// How each start was warmed up: the report leaves out those that were not steady.
     warm_ups: Vec<WarmedUp>,
     /// The known spread between starts.
@@ -229,6 +245,8 @@ impl Live {
     /// For cell `number` of `plan`, without frames.
     pub fn new(plan: &Plan, number: usize) -> Self {
         let (cell, measure, arms) = (&plan.cells[number], &plan.experiment.measure, plan.experiment.arms.len());
+        let controls = persistence::controls(&plan.experiment.arms);
+        let mut protections = plan.experiment.arms.iter().flat_map(|arm| &arm.protections);
         Self {
             asked: measure.primary,
             precision: measure.precision,
@@ -247,6 +265,9 @@ impl Live {
             frame_starts: Vec::new(),
             epoch: 0,
             loads: BTreeSet::new(),
+            waiting: vec![Vec::new(); controls.len()],
+            controls,
+            has_volume: protections.any(|protection| protection.id.starts_with(VOLUMES)),
             warm_ups: Vec::new(),
             start_spread: plan.spread_between_starts(false).to_vec(),
             cost_spread: plan.cost_spread.clone(),
@@ -269,8 +290,9 @@ impl Live {
 
     /// Adds the slots of one complete and valid frame, measured on the start with this number.
     pub fn push(&mut self, start: u32, slots: &[Slot]) {
-        self.loads.insert(self.epoch);
-        let pairs = fewest_pairs(slots, lanes(slots));
+        self.loads.insert((start, self.epoch));
+        let lanes = lanes(slots);
+        let pairs = fewest_pairs(slots, lanes);
         self.seen.push(slots);
         self.frame_starts.push(start);
         if self.cell.design.is_switched() {
@@ -280,6 +302,10 @@ impl Live {
             for (arm, effects) in (1..).zip(effects) {
                 effects.extend(frame_effect(slots, 0, arm, metric, pairs).map(|effect| StartEffect { start, effect }));
             }
+        }
+        for (control, waiting) in self.controls.iter().zip(&mut self.waiting).filter(|_| holds_waiting(self.asked)) {
+            let effect = persistence::of_frame(slots, *control as u32, self.asked, lanes);
+            waiting.extend(effect.map(|effect| StartEffect { start, effect }));
         }
     }
 
@@ -296,7 +322,7 @@ impl Live {
     /// The effects of each protected arm in the deciding metric. A pair of sides has an effect when all its frames are
     /// there, or if `is_over`.
     fn effects(&self, is_over: bool) -> Cow<'_, [Vec<StartEffect>]> {
-        let metric = usize::from(self.seen.deciding(self.asked) != self.asked);
+        let metric = usize::from(self.deciding() != self.asked);
         let Design::Switched { frames_a_side } = self.cell.design else { return self.of_steady_starts(metric) };
         let frames = || self.sides[metric].iter().copied();
         let of_last = frames().filter(|frame| frame.pair == self.pair).count();
@@ -316,9 +342,18 @@ impl Live {
         all.iter().map(of_steady).collect::<Vec<_>>().into()
     }
 
-    /// The result of `effects` of one arm with an error of `alpha`.
-    fn infer(&self, effects: &[StartEffect], alpha: f64, by_decision: bool) -> OverStarts {
-        infer_over_starts(effects, self.asking(alpha, by_decision))
+    /// The result of `effects` of one arm in `metric` with an error of `alpha`.
+    fn infer(&self, effects: &[StartEffect], metric: Metric, alpha: f64, by_decision: bool) -> OverStarts {
+        infer_over_starts(effects, self.asking(metric, alpha, by_decision))
+    }
+
+    /// The metric that decides, as in the report: processor time also where waiting differs between arms without a
+    /// protection. It does not contain the work of a volume.
+    fn deciding(&self) -> Metric {
+        match self.waits_otherwise() {
+            Some(_) if !self.has_volume => Metric::Cpu,
+            _ => self.seen.deciding(self.asked),
+        }
     }
 
     /// Sets the current length of a frame, s, and the number of frames within the budget at that length, including
@@ -347,20 +382,30 @@ impl Live {
         }
     }
 
+    /// The warm-ups of the starts that have frames.
+    fn warm_ups_with_frames(&self) -> Vec<WarmedUp> {
+        with_frames(&self.warm_ups, self.frame_starts.iter().copied())
+    }
+
     /// The starts that the report leaves out.
     fn left_out(&self) -> BTreeSet<u32> {
-        left_out(&with_frames(&self.warm_ups, self.frame_starts.iter().copied()))
+        left_out(&self.warm_ups_with_frames())
+    }
+
+    /// The start of each frame so far that counts.
+    fn starts_of_frames(&self) -> Vec<u32> {
+        let left_out = self.left_out();
+        self.frame_starts.iter().copied().filter(|start| !left_out.contains(start)).collect()
     }
 
     /// Number of frames so far that count.
     pub fn frames(&self) -> usize {
-        let left_out = self.left_out();
-        self.frame_starts.iter().filter(|start| !left_out.contains(start)).count()
+        self.starts_of_frames().len()
     }
 
     /// The metric that decides; `None` before the first frame.
     pub fn metric(&self) -> Option<Metric> {
-        (!self.frame_starts.is_empty()).then(|| self.seen.deciding(self.asked))
+        (!self.frame_starts.is_empty()).then(|| self.deciding())
     }
 
     /// The deciding metric of each protected arm, after the cell has ended for `reason`: the figures of the report.
@@ -369,8 +414,9 @@ impl Live {
         // A pair whose last frame does not count is still complete, unless it was interrupted or failed.
         let effects = self.effects(!matches!(reason, CellEnding::Interrupted | CellEnding::Failed(_)));
         let alpha = alpha(effects.len(), EndsBy::of(self.until_decided, Some(reason)));
+        let (metric, by_decision) = (self.deciding(), *reason == CellEnding::Decided);
         let of = |effects: &Vec<StartEffect>| {
-            let interval = self.infer(effects, alpha, *reason == CellEnding::Decided).inference.interval;
+            let interval = self.infer(effects, metric, alpha, by_decision).inference.interval;
             // For a server that its provider switches, each effect is one pair of sides.
             match effects.len() < precision::MIN_FRAMES && !self.cell.design.is_switched() {
                 true => Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..interval },
@@ -380,9 +426,9 @@ impl Live {
         (self.frames() >= precision::MIN_FRAMES).then(|| effects.iter().map(of).collect())
     }
 
-    /// Options for the interval of the deciding metric.
-    fn asking(&self, alpha: f64, by_decision: bool) -> IntervalOptions {
-        let known = KnownSpread::of_metric(&self.start_spread, self.seen.deciding(self.asked));
+    /// Options for an interval of `metric`.
+    fn asking(&self, metric: Metric, alpha: f64, by_decision: bool) -> IntervalOptions {
+        let known = KnownSpread::of_metric(&self.start_spread, metric);
         let known = known.map(|known| known.with_costs(self.cost_spread.as_ref()));
         // One server is both sides.
         IntervalOptions { alpha, by_decision, known: known.filter(|_| !self.cell.design.is_switched()) }
@@ -397,37 +443,90 @@ impl Live {
         }
     }
 
-    /// Are all answers certain by the report's rules: over all cells of the run, and a saving against the A/A arm and
-    /// against processor time? `alpha` is the error of each arm of this cell alone. If enough starts are planned to
-    /// estimate their spread, this is false before they are reached, because the known spread of other starts is valid
-    /// for a single check only.
+    /// Are all answers certain by the report's rules? `alpha` is the error of each arm of this cell alone. If enough
+    /// starts are planned to estimate their spread, this is false before they are reached, because the known spread of
+    /// other starts is valid for a single check only.
     fn is_decided(&self, effects: &[Vec<StartEffect>], starts: usize, alpha: f64) -> bool {
         if self.cell.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
             return false;
         }
-        let over_run = sidak(alpha, self.cells);
-        let interval = |effects: &Vec<StartEffect>| self.infer(effects, over_run, true).inference.interval;
-        let arms: Vec<Interval> = effects.iter().map(interval).collect();
-        let control = self.aa.and_then(|aa| arms.get(aa));
-        let decided = |(arm, interval): (usize, &Interval)| match outcome(*interval, self.margin) {
-            Outcome::TooNoisy => false,
-            Outcome::Gains if self.aa != Some(arm) => {
-                control.is_none_or(|control| is_below(interval, control)) && !self.saves_by_waiting(arm, alpha)
-            }
-            _ => true,
-        };
-        arms.iter().enumerate().all(decided)
+        self.has_answers(effects, alpha, self.waits_otherwise().filter(|_| self.has_volume))
     }
 
-    /// True if the report withdraws the saving of protected arm `arm`: it is one of waiting, and so far on fewer loads
-    /// of the data than show one. The sides of a switched server are on the same load.
-    fn saves_by_waiting(&self, arm: usize, alpha: f64) -> bool {
-        let has_loads = self.loads.len() >= STARTS_MIN as usize || self.cell.design.is_switched();
-        if has_loads || !holds_waiting(self.seen.deciding(self.asked)) {
+    /// Are all answers of `effects` certain: over all cells of the run, a saving against the A/A arm and against
+    /// processor time, of costs that did not move too far, on starts that were steady, and of a symmetric set-up? With
+    /// a `control`, intervals are wider by what that arm differs.
+    fn has_answers(&self, effects: &[Vec<StartEffect>], alpha: f64, control: Option<usize>) -> bool {
+        let (metric, over_run) = (self.deciding(), sidak(alpha, self.cells));
+        let found: Vec<OverStarts> = effects.iter().map(|it| self.infer(it, metric, over_run, true)).collect();
+        let own = |arm: usize| found.get(arm).map(|found| found.inference.interval);
+        let widens = control.and_then(|control| own(control - 1));
+        let aa = self.aa.and_then(own);
+        let differs = |aa: usize| {
+            let effects = effects.get(aa).map_or(&[][..], Vec::as_slice);
+            self.infer(effects, metric, sidak(DIFFERS, self.cells), true).inference.interval.exceeds(0.0)
+        };
+        if self.aa.is_some_and(differs) {
             return false;
         }
-        let interval = |metric: usize| self.infer(&self.of_steady_starts(metric)[arm], alpha, true).inference.interval;
-        is_of_waiting(&interval(0), &interval(1))
+        let changing = Changing::of(&self.warm_ups_with_frames(), &self.starts_of_frames());
+        let is_certain = |(arm, found): (usize, &OverStarts)| {
+            let own = found.inference.interval;
+            let interval = match widens.filter(|_| !self.controls.contains(&(arm + 1))) {
+                Some(control) => persistence::beyond(own, &control),
+                None => own,
+            };
+            let verdict = outcome(interval, self.margin);
+            let has_answer = match verdict {
+                Outcome::TooNoisy => false,
+                Outcome::Gains if self.aa != Some(arm) => {
+                    aa.is_none_or(|aa| is_below(&interval, &aa)) && !self.saves_by_waiting(arm, metric, alpha)
+                }
+                _ => true,
+            };
+            // The report has no course of arms that share no frame.
+            let course = match self.cell.design.has_one_arm_a_frame() {
+                true => Vec::new(),
+                false => course::of_effects(&effects[arm]),
+            };
+            let ends = moved::ends(&course, found.spread.is_some());
+            let has_moved = found.trend_p < DRIFT_P && moved::is_too_far(ends, own.estimate, self.margin);
+            let stands = |it: &Changing| stands(&interval, verdict, it.left(&course), self.margin);
+            has_answer && !has_moved && changing.as_ref().is_none_or(stands)
+        };
+        found.iter().enumerate().all(is_certain)
+    }
+
+    /// The arm that protects nothing and certainly waits for longer or less than the plain arm, in all starts alike;
+    /// `None` if there is none, or if the metric does not include waiting.
+    fn waits_otherwise(&self) -> Option<usize> {
+        if !holds_waiting(self.seen.deciding(self.asked)) {
+            return None;
+        }
+        let left_out = self.left_out();
+        let alpha = persistence::alpha(self.cells, self.controls.len());
+        let test = |(control, waiting): (&usize, &Vec<StartEffect>)| {
+            let of_steady = waiting.iter().copied().filter(|it| !left_out.contains(&it.start));
+            Some((*control, persistence::over_starts(of_steady)?.p))
+        };
+        let tested = self.controls.iter().zip(&self.waiting).filter_map(test).filter(|(_, p)| *p < alpha);
+        tested.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(control, _)| control)
+    }
+
+    /// True if the report withdraws the saving of protected arm `arm` in `metric`: it is one of waiting, and so far on
+    /// fewer loads of the data than show one. The sides of a switched server are on the same load.
+    fn saves_by_waiting(&self, arm: usize, metric: Metric, alpha: f64) -> bool {
+        let left_out = self.left_out();
+        let counted = self.loads.iter().filter(|(start, _)| !left_out.contains(start));
+        let loads: BTreeSet<u32> = counted.map(|(_, epoch)| *epoch).collect();
+        let has_loads = loads.len() >= STARTS_MIN as usize || self.cell.design.is_switched();
+        if has_loads || !holds_waiting(metric) {
+            return false;
+        }
+        let interval = |index: usize, metric: Metric| {
+            self.infer(&self.of_steady_starts(index)[arm], metric, alpha, true).inference.interval
+        };
+        is_of_waiting(&interval(0, metric), &interval(1, Metric::Cpu))
     }
 
     /// Number of starts to come, by the plan, or as `advised` for a cell of one epoch.
@@ -490,7 +589,9 @@ impl Live {
     fn result(&self) -> Decision {
         let effects = self.effects(false);
         let alpha = alpha(effects.len(), if self.until_decided { EndsBy::Answers } else { EndsBy::Width });
-        let arms: Vec<OverStarts> = effects.iter().map(|it| self.infer(it, alpha, self.until_decided)).collect();
+        let metric = self.deciding();
+        let infer = |it: &Vec<StartEffect>| self.infer(it, metric, alpha, self.until_decided);
+        let arms: Vec<OverStarts> = effects.iter().map(infer).collect();
         let width = |arm: &OverStarts| arm.inference.interval.half_width();
         let Some(widest) = (0..arms.len()).max_by(|a, b| width(&arms[*a]).total_cmp(&width(&arms[*b]))) else {
             return Decision {

@@ -29,6 +29,16 @@ pub fn apart_from_zero(percentage: f64) -> String {
     }
 }
 
+/// The percentage by which something fell, as [`apart_from_zero`], but with up to four decimals if it would be printed
+/// as all of it.
+pub fn apart_from_all(percentage: f64) -> String {
+    let shown = |decimals: &usize| 100.0 - percentage > 0.5 / 10f64.powi(*decimals as i32);
+    match (0..=4).find(shown) {
+        Some(decimals @ 1..) => fixed(percentage, decimals),
+        _ => apart_from_zero(percentage),
+    }
+}
+
 /// The one-word answer of an interval; a cost up to `margin` (natural-log ratio) counts as none.
 pub fn outcome(interval: Interval, margin: f64) -> Outcome {
     if !(interval.low.is_finite() && interval.high.is_finite()) {
@@ -48,7 +58,7 @@ pub fn outcome(interval: Interval, margin: f64) -> Outcome {
 pub fn verdict(interval: Interval, margin: f64, what: &str) -> (Outcome, String) {
     let Interval { estimate, low, high } = interval;
     let of = |effect: f64| digits(percent(effect));
-    let gain = |effect: f64| apart_from_zero(-percent(effect));
+    let gain = |effect: f64| apart_from_all(-percent(effect));
     let outcome = outcome(interval, margin);
     let text = match outcome {
         Outcome::Costs => {
@@ -82,5 +92,14 @@ mod tests {
         assert_eq!(said(-0.022, -0.002), "saves 0.01 % [0.002, 0.02]");
         assert_eq!(said(-0.002, 0.022), "too noisy to tell: between 0.00 % and 0.02 %");
         assert_eq!(said(0.5, 1.5), "costs 1.0 % [0.50, 1.5]");
+        // What is left of it is not nothing.
+        assert_eq!(said(-99.8, -99.6), "saves 99.7 % [99.6, 99.8]");
+        assert_eq!(said(-99.98, -99.2), "saves 99.6 % [99, 99.98]");
+    }
+
+    #[test]
+    fn only_all_of_it_is_all() {
+        let said = [12.34, 99.4, 99.5, 99.97, 99.9999, 100.0].map(apart_from_all);
+        assert_eq!(said, ["12.3", "99", "99.5", "99.97", "99.9999", "100"]);
     }
 }

@@ -14,7 +14,7 @@ use super::{measured::Measured, over_run};
 use crate::{ArmAnalysis, Estimate, Flag, Interval, Outcome, counted::is_below};
 
 /// Probability of wrongly reporting, for any cell of a run, that its A/A arm differs from the baseline.
-const DIFFERS: f64 = 0.01;
+pub(crate) const DIFFERS: f64 = 0.01;
 
 /// A warning if Tithe's own second instance of the baseline differs from it in `primary`, in one of `cells` cells. An
 /// unprotected arm of the experiment is not used: it may differ for a reason that Tithe does not know, and shows

@@ -18,8 +18,12 @@ pub(super) fn course(measured: &Measured<'_>, arm: usize, metric: Metric) -> Vec
     if arm == 0 || measured.cell.design.has_one_arm_a_frame() {
         return Vec::new();
     }
-    let effects: Vec<StartEffect> = slots::effects(measured, arm, metric);
-    averaged(&effects.into_iter().filter(|it| it.effect.is_finite()).collect::<Vec<_>>())
+    of_effects(&slots::effects(measured, arm, metric))
+}
+
+/// The course of the `effects` of frames, in the order of time.
+pub(crate) fn of_effects(effects: &[StartEffect]) -> Vec<StartCourse> {
+    averaged(&effects.iter().copied().filter(|it| it.effect.is_finite()).collect::<Vec<_>>())
 }
 
 /// `effects`, in the order of time, start by start; if there are very many, consecutive ones are averaged.

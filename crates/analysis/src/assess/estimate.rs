@@ -10,7 +10,7 @@ use super::measured::Measured;
 use crate::{Estimate, Figure, Flag, Interval, Outcome, stopping};
 
 /// An effect that changes over the frames with a smaller p is flagged.
-const DRIFT_P: f64 = 0.01;
+pub(crate) const DRIFT_P: f64 = 0.01;
 
 /// The estimate of a series of paired effects, in the order of time. Each took `seconds_each`, before consecutive
 /// values were averaged; `None` if a longer run has no more of them.
@@ -50,7 +50,9 @@ pub(super) fn ratio(
     let times = (interval.half_width() / measured.precision).powi(2);
     // Further frames do not narrow the part that comes from a known spread of starts.
     let narrows = times.is_finite() && !widened;
-    let more_s = || narrows.then_some((times - 1.0) * frames as f64 * measured.frame_s);
+    // If a frame has one arm, the other arms need as many.
+    let of_all_arms = if measured.cell.design.has_one_arm_a_frame() { measured.frames.len() } else { frames };
+    let more_s = || narrows.then_some((times - 1.0) * of_all_arms as f64 * measured.frame_s);
     Estimate { starts, widened, ..judged(measured, name, title, interval, frames, more_s) }
 }
 

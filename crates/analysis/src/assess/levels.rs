@@ -119,25 +119,32 @@ fn new_orders_a_minute(measured: &Measured<'_>, frame: &MeasuredFrame<'_>, arm: 
 
 /// Percentiles over groups of frames that are large enough for them, or over all frames together if there is no group.
 fn of_percentiles(measured: &Measured<'_>, arm: usize) -> Vec<Level> {
-    let source = Source::of(measured);
     let mut levels = Vec::new();
-    for operation in source.operations(measured, arm) {
-        let frames = source.histograms(measured, arm, operation);
-        let of_frame = |(start, frame): (u32, &&Histogram)| Samples { start, count: (frame.total(), frame.total()) };
-        let counts: Vec<Samples> = measured.start_numbers().zip(&frames).map(of_frame).collect();
-        let samples = frames.iter().map(|frame| frame.total()).sum();
-        for rank in Rank::ALL {
-            let share = rank.share();
-            let mut groups = group_frames(&counts, share, SAMPLES_BEYOND);
-            if groups.is_empty() && !frames.is_empty() {
-                groups.push((0, frames.len() - 1));
-            }
-            let values = groups.iter().filter_map(|(first, last)| {
-                Some(pooled(frames[*first..=*last].iter().copied()).quantile(share)? / 1e3)
-            });
-            let of_groups = level(source.percentile(rank, operation), "µs", values);
-            levels.extend(of_groups.map(|level| Level { count: samples, ..level }));
+    for source in Source::all_of(measured) {
+        for operation in source.operations(measured, arm) {
+            levels.extend(of_operation(measured, arm, &source, operation));
         }
+    }
+    levels
+}
+
+fn of_operation(measured: &Measured<'_>, arm: usize, source: &Source, operation: &str) -> Vec<Level> {
+    let frames = source.histograms(measured, arm, operation);
+    let of_frame = |(start, frame): (u32, &&Histogram)| Samples { start, count: (frame.total(), frame.total()) };
+    let counts: Vec<Samples> = measured.start_numbers().zip(&frames).map(of_frame).collect();
+    let samples = frames.iter().map(|frame| frame.total()).sum();
+    let mut levels = Vec::new();
+    for rank in Rank::ALL {
+        let share = rank.share();
+        let mut groups = group_frames(&counts, share, SAMPLES_BEYOND);
+        if groups.is_empty() && !frames.is_empty() {
+            groups.push((0, frames.len() - 1));
+        }
+        let values = groups.iter().filter_map(|(first, last)| {
+            Some(pooled(frames[*first..=*last].iter().copied()).quantile(share)? / 1e3)
+        });
+        let of_groups = level(source.percentile(rank, operation), "µs", values);
+        levels.extend(of_groups.map(|level| Level { count: samples, ..level }));
     }
     levels
 }

@@ -318,7 +318,9 @@ impl<'a> Measured<'a> {
         }
         let starts = self.starts();
         let known = start_spread::of_metric(self.start_spread, self.seen.deciding(self.asked_metric))?;
-        (1..STARTS_MIN as usize).contains(&starts).then(|| {
+        // If each frame has a start of its own, frames show the variation.
+        let shares_starts = starts == 1 || starts < self.frames.len();
+        (shares_starts && (1..STARTS_MIN as usize).contains(&starts)).then(|| {
             let times = if starts == 1 { "once".to_owned() } else { format!("{starts} times") };
             let of_costs = |costs: &CostSpread| {
                 format!(", and by {:.1} % of the cost ({})", 100.0 * costs.share, costs.source)

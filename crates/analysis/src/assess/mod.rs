@@ -11,19 +11,19 @@
 mod agents;
 mod carry_over;
 mod connecting;
-mod control;
+pub(crate) mod control;
 mod counters;
-mod course;
+pub(crate) mod course;
 mod difference;
 pub(crate) mod estimate;
 mod idle;
 mod levels;
 mod measured;
-mod moved;
+pub(crate) mod moved;
 mod over_run;
 mod over_start;
 mod percentiles;
-mod persistence;
+pub(crate) mod persistence;
 mod profile;
 mod proof;
 mod published;
@@ -36,7 +36,7 @@ mod statements;
 mod sums;
 mod sweep;
 mod switched;
-mod warm_up;
+pub(crate) mod warm_up;
 mod within_frame;
 
 use tithe_model::{
@@ -124,14 +124,14 @@ fn assess_cell(
         _ if measured.frames.is_empty() => (asked, None),
         // Processor time does not contain the work of a volume.
         Some((_, words)) if holds_waiting(deciding) && has_volume(&records.cells[index].arms) => {
-            notes.push(format!("{words}: a difference as small as that is no cost"));
+            notes.push(format!("{words}: figures that include waiting are wider by as much as it may differ"));
             (deciding, None)
         }
         Some((_, words)) if holds_waiting(deciding) => (Metric::Cpu, Some(words.clone())),
         _ => (deciding, measured.cannot_decide(asked)),
     };
     // Figures that do not decide are shown as well. An unprotected arm of the experiment says nothing about them.
-    let taken_back = waiting.filter(|(arm, _)| experiment.arms[*arm].aa && !holds_waiting(primary));
+    let taken_back = waiting.clone().filter(|(arm, _)| experiment.arms[*arm].aa && !holds_waiting(primary));
     if let Some((_, words)) = taken_back.as_ref().filter(|_| !holds_waiting(deciding)) {
         notes.push(format!("{words}: figures that include waiting are no answers"));
     }
@@ -167,6 +167,9 @@ fn assess_cell(
         flagged.for_each(|estimate| estimate.flags.push(Flag::Asymmetric));
     }
     over_run::judge(&mut measured, &mut arms, primary, cells);
+    if let Some((control, _)) = waiting.filter(|_| holds_waiting(primary)) {
+        persistence::widen(&measured, &mut arms, control);
+    }
     control::hold(&mut arms);
     persistence::hold(&measured, &mut arms);
     moved::hold(&mut arms, measured.margin);

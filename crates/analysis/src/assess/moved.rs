@@ -8,24 +8,45 @@ use tithe_statistics::{
     verdict::{digits, percent},
 };
 
-use crate::{ArmAnalysis, Estimate, Flag, Outcome};
+use crate::{ArmAnalysis, Estimate, Flag, Outcome, StartCourse};
 
 /// Share of a cost by which it may move.
 const MOVES: f64 = 0.5;
 
 /// Withdraws each deciding answer of `arms` whose cost moved by more than half of itself, and by more than `margin`.
 pub(super) fn hold(arms: &mut [ArmAnalysis], margin: f64) {
-    for arm in arms {
-        let effects: Vec<f64> = arm.course.iter().flat_map(|start| &start.effects).copied().collect();
-        let third = effects.len() / 3;
-        let ends = (midmean(&effects[..third]), midmean(&effects[effects.len() - third..]));
-        arm.estimates.iter_mut().filter(|estimate| estimate.primary).for_each(|it| hold_against(it, ends, margin));
+    for ArmAnalysis { course, estimates, .. } in arms {
+        for estimate in estimates.iter_mut().filter(|estimate| estimate.primary) {
+            let ends = ends(course, estimate.spread.is_some());
+            hold_against(estimate, ends, margin);
+        }
     }
 }
 
+/// A cost in the first third of the frames of `course` and in the last; in the thirds of each of its starts if
+/// `within_starts`, as a trend is tested if an interval is over starts. NaN if there are too few frames.
+pub(crate) fn ends(course: &[StartCourse], within_starts: bool) -> (f64, f64) {
+    let of_starts = || course.iter().map(|start| start.effects.clone());
+    let parts: Vec<Vec<f64>> = match within_starts {
+        true => of_starts().collect(),
+        false => vec![of_starts().flatten().collect()],
+    };
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for frames in parts.iter().filter(|frames| frames.len() > 1) {
+        let third = (frames.len() / 3).max(1);
+        first.extend_from_slice(&frames[..third]);
+        last.extend_from_slice(&frames[frames.len() - third..]);
+    }
+    (midmean(&first), midmean(&last))
+}
+
+/// True if a cost of `effect` that moved from the `first` end to the `last` moved too far to be one cost.
+pub(crate) fn is_too_far((first, last): (f64, f64), effect: f64, margin: f64) -> bool {
+    (last - first).abs() > margin.max(MOVES * effect.abs())
+}
+
 fn hold_against(estimate: &mut Estimate, (first, last): (f64, f64), margin: f64) {
-    let moved = (last - first).abs();
-    let too_far = moved > margin.max(MOVES * estimate.effect.estimate.abs());
+    let too_far = is_too_far((first, last), estimate.effect.estimate, margin);
     if !too_far || !estimate.flags.contains(&Flag::Drift) || estimate.verdict == Outcome::TooNoisy {
         return;
     }
@@ -64,5 +85,19 @@ mod tests {
         assert_eq!(held(0.9, (1.0, 0.8), drift).0, costs);
         assert_eq!(held(0.03, (0.04, 0.02), drift).0, costs, "less than anybody asks for");
         assert_eq!(held(0.9, (f64::NAN, f64::NAN), drift).0, costs, "no course");
+    }
+
+    #[test]
+    fn a_cost_that_moves_in_every_start_alike_moves_as_far_as_in_one() {
+        let course: Vec<StartCourse> =
+            (0..6).map(|start| StartCourse { start, effects: vec![0.9, 0.8, 0.5, 0.5, 0.2, 0.1] }).collect();
+        let told = |within_starts: bool| {
+            let (first, last) = ends(&course, within_starts);
+            ((100.0 * first).round(), (100.0 * last).round(), is_too_far((first, last), 0.5, 0.03))
+        };
+        assert_eq!(told(true), (85.0, 15.0, true));
+        assert!(!told(false).2, "the first starts and the last cost the same");
+        let alone = [StartCourse { start: 0, effects: vec![0.9] }];
+        assert!([true, false].into_iter().all(|within| ends(&alone, within).0.is_nan()));
     }
 }

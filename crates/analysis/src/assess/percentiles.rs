@@ -21,22 +21,30 @@ const TAIL_FROM: f64 = 0.99;
 /// A larger share of wall time spent waiting for a processor dilutes the tail.
 const MUCH_WAIT: f64 = 0.2;
 
-/// The set of histograms that counts: the one from the intended start, if there is one.
+/// A set of histograms that counts.
 pub(super) struct Source {
     start: Start,
     title: &'static str,
     read: fn(&ArmFrame) -> &BTreeMap<String, Histogram>,
+    /// Only operations without an intended start.
+    only_parts: bool,
 }
 
 impl Source {
-    /// The set in `measured`.
-    pub fn of(measured: &Measured<'_>) -> Self {
-        let intended = measured.frames.iter().flat_map(|frame| &frame.record.arms).any(|arm| !arm.intended.is_empty());
-        if intended {
-            Self { start: Start::Intended, title: "latency from the intended start", read: |arm| &arm.intended }
-        } else {
-            Self { start: Start::Actual, title: "latency", read: |arm| &arm.latency }
-        }
+    /// The sets in `measured`: the one from the intended start, if there is one, and the actual start of operations
+    /// that have no other, as the statements of a transaction.
+    pub fn all_of(measured: &Measured<'_>) -> Vec<Self> {
+        let has_intended =
+            measured.frames.iter().flat_map(|frame| &frame.record.arms).any(|arm| !arm.intended.is_empty());
+        let actual =
+            Self { start: Start::Actual, title: "latency", read: |arm| &arm.latency, only_parts: has_intended };
+        let intended = has_intended.then(|| Self {
+            start: Start::Intended,
+            title: "latency from the intended start",
+            read: |arm| &arm.intended,
+            only_parts: false,
+        });
+        intended.into_iter().chain([actual]).collect()
     }
 
     /// The percentile `rank` of `operation`.
@@ -51,7 +59,9 @@ impl Source {
             *counts.entry(name).or_default() += histogram.total();
         }
         let done = |name: &str| measured.arm(arm).any(|frame| (self.read)(frame).contains_key(name));
-        let mut names: Vec<&str> = counts.keys().copied().filter(|name| done(name)).collect();
+        let all = || measured.frames.iter().flat_map(|frame| &frame.record.arms);
+        let is_whole = |name: &str| self.only_parts && all().any(|arm| arm.intended.contains_key(name));
+        let mut names: Vec<&str> = counts.keys().copied().filter(|name| done(name) && !is_whole(name)).collect();
         // Stable: operations of equal frequency stay in alphabetical order.
         names.sort_by_key(|name| Reverse(counts[name]));
         names
@@ -66,16 +76,17 @@ impl Source {
 
 /// Every percentile of every operation that both the baseline and arm `arm` did.
 pub(super) fn estimates(measured: &Measured<'_>, arm: usize) -> Vec<Estimate> {
-    let source = Source::of(measured);
-    let both = source.operations(measured, 0);
     let mut estimates = Vec::new();
-    for operation in source.operations(measured, arm).into_iter().filter(|operation| both.contains(operation)) {
-        let plain = source.histograms(measured, 0, operation);
-        let protected = source.histograms(measured, arm, operation);
-        let pairs = measured.start_numbers().zip(plain.into_iter().zip(protected));
-        let frames: Vec<_> = pairs.map(|(start, (plain, protected))| Pair { start, plain, protected }).collect();
-        for rank in Rank::ALL {
-            estimates.extend(estimate(measured, &source, operation, rank, &frames));
+    for source in Source::all_of(measured) {
+        let both = source.operations(measured, 0);
+        for operation in source.operations(measured, arm).into_iter().filter(|operation| both.contains(operation)) {
+            let plain = source.histograms(measured, 0, operation);
+            let protected = source.histograms(measured, arm, operation);
+            let pairs = measured.start_numbers().zip(plain.into_iter().zip(protected));
+            let frames: Vec<_> = pairs.map(|(start, (plain, protected))| Pair { start, plain, protected }).collect();
+            for rank in Rank::ALL {
+                estimates.extend(estimate(measured, &source, operation, rank, &frames));
+            }
         }
     }
     let limits = limits_of_time(measured, arm);

@@ -4,22 +4,32 @@
 //! their surroundings. If possible, Tithe draws that again for each start. If it cannot, or if something else stays for
 //! a whole cell, an interval over starts does not include it. An arm that does the same as the plain arm shows the
 //! effect; then processor time decides, which the disk does not affect, and figures that include waiting are no
-//! answers. A saving of waiting alone is accepted only over several loads.
+//! answers. The work of a volume is the kernel's, which processor time does not contain: then those figures are widened
+//! by the effect. A saving of waiting alone is accepted only over several loads.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tithe_model::{experiment::Metric, plan::STARTS_MIN, quantity::amount};
+use tithe_model::{
+    experiment::{Arm, Metric},
+    plan::STARTS_MIN,
+    quantity::amount,
+    record::Slot,
+};
 use tithe_statistics::{
     inference::sidak,
     mean,
     pairing::{fewest_pairs, frame_difference},
     persistence::Persistence,
-    verdict::outcome,
+    starts::StartEffect,
+    verdict::{outcome, verdict},
 };
 
-use super::measured::Measured;
+use super::{
+    measured::{Measured, MeasuredFrame},
+    slots::throughput,
+};
 use crate::{
-    ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome,
+    ArmAnalysis, Estimate, Figure, Flag, Interval, Outcome, Proof,
     counted::{holds_waiting, is_of_waiting},
 };
 
@@ -38,8 +48,8 @@ pub(super) fn differs(measured: &Measured<'_>, deciding: Metric, cells: usize) -
         _ => Metric::Time,
     };
     let arms = measured.arms();
-    let controls: Vec<usize> = (1..arms.len()).filter(|arm| arms[*arm].is_second(&arms[0])).collect();
-    let alpha = sidak(PERSISTS, cells.saturating_mul(controls.len()).max(1));
+    let controls = controls(arms);
+    let alpha = alpha(cells, controls.len());
     let found = controls.into_iter().filter_map(|arm| Some((arm, of_arm(measured, arm, metric)?)));
     let (arm, found) = found.filter(|(_, found)| found.p < alpha).min_by(|one, other| one.1.p.total_cmp(&other.1.p))?;
     let Persistence { mean, t, starts, .. } = found;
@@ -58,18 +68,88 @@ pub(super) fn take_back(arms: &mut [ArmAnalysis]) {
     estimates.filter(|estimate| waits(estimate)).for_each(|estimate| estimate.flags.push(Flag::Asymmetric));
 }
 
-/// The difference in waiting between `arm` and the plain arm, start by start, µs per operation; `None` if starts are
-/// too few.
-fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persistence> {
+/// The arms that protect nothing, as the plain arm, which is the first of `arms`.
+pub(crate) fn controls(arms: &[Arm]) -> Vec<usize> {
+    (1..arms.len()).filter(|arm| arms[*arm].is_second(&arms[0])).collect()
+}
+
+/// The error of the test of each of `controls` arms in one of `cells` cells.
+pub(crate) fn alpha(cells: usize, controls: usize) -> f64 {
+    sidak(PERSISTS, cells.saturating_mul(controls).max(1))
+}
+
+/// The difference in waiting between `arm` and the plain arm in the `slots` of one frame, µs per operation.
+pub(crate) fn of_frame(slots: &[Slot], arm: u32, metric: Metric, lanes: usize) -> Option<f64> {
+    let fewest = fewest_pairs(slots, lanes);
+    let difference = |metric| frame_difference(slots, 0, arm, metric, fewest);
+    difference(metric).zip(difference(Metric::Cpu)).map(|(all, cpu)| (all - cpu) / 1e3)
+}
+
+/// Tests the differences of frames, start by start; `None` if starts are too few.
+pub(crate) fn over_starts(differences: impl IntoIterator<Item = StartEffect>) -> Option<Persistence> {
     let mut starts: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
-    for frame in &measured.frames {
-        let fewest = fewest_pairs(&frame.slots, measured.lanes);
-        let difference = |metric| frame_difference(&frame.slots, 0, arm as u32, metric, fewest);
-        if let Some((all, cpu)) = difference(metric).zip(difference(Metric::Cpu)) {
-            starts.entry(frame.record.start).or_default().push((all - cpu) / 1e3);
+    differences.into_iter().for_each(|it| starts.entry(it.start).or_default().push(it.effect));
+    Persistence::of(&starts.values().map(|frames| mean(frames)).collect::<Vec<_>>())
+}
+
+/// The difference in waiting between `arm` and the plain arm over the starts of a cell.
+fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persistence> {
+    let of_frame = |frame: &MeasuredFrame<'_>| {
+        let effect = of_frame(&frame.slots, arm as u32, metric, measured.lanes)?;
+        Some(StartEffect { start: frame.record.start, effect })
+    };
+    over_starts(measured.frames.iter().filter_map(of_frame))
+}
+
+/// Widens each figure of `arms` that includes waiting by what the same figure of arm `control` allows to differ from
+/// the plain arm: that arm protects nothing, and its difference persists over the starts. Processor time cannot decide
+/// instead where a protection works in the kernel.
+pub(super) fn widen(measured: &Measured<'_>, arms: &mut [ArmAnalysis], control: usize) {
+    // Of an open loop, it is the share of operations that were done, which is no time.
+    let is_share = |estimate: &Estimate| estimate.name == Figure::Throughput && measured.open_loop();
+    let waits = |estimate: &&Estimate| waits(estimate) && !is_share(estimate);
+    let found: Vec<Estimate> = arms[control].estimates.iter().filter(waits).cloned().collect();
+    let protected = arms.iter_mut().filter(|arm| arm.proof != Proof::Baseline);
+    for estimate in protected.flat_map(|arm| &mut arm.estimates) {
+        if let Some(control) = found.iter().find(|control| control.name == estimate.name) {
+            widen_by(estimate, control, measured);
         }
     }
-    Persistence::of(&starts.values().map(|frames| mean(frames)).collect::<Vec<_>>())
+}
+
+fn widen_by(estimate: &mut Estimate, control: &Estimate, measured: &Measured<'_>) {
+    // Too few frames have no interval, and say so.
+    if !estimate.effect.half_width().is_finite() {
+        return;
+    }
+    for (interval, of_control) in [
+        (&mut estimate.difference, control.difference),
+        (&mut estimate.total_difference, control.total_difference),
+    ] {
+        *interval = interval.zip(of_control).map(|(interval, of_control)| beyond(interval, &of_control));
+    }
+    estimate.total = estimate.total.map(|total| beyond(total, &control.effect));
+    estimate.effect = beyond(estimate.effect, &control.effect);
+    // No test of no effect and no prediction includes what all starts have in common.
+    (estimate.p, estimate.more_s) = (None, None);
+    (estimate.verdict, estimate.text) = verdict(estimate.effect, measured.margin, "cost");
+    estimate.text += &estimate.on_starts();
+    if estimate.name == Figure::Throughput {
+        estimate.text = throughput(measured, estimate).text;
+    }
+    if let Some(over_run) = &mut estimate.over_run {
+        let of_control = control.headline();
+        over_run.effect = beyond(over_run.effect, &of_control.effect);
+        let differences = over_run.difference.zip(of_control.difference);
+        over_run.difference = differences.map(|(interval, of_control)| beyond(interval, &of_control));
+        over_run.verdict = outcome(over_run.effect, measured.margin);
+    }
+}
+
+/// `interval`, on either side further by the end of `control` that is furthest from zero.
+pub(crate) fn beyond(interval: Interval, control: &Interval) -> Interval {
+    let more = control.low.abs().max(control.high.abs());
+    Interval { low: interval.low - more, high: interval.high + more, ..interval }
 }
 
 /// True if the figure includes the time that an operation waits.
@@ -90,7 +170,9 @@ pub(super) fn hold(measured: &Measured<'_>, arms: &mut [ArmAnalysis]) {
     }
     for estimates in arms.iter_mut().map(|arm| &mut arm.estimates) {
         let cpu = estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu));
-        let Some(cpu) = cpu.map(|cpu| cpu.effect) else { continue };
+        // Without it, a saving may be one of waiting alone.
+        let unknown = Interval { estimate: f64::NAN, low: f64::NEG_INFINITY, high: f64::INFINITY };
+        let cpu = cpu.map_or(unknown, |cpu| cpu.effect);
         estimates.iter_mut().filter(|estimate| waits(estimate)).for_each(|estimate| hold_against(estimate, cpu));
     }
 }
@@ -104,7 +186,11 @@ fn hold_against(estimate: &mut Estimate, cpu: Interval) {
         return;
     }
     if is_saving(estimate.verdict) {
-        let what = if cpu.high >= 0.0 { "only waiting fell" } else { "waiting fell by more than processor time" };
+        let what = match cpu.high {
+            high if high.is_infinite() => "processor time is not known",
+            high if high >= 0.0 => "only waiting fell",
+            _ => "waiting fell by more than processor time",
+        };
         estimate.verdict = Outcome::TooNoisy;
         estimate.text = format!("{what}, and fewer than {STARTS_MIN} loads of the data cannot show a saving");
     }
@@ -116,8 +202,6 @@ fn hold_against(estimate: &mut Estimate, cpu: Interval) {
 
 #[cfg(test)]
 mod tests {
-    use tithe_statistics::verdict::verdict;
-
     use super::*;
     use crate::{OverRun, assess::estimate::stated};
 

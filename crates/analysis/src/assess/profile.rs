@@ -335,7 +335,7 @@ fn of_arm(pairs: &[Pair<'_>], number: usize, (name, protections): (&str, &[Strin
     let least = STACK_MIN * total(|series| &series.plain).max(total(|series| &series.protected));
     ArmProfile {
         name: name.to_owned(),
-        adds_up: cost.filter(|_| pairs.len() > 1).map(|cost| agree(&cost, &all)),
+        adds_up: cost.filter(|cost| pairs.len() > 1 && cost.half_width().is_finite()).map(|cost| agree(&cost, &all)),
         cost,
         sum: all,
         resolves,

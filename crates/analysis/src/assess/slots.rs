@@ -4,7 +4,7 @@ use tithe_model::{experiment::Metric, record::Slot};
 use tithe_statistics::{
     pairing::{Spent, fewest_pairs, frame_difference, frame_effect, frame_spent, ratio_effect, total_difference},
     starts::{StartEffect, infer_over_starts},
-    verdict::{apart_from_zero, digits, percent, verdict},
+    verdict::{apart_from_all, apart_from_zero, digits, percent, verdict},
 };
 
 use super::{
@@ -218,7 +218,7 @@ fn disjoint(a: Interval, b: Interval) -> bool {
 pub(super) fn throughput(measured: &Measured<'_>, time: &Estimate) -> Estimate {
     let Interval { estimate, low, high } = time.effect;
     // Fewer operations: −percent(−effect); more: percent(−effect).
-    let fewer = |effect: f64| apart_from_zero(-percent(-effect));
+    let fewer = |effect: f64| apart_from_all(-percent(-effect));
     let more = |effect: f64| apart_from_zero(percent(-effect));
     let text = match time.verdict {
         Outcome::Costs => {

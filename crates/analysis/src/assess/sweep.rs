@@ -41,7 +41,9 @@ fn sweep(
         let steps: Vec<(u32, Vec<f64>)> =
             closed.iter().map(|cell| (records.plan.cells[*cell].clients, throughputs[*cell][arm].clone())).collect();
         let saturated_at = saturation(&steps);
-        let at = steps.iter().position(|(clients, _)| Some(*clients) == saturated_at).unwrap_or(steps.len() - 1);
+        // A run that was interrupted has not measured the steps with most clients.
+        let last = steps.iter().rposition(|(_, rates)| !rates.is_empty()).unwrap_or(0);
+        let at = steps.iter().position(|(clients, _)| Some(*clients) == saturated_at).unwrap_or(last);
         let most = tithe_statistics::mean(&steps[at].1).exp();
         let mut cells = vec![closed[0], closed[at]];
         cells.dedup();

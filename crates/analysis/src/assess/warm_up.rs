@@ -114,24 +114,48 @@ pub(super) fn warning(cell: &Cell, arms: &[Arm], warm_ups: &[WarmedUp]) -> Optio
 }
 
 /// Withdraws each answer of `arms` that may come from starts that count although their servers were certainly still
-/// changing, and flags every figure that has no answer beyond that. Servers may change alike, so what decides is how
-/// far the cost itself moved. That arms changed alike was shown to a tenth, and answers are finer than that; only
-/// answers are flagged then. `starts` has the start of each frame that counts.
+/// changing, and flags every figure that has no answer beyond that. `starts` has the start of each frame that counts.
 pub(super) fn hold(arms: &mut [ArmAnalysis], warm_ups: &[WarmedUp], starts: &[u32], margin: f64) {
-    let is_alike = match unsteady(warm_ups) {
-        Unsteady::Absent | Unsteady::LeftOut => return,
-        Unsteady::Alike => true,
-        Unsteady::Counted => false,
-    };
-    let changing = || warm_ups.iter().filter(|it| it.is_unsteady());
-    let largest = if is_alike { 0.0 } else { changing().map(|it| it.change.abs()).fold(0.0, f64::max) };
-    let changing: BTreeSet<u32> = changing().map(|it| it.start).collect();
-    let weight = weight_of(&changing, starts);
+    let Some(changing) = Changing::of(warm_ups, starts) else { return };
     for arm in arms {
-        let left = weight * moved_within(&arm.course, &changing).unwrap_or(largest);
+        let left = changing.left(&arm.course);
         let vary = arm.estimates.iter_mut().filter(|estimate| !matches!(estimate.name, Figure::Size(_)));
-        let held = vary.filter(|estimate| !is_alike || estimate.headline().verdict != Outcome::TooNoisy);
+        let held = vary.filter(|estimate| !changing.is_alike || estimate.headline().verdict != Outcome::TooNoisy);
         held.for_each(|estimate| hold_against(estimate, left, margin));
+    }
+}
+
+/// Starts that count although their servers were certainly still changing when their first frame began. Servers may
+/// change alike, so what decides is how far the cost itself moved. That arms changed alike was shown to a tenth, and
+/// answers are finer than that; only answers are flagged then.
+pub(crate) struct Changing {
+    is_alike: bool,
+    /// The largest change of a server, for costs whose course is not known; natural-log ratio.
+    largest: f64,
+    starts: BTreeSet<u32>,
+    /// Their largest weight in a cost.
+    weight: f64,
+}
+
+impl Changing {
+    /// Those of `warm_ups`; `None` if there are none, or if they are left out. `starts` has the start of each frame
+    /// that counts.
+    pub(crate) fn of(warm_ups: &[WarmedUp], starts: &[u32]) -> Option<Self> {
+        let is_alike = match unsteady(warm_ups) {
+            Unsteady::Absent | Unsteady::LeftOut => return None,
+            Unsteady::Alike => true,
+            Unsteady::Counted => false,
+        };
+        let changing = || warm_ups.iter().filter(|it| it.is_unsteady());
+        let largest = if is_alike { 0.0 } else { changing().map(|it| it.change.abs()).fold(0.0, f64::max) };
+        let changing: BTreeSet<u32> = changing().map(|it| it.start).collect();
+        let weight = weight_of(&changing, starts);
+        Some(Self { is_alike, largest, starts: changing, weight })
+    }
+
+    /// How far a cost with this `course` may be off because of them, natural-log ratio.
+    pub(crate) fn left(&self, course: &[StartCourse]) -> f64 {
+        self.weight * moved_within(course, &self.starts).unwrap_or(self.largest)
     }
 }
 
@@ -157,13 +181,18 @@ fn moved_within(course: &[StartCourse], starts: &BTreeSet<u32>) -> Option<f64> {
     (!moved.is_empty()).then(|| mean(&moved).abs())
 }
 
-fn hold_against(estimate: &mut Estimate, left: f64, margin: f64) {
-    let stands = |effect: &Interval, verdict: Outcome| match verdict {
+/// True if the answer `verdict` of the interval `effect` stands also if the cost is off by `left`.
+pub(crate) fn stands(effect: &Interval, verdict: Outcome, left: f64, margin: f64) -> bool {
+    match verdict {
         Outcome::Costs => effect.low > left,
         Outcome::Gains => effect.high < -left,
         Outcome::NoneFound => effect.high + left <= margin,
         Outcome::TooNoisy => false,
-    };
+    }
+}
+
+fn hold_against(estimate: &mut Estimate, left: f64, margin: f64) {
+    let stands = |effect: &Interval, verdict: Outcome| stands(effect, verdict, left, margin);
     let has_answer = stands(&estimate.effect, estimate.verdict);
     let mut is_withdrawn = !has_answer;
     if let Some(over_run) = &mut estimate.over_run

@@ -178,8 +178,9 @@ impl MatrixFigure {
     }
 
     /// The answer in one word; `None` if nothing counts. An answer that every host gives is the answer: the interval of
-    /// the mean of a few hosts is wide because they differ, and may hold zero although no host does. Two that give
-    /// different answers are too noisy to tell, and so is a saving that the A/A arm of a task has as well.
+    /// the mean of a few hosts is wide because they differ, and may hold zero although no host does. If each finds no
+    /// cost and the mean is certainly one, it is. Two that give different answers are too noisy to tell, and so is a
+    /// saving that the A/A arm of a task has as well.
     pub fn verdict(&self) -> Option<Verdict> {
         let verdict = self.by_hosts()?;
         Some(if verdict == Verdict::Gains && self.within_control { Verdict::TooNoisy } else { verdict })
@@ -199,7 +200,13 @@ impl MatrixFigure {
             Answer::Over(Basis::Hosts(_), pooled) => {
                 let mut each = self.counting().map(|host| of(host.effect()));
                 let first = each.next().filter(|first| *first != Verdict::TooNoisy);
-                Some(first.filter(|first| each.all(|other| other == *first)).unwrap_or_else(|| of(pooled.effect)))
+                let mean = of(pooled.effect);
+                // All hosts together may show what is too small for each of them.
+                let is_sharper = |first: &Verdict| {
+                    *first == Verdict::NoneFound && matches!(mean, Verdict::Costs | Verdict::Gains)
+                };
+                let of_each = first.filter(|first| each.all(|other| other == *first));
+                Some(of_each.filter(|first| !is_sharper(first)).unwrap_or(mean))
             }
         }
     }
@@ -567,6 +574,9 @@ mod tests {
         // Where hosts differ in their answers, the mean decides.
         assert_eq!(told(&[0.011, 0.009, 0.01, 0.012]), Some(Verdict::Costs));
         assert_eq!(told(&[0.0]), Some(Verdict::NoneFound));
+        // Each finds none up to 1.9 %, and all together find one.
+        assert_eq!([told(&[0.009]), told(&[0.009; 5])], [Some(Verdict::NoneFound), Some(Verdict::Costs)]);
+        assert_eq!(told(&[0.0; 5]), Some(Verdict::NoneFound));
     }
 
     #[test]

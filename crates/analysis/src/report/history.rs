@@ -79,7 +79,10 @@ pub fn sentences(series: &Series) -> Vec<String> {
     let not_counted = series.points.iter().filter(|point| !point.counts()).count() as u64;
     if not_counted > 0 {
         let runs = words::plural(not_counted, "run");
-        told.push(format!("{runs} not counted: the protection was not proven, the set-up was not symmetric, or there are not enough data."));
+        told.push(format!(
+            "{runs} not counted: the protection was not proven, the set-up was not symmetric, the interval does not hold \
+             the cost, or there are not enough data."
+        ));
     }
     told
 }

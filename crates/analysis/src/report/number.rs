@@ -60,6 +60,7 @@ pub fn cost(effect: &Interval, outcome: Outcome) -> Figure {
     // Of a factor, 1 is no cost.
     let none = if factor { 1.0 } else { 0.0 };
     let decimals = apart_from_zero(low - none, high - none, shared(low, high));
+    let decimals = if factor { decimals } else { apart_from_all(low, decimals) };
     let end = |value: f64| if low < 0.0 && high > 0.0 { signed(value, decimals) } else { fixed(value, decimals) };
     let lead =
         if factor { format!("×{}", fixed(estimate, decimals)) } else { percentage(&signed(estimate, decimals)) };
@@ -168,9 +169,10 @@ fn two(first: f64, second: f64, unit: &str, decimals: impl Fn(f64, f64) -> usize
 pub fn range(low: f64, high: f64) -> String {
     let decimals = shared(percent(low), percent(high.min(FACTOR_FROM)));
     let decimals = apart_from_zero(percent(low), percent(high), decimals);
+    let decimals = |percent: f64| apart_from_all(percent, decimals.min(to_third(percent)));
     let end = |effect: f64| match effect >= FACTOR_FROM {
         true => format!("×{}", digits(effect.exp())),
-        false => percentage(&signed(percent(effect), decimals.min(to_third(percent(effect))))),
+        false => percentage(&signed(percent(effect), decimals(percent(effect)))),
     };
     format!("{} to {}", end(low), end(high))
 }
@@ -193,7 +195,8 @@ pub fn bound(effect: f64, of: &Interval) -> String {
         return format!("×{}", fixed(effect.exp(), shared(of.low.exp(), of.high.exp())));
     }
     let end = percent(effect);
-    percentage(&fixed(end, apart_from_zero(end, end, shared(percent(of.low), percent(of.high)))))
+    let decimals = apart_from_zero(end, end, shared(percent(of.low), percent(of.high)));
+    percentage(&fixed(end, apart_from_all(end, decimals)))
 }
 
 /// The number of decimals for both ends of an interval and its estimate, in percent or as factors.
@@ -212,6 +215,13 @@ fn apart_from_zero(low: f64, high: f64, decimals: usize) -> usize {
     let nearest = if low > 0.0 { low } else { -high };
     let shown = |decimals: &usize| nearest >= 0.5 / 10f64.powi(*decimals as i32);
     if nearest > 0.0 { (decimals..=decimals + 2).find(shown).unwrap_or(decimals) } else { decimals }
+}
+
+/// `decimals`, or up to four more if a level that fell by `percent`, which is below zero, would be printed as nothing.
+fn apart_from_all(percent: f64, decimals: usize) -> usize {
+    let left = 100.0 + percent;
+    let shown = |decimals: &usize| left > 0.5 / 10f64.powi(*decimals as i32);
+    if percent < 0.0 && left > 0.0 { (decimals..=decimals + 4).find(shown).unwrap_or(decimals) } else { decimals }
 }
 
 /// The most decimals of `percent`: those of three significant digits from 1 on, below as many as an end at zero needs.
@@ -305,6 +315,17 @@ mod tests {
         assert_eq!(bound(-3e-5, &Interval { estimate: -3e-5, low: -4e-5, high: -2e-5 }), "−0.003 %");
         assert_eq!(bound(0.0, &Interval { estimate: -0.01, low: -0.02, high: 0.0 }), "0.0 %");
         assert_eq!(at_most(&Interval { estimate: -1.5, low: -3.0, high: 0.04 }, "µs/op"), "0.04 µs");
+    }
+
+    #[test]
+    fn what_fell_to_a_thousandth_is_not_printed_as_nothing() {
+        let ln = |left: f64| left.ln();
+        let thousandth = Interval { estimate: ln(0.001), low: ln(0.0008), high: ln(0.0012) };
+        assert_eq!(cost(&thousandth, Outcome::Gains).to_string(), "−99.9 % [−99.9, −99.9]");
+        assert_eq!(bound(thousandth.estimate, &thousandth), "−99.9 %");
+        assert_eq!(range(ln(0.0008), ln(0.5)), "−99.9 % to −50 %");
+        assert_eq!(cost_of(ln(0.01), ln(0.009), ln(0.011), Outcome::Gains), "−99.0 % [−99.1, −98.9]");
+        assert_eq!(cost_of(100_f64.ln(), 95_f64.ln(), 105_f64.ln(), Outcome::Costs), "×100 [95, 105]");
     }
 
     #[test]

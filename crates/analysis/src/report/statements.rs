@@ -39,10 +39,29 @@ impl Row<'_> {
         format!("{} {}", self.statement.operation, self.statement.text)
     }
 
-    /// The largest time that an arm adds over all calls, µs.
+    /// The largest time that an arm with a protection adds over all calls, µs. An A/A arm differs by chance.
     fn added(&self) -> u64 {
         let of_call = |estimate: &Estimate| estimate.difference.as_ref().map_or(0.0, |it| it.estimate.max(0.0));
-        let most = self.costs.iter().filter_map(|(_, cost)| cost.map(of_call)).fold(0.0, f64::max);
+        let protected = self.costs.iter().filter(|(arm, _)| !arm.aa);
+        let most = protected.filter_map(|(_, cost)| cost.map(of_call)).fold(0.0, f64::max);
         (most * self.statement.calls as f64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn no_statement_is_expensive_because_the_plain_arm_differs_from_itself() {
+        let cell = sample::full().cells.remove(0);
+        let tls = &cell.arms[1];
+        let again = ArmAnalysis { aa: true, ..tls.clone() };
+        let statement =
+            StatementUse { operation: "app.sql:1".to_owned(), text: String::new(), calls: 1000, time_share: 0.5 };
+        let added = |arm: &ArmAnalysis| Row { statement: &statement, costs: vec![(arm, tls.primary())] }.added();
+        assert!(added(tls) > 0);
+        assert_eq!(added(&again), 0);
     }
 }

@@ -6,6 +6,7 @@ use tithe_model::{
     record::{Role, Verdict},
     wrap::wrapped,
 };
+use tithe_statistics::verdict;
 
 use super::{number, tone::Tone, width::width};
 use crate::{AgentAnalysis, Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Outcome, Proof};
@@ -54,8 +55,20 @@ pub fn outcome(estimate: &Estimate, margin: f64) -> String {
         Outcome::TooNoisy if estimate.flags.contains(&Flag::WithinControl) => {
             "too noisy: A/A differs as much".to_owned()
         }
-        Outcome::TooNoisy => format!("too noisy to tell{on_starts}"),
+        Outcome::TooNoisy => no_answer(estimate, margin, &on_starts),
     }
+}
+
+/// Why there is no answer: the interval is too wide for one, or does not hold the cost.
+fn no_answer(estimate: &Estimate, margin: f64, on_starts: &str) -> String {
+    let is_wide = verdict::outcome(estimate.effect, margin) == Outcome::TooNoisy;
+    let reasons = [
+        (Flag::Moved, "no answer: the cost moved"),
+        (Flag::NotSteady, "no answer: servers not steady"),
+        (Flag::WaitingAlone, "no answer: only waiting fell"),
+    ];
+    let reason = reasons.into_iter().find(|(flag, _)| !is_wide && estimate.flags.contains(flag));
+    reason.map_or_else(|| format!("too noisy to tell{on_starts}"), |(_, words)| words.to_owned())
 }
 
 /// The size of a certain difference: `costs 3.1 %`, `saves 4.9 %`, for throughput `28.8 % fewer operations`.
@@ -140,7 +153,7 @@ pub fn outcome_short(estimate: &Estimate, margin: f64) -> String {
         Outcome::Gains => format!("saves{on_starts}: check set-up"),
         Outcome::NoneFound => format!("no cost found{on_starts}"),
         Outcome::TooNoisy if estimate.flags.contains(&Flag::NotEnoughFrames) => "not enough frames".to_owned(),
-        Outcome::TooNoisy => format!("too noisy to tell{on_starts}"),
+        Outcome::TooNoisy => no_answer(estimate, margin, &on_starts),
     }
 }
 
@@ -390,6 +403,23 @@ mod tests {
         saving.flags.push(Flag::WithinControl);
         assert_eq!(outcome(&saving, 0.03), "saves 2.7 %, but A/A over all cells differs as much");
         assert_eq!(outcome_short(&saving, 0.03), "A/A differs as much");
+    }
+
+    #[test]
+    fn an_answer_that_was_withdrawn_is_not_called_noisy() {
+        let said = |low: f64, high: f64, flag: Flag| {
+            let effect = Interval { estimate: (low + high) / 2.0, low, high };
+            let name = Figure::Metric(Metric::Net);
+            let estimate = stated(name, "", effect, Outcome::TooNoisy, String::new(), 30);
+            let estimate = Estimate { flags: vec![flag], ..estimate };
+            assert_eq!(outcome(&estimate, 0.03), outcome_short(&estimate, 0.03));
+            outcome(&estimate, 0.03)
+        };
+        assert_eq!(said(-0.05, -0.02, Flag::WaitingAlone), "no answer: only waiting fell");
+        assert_eq!(said(0.5, 0.9, Flag::Moved), "no answer: the cost moved");
+        assert_eq!(said(-0.01, 0.02, Flag::NotSteady), "no answer: servers not steady");
+        assert_eq!(said(-0.01, 0.05, Flag::NotSteady), "too noisy to tell");
+        assert_eq!(said(0.5, 0.9, Flag::Drift), "too noisy to tell");
     }
 
     #[test]

@@ -1049,6 +1049,20 @@ fn slots_that_were_not_read_in_time_are_not_called_short() {
 }
 
 #[test]
+fn statements_of_an_open_loop_have_the_time_of_a_call() {
+    let open = Invented { frames: 20, arrivals: Arrivals::Even(5000.0), latencies: false, ..Invented::default() };
+    let mut records = open.records();
+    for arm in records.frames.iter_mut().flat_map(|frame| &mut frame.arms) {
+        let mut latency = Histogram::default();
+        (0..1000).for_each(|_| latency.record(20_000));
+        arm.intended = [("app.sql".to_owned(), latency.clone())].into();
+        arm.latency = [("app.sql".to_owned(), latency.clone()), ("app.sql:1".to_owned(), latency)].into();
+    }
+    let p50: Vec<String> = names(&records, 1).into_iter().filter(|name| name.contains("_p50_")).collect();
+    assert_eq!(p50, ["intended_p50_app.sql", "latency_p50_app.sql:1"]);
+}
+
+#[test]
 fn warnings_say_how_much() {
     let warnings = |records: &Records| assess(records).warnings.join("\n");
     let busy = Invented { wait: 0.3, frames: 16, latencies: false, ..Invented::default() }.records();
@@ -1074,6 +1088,10 @@ fn warnings_say_how_much() {
     records.plan.cost_spread = Some(CostSpread { share: 0.04, degrees: 8.0, source: "invented".to_owned() });
     records.frames.iter_mut().for_each(|frame| frame.start = 0);
     assert!(warnings(&records).ends_with(", and by 4.0 % of the cost (invented)."), "{}", warnings(&records));
+    // Three frames with a start each have no interval that could be wider.
+    let mut records = Invented { frames: 3, latencies: false, ..Invented::default() }.records();
+    records.plan.start_spread = start_spread::built_in("postgres");
+    assert!(!warnings(&records).contains("widened"), "{}", warnings(&records));
 }
 
 #[test]
@@ -1117,9 +1135,30 @@ fn processor_time_never_replaces_the_time_of_a_volume() {
     for (primary, name) in [(Metric::Time, "time"), (Metric::Net, "net")] {
         let (figure, ends) = deciding(primary, "an image");
         assert!(figure == "cpu" && ends.ends_with("CPU per op decides instead."), "{figure}, {ends}");
-        let words = "a difference as small as that is no cost.".to_owned();
+        let words = "figures that include waiting are wider by as much as it may differ.".to_owned();
         assert_eq!(deciding(primary, "an encrypted image"), (name.to_owned(), words));
     }
+}
+
+#[test]
+fn the_time_of_a_volume_is_wider_by_what_an_arm_without_a_protection_may_differ() {
+    let found = |effect: f64, has_volume: bool| {
+        let invented = Invented { effects: vec![0.0, 0.03, effect], latencies: false, ..Invented::default() };
+        let mut records = invented.records();
+        records.plan.experiment.arms[1].protections.clear();
+        if has_volume {
+            records.cells[0].arms[2].set(Fact::Volume, "an encrypted image".to_owned());
+        }
+        estimate(&records, 2, "net")
+    };
+    let (narrow, wide) = (found(0.02, false), found(0.02, true));
+    assert_eq!((narrow.verdict, wide.verdict), (Outcome::Costs, Outcome::TooNoisy));
+    let more = wide.effect.high - narrow.effect.high;
+    assert!((0.03..0.05).contains(&more), "{more}");
+    assert!((narrow.effect.low - wide.effect.low - more).abs() < 1e-12);
+    let [narrow, wide] = [narrow, wide].map(|it| it.difference.expect("an amount").half_width());
+    assert!(wide > narrow + 0.4, "{narrow} {wide}");
+    assert_eq!(found(0.2, true).verdict, Outcome::Costs);
 }
 
 /// The A/A arm waits a tenth longer, and uses as much processor time.
@@ -1175,6 +1214,17 @@ fn less_waiting_alone_is_a_saving_over_four_loads_of_the_data_and_not_over_fewer
     assert_eq!(found(4, 4), [(Outcome::Gains, false); 4]);
     // Four loads, and no frame of one of them counts.
     assert_eq!(found(4, 3), [(Outcome::TooNoisy, true); 4]);
+}
+
+#[test]
+fn a_saving_of_which_no_processor_time_is_known_may_be_one_of_waiting_alone() {
+    let mut records = Invented { effects: vec![0.0, -0.05], latencies: false, ..Invented::default() }.records();
+    assert_eq!(estimate(&records, 1, "time").verdict, Outcome::Gains);
+    records.plan.experiment.measure.primary = Metric::Time;
+    records.slots.iter_mut().for_each(|slot| (slot.client_cpu_ns, slot.server_cpu_ns) = (0, 0));
+    let found = estimate(&records, 1, "time");
+    assert_eq!((found.verdict, found.flags.contains(&Flag::WaitingAlone)), (Outcome::TooNoisy, true));
+    assert_eq!(found.text, "processor time is not known, and fewer than 4 loads of the data cannot show a saving");
 }
 
 #[test]
@@ -1552,6 +1602,19 @@ fn cells_that_differ_in_clients_show_where_each_arm_is_saturated_and_what_it_cos
     let is = |one: f64, other: f64| (one / other - 1.0).abs() < 1e-9;
     assert!(is(low, rate(25_140.0)) && is(high, rate(25_050.0)), "{low} {high}");
     assert!(is(estimate, (rate(25_090.0) + rate(25_100.0)) / 2.0), "{estimate}");
+}
+
+#[test]
+fn a_sweep_without_its_last_step_has_the_throughput_with_most_clients_that_were_measured() {
+    let mut records = swept();
+    let four = records.plan.cells.iter().position(|cell| cell.id == "four").expect("a cell") as u32;
+    records.frames.retain(|frame| frame.cell != four);
+    records.slots.retain(|slot| slot.cell != four);
+    let arm = assess(&records).sweeps[0].arms[1].clone();
+    let cells: Vec<&str> = arm.costs.iter().map(|(cell, _)| cell.as_str()).collect();
+    assert_eq!((arm.saturated_at, cells), (None, vec!["one", "two", "rated"]));
+    let two = arm.steps.last().expect("two steps");
+    assert!(two.clients == 2 && (arm.most / two.throughput.estimate - 1.0).abs() < 0.01, "{arm:?}");
 }
 
 #[test]

@@ -104,6 +104,10 @@ fn sequential_practice_takes_the_drift_for_a_cost() {
     }
     let time = estimate(&records, 1, "time");
     assert!((time.effect.estimate - 1.3_f64.ln()).abs() < 0.2, "{time:?}");
+    // A frame of 0.4 s has one arm, so for twice as many of an arm the run has to be twice as long.
+    let times = (time.effect.half_width() / records.plan.experiment.measure.precision).powi(2);
+    let more_s = time.more_s.expect("it is not precise");
+    assert!((more_s / ((times - 1.0) * 60.0 * 0.4) - 1.0).abs() < 1e-9, "{more_s}");
     let warnings = assess(&records).warnings;
     assert!(warnings.iter().any(|warning| warning.contains("one after the other")), "{warnings:?}");
     // What limits a figure of any other design limits these, too.

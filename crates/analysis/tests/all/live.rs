@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use expect_test::expect;
-use tithe_analysis::{assess::assess, report::live::Pace, stopping::Live};
+use tithe_analysis::{Estimate, Figure, Flag, Outcome, assess::assess, report::live::Pace, stopping::Live};
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arrivals, Metric},
+    fact::Fact,
     histogram::Histogram,
     plan::Starts,
     record::Slot,
@@ -306,4 +307,126 @@ fn arms_that_share_a_server_have_its_spread_live_as_in_the_table() {
         told[0].half_width()
     });
     assert!(widths[1] < widths[0], "{widths:?}");
+}
+
+/// Is the cell decided after its frames, and what does the report of a cell that ended so say about the first protected
+/// arm?
+fn decided(records: &mut Records) -> (bool, Estimate) {
+    records.plan.experiment.measure.until_decided = true;
+    records.cells[0].ending = Some(CellEnding::Decided);
+    let mut live = live(records);
+    records.cells[0].warm_ups.iter().cloned().for_each(|warm_up| live.warmed_up(warm_up));
+    for (frame, slots) in records.frames.iter().zip(frames(records)) {
+        live.push(frame.start, slots);
+    }
+    (live.decide().enough, assess(records).cells[0].arms[1].primary().expect("a figure").clone())
+}
+
+/// A run whose first protected arm costs as many times as `times` says of a frame.
+fn moving(frames: u32, times: impl Fn(u32) -> f64) -> Records {
+    let effects = vec![0.0, 0.0];
+    let mut records = Invented { frames, effects, spread: 0.001, latencies: false, ..Invented::default() }.records();
+    for slot in records.slots.iter_mut().filter(|slot| slot.arm == 1) {
+        let more = |ns: &mut u64| *ns = (*ns as f64 * times(slot.frame)) as u64;
+        [&mut slot.wall_ns, &mut slot.latency_sum_ns, &mut slot.client_cpu_ns, &mut slot.server_cpu_ns]
+            .into_iter()
+            .for_each(more);
+    }
+    records
+}
+
+#[test]
+fn a_cost_that_moved_too_far_is_not_decided() {
+    let (enough, cost) = decided(&mut moving(15, |_| 2.0));
+    assert_eq!((enough, cost.verdict), (true, Outcome::Costs));
+    let (enough, cost) = decided(&mut moving(15, |frame| 1.0 + 4.0 * (-f64::from(frame) / 4.0).exp()));
+    assert_eq!((enough, cost.flags.contains(&Flag::Moved)), (false, true));
+}
+
+#[test]
+fn an_answer_that_is_within_what_unsteady_starts_moved_is_not_decided() {
+    let on_starts = |ended: Steadiness| {
+        let mut records = moving(40, |frame| if frame % 5 < 2 { 1.035 } else { 1.01 });
+        records.plan.cells[0].starts = Starts::Several(8);
+        records.frames.iter_mut().for_each(|frame| frame.start = frame.frame / 5);
+        records.cells[0].warm_ups = (0..8).map(|start| warmed_up(start, ended)).collect();
+        let (enough, cost) = decided(&mut records);
+        (enough, cost.verdict, cost.flags.contains(&Flag::NotSteady))
+    };
+    assert_eq!(on_starts(Steadiness::Steady), (true, Outcome::Costs, false));
+    assert_eq!(on_starts(Steadiness::Changing), (false, Outcome::TooNoisy, true));
+}
+
+#[test]
+fn waiting_decides_nothing_where_an_arm_without_a_protection_waits_differently() {
+    let waits = |of_second: u64| {
+        let invented = Invented { frames: 15, effects: vec![0.0; 3], spread: 0.2, ..Invented::default() };
+        let mut records = Invented { latencies: false, ..invented }.records();
+        records.plan.experiment.arms[2].protections.clear();
+        for slot in &mut records.slots {
+            let tenths = [10, 16, of_second][slot.arm as usize];
+            (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * tenths / 10, slot.latency_sum_ns * tenths / 10);
+        }
+        let (enough, cost) = decided(&mut records);
+        (enough, cost.name.to_string(), cost.verdict)
+    };
+    assert_eq!(waits(15), (false, "cpu".to_owned(), Outcome::TooNoisy));
+}
+
+/// An arm that protects nothing waits for half as long again, and uses as much processor time.
+#[test]
+fn processor_time_decides_live_as_in_the_table_except_on_volumes() {
+    let decides = |protection: &str| {
+        let invented = Invented { frames: 15, effects: vec![0.0, 0.2, 0.0], latencies: false, ..Invented::default() };
+        let mut records = invented.records();
+        protection.clone_into(&mut records.plan.experiment.arms[1].protections[0].id);
+        records.plan.experiment.arms[2].protections.clear();
+        for slot in records.slots.iter_mut().filter(|slot| slot.arm == 2) {
+            (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * 3 / 2, slot.latency_sum_ns * 3 / 2);
+        }
+        if protection == "volume-luks2" {
+            records.cells[0].arms[1].set(Fact::Volume, "an encrypted image".to_owned());
+        }
+        let mut live = live(&records);
+        frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
+        let tabled = assess(&records).cells[0].arms[1].primary().expect("a figure").name.to_string();
+        (live.metric().map(|metric| Figure::Metric(metric).to_string()), tabled)
+    };
+    let both = |name: &str| (Some(name.to_owned()), name.to_owned());
+    assert_eq!([decides("audit"), decides("volume-luks2")], [both("cpu"), both("net")]);
+}
+
+#[test]
+fn nothing_is_decided_where_the_plain_arm_differs_from_itself() {
+    let of_aa = |effect: f64| {
+        let invented = Invented { frames: 40, effects: vec![0.0, 0.5, effect], spread: 0.01, ..Invented::default() };
+        let mut records = Invented { latencies: false, ..invented }.records();
+        records.plan.experiment.arms[2].protections.clear();
+        records.plan.experiment.arms[2].aa = true;
+        let (enough, cost) = decided(&mut records);
+        (enough, cost.is_symmetric())
+    };
+    assert_eq!([of_aa(0.0), of_aa(0.05)], [(true, true), (false, false)]);
+}
+
+#[test]
+fn no_width_of_net_time_ends_a_cell_that_processor_time_decides() {
+    let enough = |of_second: u64| {
+        let invented = Invented { frames: 15, effects: vec![0.0; 3], latencies: false, ..Invented::default() };
+        let mut records = invented.records();
+        records.plan.experiment.measure.precision = 0.1;
+        records.plan.experiment.arms[2].protections.clear();
+        for slot in &mut records.slots {
+            let tenths = [10, 10, of_second][slot.arm as usize];
+            (slot.wall_ns, slot.latency_sum_ns) = (slot.wall_ns * tenths / 10, slot.latency_sum_ns * tenths / 10);
+            if slot.arm == 1 && slot.frame % 2 == 1 {
+                slot.server_cpu_ns *= 3;
+            }
+        }
+        let mut live = live(&records);
+        frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
+        let decides = assess(&records).cells[0].arms[1].primary().expect("a figure").name.to_string();
+        (live.decide().enough, decides)
+    };
+    assert_eq!([enough(10), enough(15)], [(true, "net".to_owned()), (false, "cpu".to_owned())]);
 }

@@ -107,6 +107,8 @@ fn a_sum_beside_the_cost_is_said_to_be_so() {
     let cost = |estimate: f64| Some(Interval { estimate, low: estimate - 1.0, high: estimate + 1.0 });
     assert_eq!(profiled(&frames(20), cost(100.0)).adds_up, Some(false));
     assert_eq!(profiled(&frames(20), None).adds_up, None);
+    let open = Interval { estimate: 148.0, low: f64::NEG_INFINITY, high: f64::INFINITY };
+    assert_eq!(profiled(&frames(20), Some(open)).adds_up, None, "too few frames were measured");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use maud::{Markup, html};
 use super::{against_threshold, behind, judged, not_held, not_ranked, sentences};
 use crate::{
     compare::{Comparison, Match, Refusal},
-    report::{number, view::clean_lines, words},
+    report::{view::clean_lines, words},
 };
 
 /// The outcome of a test, with its message.
@@ -91,7 +91,7 @@ fn of_match(comparison: &Comparison, matched: &Match, threshold: Option<f64>) ->
             (None, None) => unheld(threshold, not_held(comparison, matched, run)),
             (None, Some(change)) if threshold.is_some_and(|threshold| change.beyond(threshold)) => {
                 let told = sentences(comparison, matched).join("\n");
-                Outcome::Failed { why: number::points(&change.points), told }
+                Outcome::Failed { why: super::told(comparison, change), told }
             }
             (None, Some(_)) => Outcome::Passed,
         };

@@ -323,6 +323,13 @@ mod tests {
     }
 
     #[test]
+    fn the_test_of_a_single_run_tells_its_cost_and_no_points() {
+        let compared = compare(&[runs().0], &[]).expect("one run");
+        let text = junit::render(&compared, Some(0.1));
+        assert!(text.contains("<failure message=\"+40.5 % ["), "{text}");
+    }
+
+    #[test]
     fn every_form_says_how_far_costs_are_apart() {
         let compared = compared();
         expect_file!["../golden/changed.txt"].assert_eq(&render(&compared, 100));

@@ -47,7 +47,8 @@ pub(super) fn subject(analysis: &Analysis) -> String {
     let arms = || analysis.cells.iter().flat_map(|cell| &cell.arms);
     let versions: BTreeSet<&str> =
         arms().map(|arm| arm.facts.version.as_str()).filter(|version| !version.is_empty()).collect();
-    let database = versions.first().copied().unwrap_or(&analysis.database);
+    let versions: Vec<&str> = versions.into_iter().collect();
+    let database = if versions.is_empty() { analysis.database.clone() } else { versions.join(", ") };
     let processors = words::plural(analysis.machine.processors.into(), "processor");
     format!("{database} · {}, {processors} · {}", analysis.machine.processor, analysis.run)
 }
@@ -58,5 +59,20 @@ pub(super) fn listed(names: &[&str], last: &str) -> String {
         [] => String::new(),
         [only] => (*only).to_owned(),
         [first @ .., end] => format!("{} {last} {end}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::subject;
+    use crate::report::sample;
+
+    #[test]
+    fn a_run_of_two_versions_is_about_both() {
+        let mut analysis = sample::versions();
+        for (cell, version) in analysis.cells.iter_mut().zip(["PostgreSQL 15.14", "PostgreSQL 18.1"]) {
+            cell.arms.iter_mut().for_each(|arm| version.clone_into(&mut arm.facts.version));
+        }
+        assert!(subject(&analysis).starts_with("PostgreSQL 15.14, PostgreSQL 18.1 · "), "{}", subject(&analysis));
     }
 }

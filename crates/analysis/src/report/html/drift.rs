@@ -101,9 +101,10 @@ fn panel(arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     }
 }
 
-/// The cost, or that it is too noisy; in parentheses if the arm is not proven.
+/// The cost, or why there is none; in parentheses if the arm is not proven.
 fn lead(arm: &ArmAnalysis, estimate: &Estimate) -> Markup {
     let figure = match estimate.verdict {
+        Outcome::TooNoisy if estimate.not_held().is_some() => html! { "no answer" },
         Outcome::TooNoisy => html! { "too noisy to tell" },
         _ => html! { b { (number::cost(&estimate.effect, estimate.verdict).lead) } },
     };
@@ -180,4 +181,20 @@ fn table(arms: &[(&ArmAnalysis, &Estimate)], confidence: &str) -> Markup {
         }
     };
     details("Thirds of the run in figures", &wide("cost by thirds of the run", &table))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::sample;
+
+    #[test]
+    fn a_cost_that_moved_has_no_answer_and_is_not_called_noisy() {
+        let mut arm = sample::full().cells.remove(0).arms.remove(1);
+        let mut estimate = arm.estimates.remove(0);
+        (estimate.verdict, estimate.flags) = (Outcome::TooNoisy, vec![Flag::Moved]);
+        assert_eq!(lead(&arm, &estimate).into_string(), "no answer");
+        estimate.flags.clear();
+        assert_eq!(lead(&arm, &estimate).into_string(), "too noisy to tell");
+    }
 }

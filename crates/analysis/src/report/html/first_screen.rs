@@ -187,6 +187,7 @@ impl RowFigures {
     /// `judged`: the result is the cost of a protection that was on.
     fn of(estimate: &Estimate, judged: bool) -> Self {
         let (effect, verdict) = (&estimate.effect, estimate.verdict);
+        let judged = judged && estimate.is_symmetric();
         let (cost, added) = number::both(effect, estimate.difference.as_ref(), &estimate.unit, verdict);
         let added = added.map_or((String::new(), String::new()), |it| (it.lead, it.rest));
         let us = added_us(estimate);
@@ -280,5 +281,19 @@ fn legend(analysis: &Analysis, adds: bool) -> Markup {
             }
             @if adds { " Of 1, 5 and 50 ms: the share of the added time in a transaction with one such operation." }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Flag, report::sample};
+
+    #[test]
+    fn what_is_no_answer_has_no_share_of_a_transaction() {
+        let mut tls = sample::full().cells.remove(0).arms.remove(1).estimates.remove(0);
+        assert_eq!(RowFigures::of(&tls, true).share_of(1.0), "1.6 %");
+        tls.flags.push(Flag::Asymmetric);
+        assert_eq!(RowFigures::of(&tls, true).share_of(1.0), "–");
     }
 }

@@ -112,7 +112,12 @@ pub(in crate::report) fn adds_up(arm: &ArmProfile) -> Note {
             ),
             Tone::Caution,
         ),
-        _ => (
+        (Some(_), None) => (
+            "?",
+            "Whether the parts add up is not known: the measured cost in processor time has no interval.".to_owned(),
+            Tone::Caution,
+        ),
+        (None, _) => (
             "?",
             "Whether the parts add up is not known: the processor time of what serves the clients is not seen."
                 .to_owned(),
@@ -140,7 +145,8 @@ fn resolution(arm: &ArmProfile) -> String {
 pub(in crate::report) fn conditions(profile: &CellProfile) -> String {
     if profile.frames < 2 {
         let why = profile.invalid.first().map_or_else(String::new, |(_, why)| format!(": {why}"));
-        return format!("Profile: {} sampled frames count, too few for intervals{why}.", profile.frames);
+        let count = if profile.frames == 1 { "1 sampled frame counts" } else { "0 sampled frames count" };
+        return format!("Profile: {count}, too few for intervals{why}.");
     }
     let overhead = match &profile.overhead {
         Some(overhead) => {
@@ -169,6 +175,27 @@ mod tests {
     use tithe_model::profile::Side;
 
     use super::*;
+
+    #[test]
+    fn parts_add_up_only_to_a_cost_with_an_interval() {
+        let around = |estimate: f64| Interval { estimate, low: 0.9 * estimate, high: 1.1 * estimate };
+        let arm = |cost: Option<Interval>, adds_up: Option<bool>| ArmProfile {
+            name: "tls".to_owned(),
+            cost,
+            sum: around(7.5),
+            adds_up,
+            resolves: f64::NAN,
+            sides: Vec::new(),
+            components: Vec::new(),
+            elsewhere: around(0.5),
+            functions: Vec::new(),
+            stacks: Vec::new(),
+        };
+        let open = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY, ..around(7.5) };
+        assert!(adds_up(&arm(Some(around(7.5)), Some(true))).text.starts_with("The parts add up"));
+        assert!(adds_up(&arm(Some(open), None)).text.ends_with("cost in processor time has no interval."));
+        assert!(adds_up(&arm(None, None)).text.ends_with("serves the clients is not seen."));
+    }
 
     /// Parts, smaller parts and the rest are the sum; what a thread of the kernel adds is below it.
     #[test]
