@@ -143,7 +143,8 @@ impl Accounts {
         unlimited.dedup();
         let judged = limited(&unlimited, self.users.len(), "a role over every action");
         let judged = if unlimited.len() > 1 { judged.found(&findings::OPENSEARCH_AUTHZ_EVERYTHING) } else { judged };
-        if unlimited.len() == self.users.len() {
+        // Of a service whose accounts are elsewhere, the list is empty.
+        if unlimited.len() == self.users.len() && !self.users.is_empty() {
             return judged;
         }
         let reaching = which(&|role| self.reaches(role, is_for_all));
@@ -432,6 +433,25 @@ mod tests {
             security_rest_api_access: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: whether app changes accounts by the role security_rest_api_access; not judged: … (0)
             changes: enforced, this account: 1 of 2 (a role over every action); 14 roles: no exception; not judged: whether app changes accounts by the role changes; not judged: … (0)
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn where_all_accounts_are_elsewhere_the_list_shows_nothing() {
+        let role = json!({ "cluster_permissions": ["*"], "index_permissions": [{ "index_patterns": ["*"], "allowed_actions": ["*"] }] });
+        let judged = |mapping: Value| {
+            let accounts = Accounts {
+                users: Map::new(),
+                roles: map(json!({ "all_access": role })),
+                mapping: map(json!({ "all_access": mapping })),
+                groups: Map::new(),
+            };
+            let Judgement { state, scope, seen, .. } = accounts.judge(true);
+            (state, scope.words(), seen.contains("who logs in elsewhere as arn:aws:iam::1:role/master"))
+        };
+        // Amazon OpenSearch Service with a master user of IAM.
+        let by_iam = json!({ "backend_roles": ["arn:aws:iam::1:role/master"] });
+        assert_eq!(judged(by_iam), (State::Unseen, "this account", true));
+        assert_eq!(judged(json!({ "users": ["*"] })), (State::Available, "this account", false));
     }
 
     #[test]
