@@ -212,7 +212,11 @@ fn dual_mode(settings: &Value) -> Judgement {
 /// The management port of the virtual machines, from their arguments.
 fn management(nodes: &Value) -> Judgement {
     let (mut open, mut asking, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
-    for (_, node) in nodes["nodes"].as_object().into_iter().flatten() {
+    let all = nodes["nodes"].as_object();
+    let shows = |node: &Value| node["jvm"]["input_arguments"].is_array();
+    let are_shown = all.is_some_and(|all| !all.is_empty() && all.values().all(shows));
+    let are_all = nodes["_nodes"]["failed"].as_u64().unwrap_or_default() == 0;
+    for (_, node) in all.into_iter().flatten() {
         let arguments = || node["jvm"]["input_arguments"].as_array().into_iter().flatten().filter_map(Value::as_str);
         // The last value of a property counts.
         let last = |name: &str| {
@@ -231,6 +235,9 @@ fn management(nodes: &Value) -> Judgement {
         ([_, ..], ..) => Judgement::whole(State::Off, format!("{}, for everybody", open.join(", "))),
         ([], [_, ..], _) => {
             Judgement::unseen(format!("a file has the management port's settings: {}", elsewhere.join(", ")))
+        }
+        ([], [], _) if !are_shown || !are_all => {
+            Judgement::unseen("not every node shows the arguments of its virtual machine")
         }
         ([], [], []) => Judgement::whole(State::Off, "no management port is open"),
         ([], [], _) => Judgement::whole(State::Enforced, format!("{}, with passwords", asking.join(", "))),
@@ -281,6 +288,23 @@ mod tests {
             assert_eq!(with(&["config.file=/m", &off]), "off: a: port 7199, for everybody");
         }
         assert_eq!(with(&["config.file=/m"]), "cannot tell: a file has the management port's settings: a: /m");
+    }
+
+    #[test]
+    fn a_node_that_does_not_show_its_arguments_may_have_a_management_port() {
+        let state = |more: Value, failed: u64| {
+            let whole = json!({ "name": "a", "jvm": { "input_arguments": ["-Xmx1g"] } });
+            management(&json!({ "_nodes": { "failed": failed }, "nodes": { "x": whole, "y": more } })).state
+        };
+        let shown = || json!({ "name": "b", "jvm": { "input_arguments": [] } });
+        assert_eq!(state(shown(), 0), State::Off);
+        assert_eq!(state(shown(), 1), State::Unseen, "a node did not answer");
+        for hidden in [json!({ "name": "b" }), json!({ "jvm": { "version": "21" } })] {
+            assert_eq!(state(hidden, 0), State::Unseen);
+        }
+        for none in [json!({}), json!({ "nodes": {} })] {
+            assert_eq!(management(&none).state, State::Unseen);
+        }
     }
 
     #[test]
