@@ -40,6 +40,9 @@ fn leaves_out(filter: &str) -> bool {
 /// # Errors
 /// Why the server does not say how it was started.
 pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runtime) -> Result<Judgement, Fault> {
+    if build.is_foreign {
+        return Ok(Judgement::unseen("no command shows what this product records"));
+    }
     if build.is_community {
         return Ok(Judgement::whole(State::NotOffered, "no edition but Enterprise has an audit log"));
     }
@@ -91,6 +94,9 @@ const FOLDER: &str = "/data/db";
 /// # Errors
 /// As [`auditing`].
 pub fn at_rest(options: &Options, build: &Build, is_router: bool) -> Result<Judgement, Fault> {
+    if build.is_foreign {
+        return Ok(Judgement::unseen("no command shows how this product stores data, or what stores them for it"));
+    }
     if build.is_community {
         return Ok(Judgement::whole(State::NotOffered, "no edition but Enterprise encrypts its files"));
     }
@@ -230,7 +236,7 @@ mod tests {
     use super::{super::options::tests::options, *};
 
     fn build(is_community: bool) -> Build {
-        Build { title: "MongoDB 7".to_owned(), stand_in: false, is_community }
+        Build { title: "MongoDB 7".to_owned(), stand_in: false, is_foreign: false, is_community }
     }
 
     fn words(judged: Result<Judgement, Fault>, options: &Options) -> String {
@@ -318,6 +324,16 @@ mod tests {
         assert_eq!(of(redacts(), doc! {}), nothing());
         assert_eq!(of(redacts(), doc! { "redactClientLogData": false }), slow());
         assert_eq!(of(doc! {}, doc! { "redactClientLogData": true }), nothing());
+    }
+
+    #[test]
+    fn options_of_mongodb_say_nothing_of_another_product() {
+        // FerretDB answers getCmdLineOpts without any option.
+        let ferret = Build { is_foreign: true, ..build(false) };
+        let options = options(doc! {}, doc! {});
+        let audit = auditing(&options, &ferret, || Ok((None, None))).expect("options");
+        let at_rest = at_rest(&options, &ferret, false).expect("options");
+        assert_eq!([audit.state, at_rest.state], [State::Unseen; 2]);
     }
 
     #[test]
