@@ -224,6 +224,9 @@ findings! {
         "An account that may not do everything reads the hashes of all passwords.",
         "They are in admin.system.users, which backup and own roles with find on it read. Keep backup for the account \
          that copies data.";
+    MONGODB_AUTHZ_EVERY_DATABASE = "MONGODB-AUTHZ-EVERY-DATABASE",
+        "An account that may not do everything reads the documents of every database.",
+        "Grant read or readWrite on the databases that it needs, and revoke the role that the row names.";
     MONGODB_AUDIT_PARTIAL = "MONGODB-AUDIT-PARTIAL",
         "The audit log leaves something out.",
         "Reads and writes are recorded where auditAuthorizationSuccess is true, and those alone that pass auditLog.filter.";

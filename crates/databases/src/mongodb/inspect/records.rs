@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     findings::{MONGODB_AUDIT_PARTIAL, MONGODB_REST_REPEATS_VALUES},
-    inspect::Judgement,
+    inspect::{Judgement, named},
 };
 
 /// Filter and successes, if the audit log is configured at run time (from 5.0 on).
@@ -178,6 +178,10 @@ fn repeats(options: &Options, profilers: &Profilers) -> Repeats {
         }
         (false, ms) => seen.push(format!("the log repeats values of commands slower than {ms} ms")),
     }
+    if !redacted && !profilers.filtered.is_empty() {
+        let which = "commands that pass a filter, however fast (profile)";
+        seen.push(format!("in {} the log repeats values of {which}", named(&profilers.filtered)));
+    }
     if !redacted && let Some(words) = verbose(options) {
         every = true;
         seen.push(words);
@@ -324,6 +328,16 @@ mod tests {
         assert_eq!(of(redacts(), doc! {}), nothing());
         assert_eq!(of(redacts(), doc! { "redactClientLogData": false }), slow());
         assert_eq!(of(doc! {}, doc! { "redactClientLogData": true }), nothing());
+    }
+
+    #[test]
+    fn a_filter_decides_in_place_of_the_duration_what_the_log_repeats() {
+        let mut profilers = Profilers::default();
+        profilers.filtered.push("shop".to_owned());
+        let seen = |running: Document| repeats(&options(doc! {}, running), &profilers).seen;
+        let filtered = "in shop the log repeats values of commands that pass a filter, however fast (profile)";
+        assert_eq!(seen(doc! {}), ["the log repeats values of commands slower than 100 ms", filtered]);
+        assert_eq!(seen(doc! { "redactClientLogData": true }), [""; 0]);
     }
 
     #[test]
