@@ -69,15 +69,14 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
                        shown, says otherwise";
         seen.push(Judgement::account(State::Enforced, caching).of(Feature::AuthenticationCaching));
     } else {
-        let open = "the server has no accounts: its security plugin is missing, switched off, or there for TLS alone";
         for feature in [Feature::Authorisation, Feature::Auditing, Feature::ProxyRoles, Feature::AuthenticationCaching]
         {
-            seen.push(Judgement::whole(State::Off, open).of(feature));
+            seen.push(without_plugin(method).of(feature));
         }
         // A certificate may be demanded all the same.
         let judged = authentication(&target, method, opened);
         let judged = match judged.state {
-            State::Off => Judgement::whole(State::Off, open).found(&findings::OPENSEARCH_AUTHN_NOBODY_ASKED),
+            State::Off => Judgement::whole(State::Off, NO_ACCOUNTS).found(&findings::OPENSEARCH_AUTHN_NOBODY_ASKED),
             _ => judged,
         };
         seen.push(judged.of(Feature::Authentication));
@@ -88,12 +87,17 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         ..Rules::default()
     });
     let clients = transport(&target, &tls, Ok(false), plaintext);
+    let is_foreign = !has_plugin && without_plugin(method).state == State::Unseen;
     let told = tls_of(&mut connection).ok().filter(|told| target.tls.is_some() && told.starts_with(PLAINTEXT));
+    let told = told.filter(|_| !is_foreign);
     seen.extend(match told {
         Some(told) => ended_rows(&clients, &format!("/_opendistro/_security/sslinfo reports {told}")),
         None => client_rows(clients.with_rules(listeners, "")),
     });
-    seen.push(inspect_feature(Feature::NodeToNode, || between(&mut connection, has_plugin)));
+    seen.push(inspect_feature(Feature::NodeToNode, || match is_foreign {
+        true => Ok(without_plugin(method)),
+        false => between(&mut connection, has_plugin),
+    }));
     seen.push(inspect_feature(Feature::JmxAuthentication, || {
         connection.request("GET /_nodes/jvm").map(|nodes| management(&nodes))
     }));
@@ -102,6 +106,22 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         "OpenSearch encrypts no file: documents are in the clear in its data folder; volumes below it can be encrypted",
     )]));
     Ok(seen)
+}
+
+/// Why a server limits and records nobody.
+const NO_ACCOUNTS: &str =
+    "the server has no accounts: its security plugin is missing, switched off, or there for TLS alone";
+
+/// The judgement of a server without the plugin, of which the client was let in by `method`. Whatever has asked for a
+/// password is not this plugin: the server is another product, Elasticsearch for example, or a proxy is before it.
+fn without_plugin(method: &str) -> Judgement {
+    match method {
+        "none" => Judgement::whole(State::Off, NO_ACCOUNTS),
+        _ => Judgement::unseen(
+            "it asks for a password, but not by OpenSearch's security plugin: another product or a proxy, whose rules \
+             are not shown",
+        ),
+    }
 }
 
 /// What canaries can show: an audit log that records requests.
@@ -288,6 +308,12 @@ mod tests {
             assert_eq!(with(&["config.file=/m", &off]), "off: a: port 7199, for everybody");
         }
         assert_eq!(with(&["config.file=/m"]), "cannot tell: a file has the management port's settings: a: /m");
+    }
+
+    #[test]
+    fn a_password_that_is_not_the_plugins_leaves_open_what_is_limited() {
+        let states = ["none", "user and password"].map(|method| without_plugin(method).state);
+        assert_eq!(states, [State::Off, State::Unseen]);
     }
 
     #[test]
