@@ -99,7 +99,7 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
         return Ok(None);
     }
     let link = client(server, setup)?;
-    Ok(Some(records::of_values(&Options::ask(&link), &Profilers::ask(&link))))
+    Ok(Some(records::of_values(&Options::ask(&link), &Profilers::ask(&link), &Build::ask(&link)?)))
 }
 
 /// Whether the server has TLS, from its `mode`. Without any, a MongoDB has none; another product does not report it.

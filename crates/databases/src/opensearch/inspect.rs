@@ -135,7 +135,8 @@ pub fn canary_checks(server: &Server, setup: &Setup, _table: &Table) -> Result<C
     Ok(CanaryChecks { paths: Paths::default(), audit: audit.into_iter().collect() })
 }
 
-/// Recorders that repeat values in plaintext: the audit log, and logs of slow requests of Tithe's indices.
+/// Recorders that repeat values in plaintext: the audit log, and logs of slow requests of Tithe's indices and of slow
+/// searches of all.
 ///
 /// # Errors
 /// When the server cannot be reached.
@@ -147,6 +148,10 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
     let mut recording = Recording::default();
     let asked = format!("GET /{}-*/_settings/index.*.slowlog.*?flat_settings=true", setup.space);
     recording.repeats.extend(connection.find(&asked)?.as_ref().map(records::slow).unwrap_or_default());
+    match connection.request("GET /_cluster/settings?flat_settings=true") {
+        Ok(settings) => recording.repeats.extend(records::slow_searches(&settings)),
+        Err(fault) => recording.doubts.push(format!("logs of slow searches ({fault})")),
+    }
     if connection.has_accounts()? {
         match get(&mut connection, "audit") {
             Ok(audit) => recording.repeats.extend(records::of_values(&audit)),

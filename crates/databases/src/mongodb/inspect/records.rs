@@ -139,7 +139,10 @@ pub fn repeated(judged: Judgement, options: &Options, profilers: &Profilers) -> 
 }
 
 /// Recorders that repeat values in plaintext.
-pub fn of_values(options: &Options, profilers: &Profilers) -> Recording {
+pub fn of_values(options: &Options, profilers: &Profilers, build: &Build) -> Recording {
+    if build.is_foreign {
+        return Recording { repeats: Vec::new(), doubts: vec!["logs of this product".to_owned()] };
+    }
     let mut doubts: Vec<String> = profilers.doubt.iter().cloned().collect();
     let repeats = match &options.started {
         Ok(_) => repeats(options, profilers).seen,
@@ -348,6 +351,10 @@ mod tests {
         let audit = auditing(&options, &ferret, || Ok((None, None))).expect("options");
         let at_rest = at_rest(&options, &ferret, false).expect("options");
         assert_eq!([audit.state, at_rest.state], [State::Unseen; 2]);
+        let recorded = |build: &Build| of_values(&options, &Profilers::default(), build);
+        let (own, foreign) = (recorded(&build(false)), recorded(&ferret));
+        assert_eq!([own.repeats.len(), own.doubts.len()], [1, 0], "the log of slow commands");
+        assert_eq!([foreign.repeats.len(), foreign.doubts.len()], [0, 1]);
     }
 
     #[test]

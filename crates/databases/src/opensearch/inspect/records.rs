@@ -1,5 +1,7 @@
 //! What the server records: the audit log's configuration, and logs of slow requests.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use tithe_plugin::matrix::State;
 
@@ -119,6 +121,19 @@ pub fn slow(answer: &Value) -> Vec<String> {
     all
 }
 
+/// Logs of slow searches of all indices (2.12 and newer) in the cluster's settings, each with its setting. A transient
+/// one counts before a persistent one.
+pub fn slow_searches(settings: &Value) -> Vec<String> {
+    const LIMITS: &str = "cluster.search.request.slowlog.threshold.";
+    let mut limits: BTreeMap<&str, &str> = BTreeMap::new();
+    for kind in ["persistent", "transient"] {
+        let all = settings[kind].as_object().into_iter().flatten().filter(|(name, _)| name.starts_with(LIMITS));
+        limits.extend(all.filter_map(|(name, limit)| Some((name.as_str(), limit.as_str()?))));
+    }
+    let on = limits.into_iter().filter(|(_, limit)| *limit != "-1");
+    on.map(|(name, limit)| format!("the log of slow searches ({name} = {limit})")).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
@@ -233,6 +248,18 @@ mod tests {
         let named = slow(&json!({ "a": settings, "b": settings }));
         assert_eq!(named, ["the log of slow requests (index.search.slowlog.threshold.query.warn = 0ms)"]);
         assert_eq!(slow(&json!({})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn logs_of_slow_searches_are_settings_of_the_cluster() {
+        let (warn, info) =
+            ("cluster.search.request.slowlog.threshold.warn", "cluster.search.request.slowlog.threshold.info");
+        let settings = json!({
+            "persistent": { warn: "10s", info: "0ms", "cluster.search.request.slowlog.level": "TRACE" },
+            "transient": { warn: "-1" },
+        });
+        assert_eq!(slow_searches(&settings), [format!("the log of slow searches ({info} = 0ms)")]);
+        assert_eq!(slow_searches(&json!({})), Vec::<String>::new());
     }
 
     #[test]
