@@ -86,10 +86,10 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         doubts,
         ..Rules::default()
     });
-    let clients = transport(&target, &tls, Ok(false), plaintext);
+    let told = tls_of(&mut connection).ok();
+    let clients = transport(&target, &tls, Ok(told.as_deref().is_some_and(is_tls)), plaintext);
     let is_foreign = !has_plugin && without_plugin(method).state == State::Unseen;
-    let told = tls_of(&mut connection).ok().filter(|told| target.tls.is_some() && told.starts_with(PLAINTEXT));
-    let told = told.filter(|_| !is_foreign);
+    let told = told.filter(|told| target.tls.is_some() && !is_foreign && !is_tls(told));
     seen.extend(match told {
         Some(told) => ended_rows(&clients, &format!("/_opendistro/_security/sslinfo reports {told}")),
         None => client_rows(clients.with_rules(listeners, "")),
@@ -106,6 +106,11 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         "OpenSearch encrypts no file: documents are in the clear in its data folder; volumes below it can be encrypted",
     )]));
     Ok(seen)
+}
+
+/// True if the node reports TLS of a connection: of a client in plaintext, too, if something in between begins it.
+fn is_tls(told: &str) -> bool {
+    !told.starts_with(PLAINTEXT)
 }
 
 /// Why a server limits and records nobody.
@@ -313,6 +318,14 @@ mod tests {
             assert_eq!(with(&["config.file=/m", &off]), "off: a: port 7199, for everybody");
         }
         assert_eq!(with(&["config.file=/m"]), "cannot tell: a file has the management port's settings: a: /m");
+    }
+
+    #[test]
+    fn a_node_that_reports_tls_has_it_however_the_client_speaks() {
+        let judged = |told: &str| transport(&Target::default(), "", Ok(is_tls(told)), plaintext);
+        assert_eq!(judged("TLSv1.3 TLS_AES_256_GCM_SHA384").state, State::Available);
+        assert_eq!(judged(PLAINTEXT).state, State::Off);
+        assert_eq!(judged("plaintext: no security plugin").state, State::Off);
     }
 
     #[test]
