@@ -191,12 +191,14 @@ fn of_passwords(accounts: &[Account], by_certificate: bool) -> Rules {
     };
     let exceptions: Vec<String> = open.iter().filter_map(exception).collect();
     let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::REDIS_AUTHN_OPEN_ACCOUNT] };
+    // This connection is that of an account: such a service checks its clients by something else, as by IAM.
+    let doubt = open.is_empty().then(|| "how accounts log in: the list has no password".to_owned());
     Rules {
         read: format!("{} of ACL LIST", counted(open.len(), "account")),
         exceptions,
+        doubts: doubt.into_iter().collect(),
         remedy: "ACL SETUSER … resetpass >PASSWORD, or off",
         findings,
-        ..Rules::default()
     }
 }
 
@@ -248,6 +250,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
         .collect();
     let mut seen = format!("{} of {} may do everything (ACL LIST)", unlimited.len(), counted(open.len(), "account"));
     let state = match unlimited.len() {
+        0 if open.is_empty() => State::Unseen,
         count if count == open.len() => State::Off,
         0 | 1 if around.is_empty() => State::Enforced,
         _ => State::Available,
@@ -259,7 +262,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     if !around.is_empty() {
         add(format!("; beyond its rights: {}", named(&around)));
     }
-    if state != State::Enforced {
+    if [State::Off, State::Available].contains(&state) {
         add(": ACL SETUSER … -@admin -@dangerous, with back what it needs".to_owned());
     }
     if !replicas.is_empty() {
@@ -283,7 +286,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     ground.doubts.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
     let hidden = ground.hidden(limited.copied());
     hidden.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
-    let certain = ground.doubts.is_empty() && hidden.is_empty();
+    let certain = ground.doubts.is_empty() && hidden.is_empty() && state != State::Unseen;
     let mut judged = if certain { Judgement::whole(state, seen) } else { Judgement::account(state, seen) };
     if open.iter().any(|account| !account.has_everything() && ways.of(&account.name).is_some()) {
         judged = judged.found(&findings::REDIS_AUTHZ_REACHABLE_EVERYTHING);

@@ -575,6 +575,17 @@ fn what_accounts_become_is_named_with_its_way() {
 }
 
 #[test]
+fn a_list_without_passwords_is_that_of_a_service_that_checks_clients_by_something_else() {
+    // ElastiCache with accounts of IAM alone.
+    let lines = ["user default off -@all", "user app on ~* &* +@all"];
+    expect!["cannot tell, this account: 0 of 0 accounts may do everything (ACL LIST)"]
+        .assert_eq(judged(&Ground::default(), &lines).trim());
+    let accounts: Vec<Account> = lines.iter().filter_map(|line| Account::read(line)).collect();
+    let Rules { exceptions, doubts, .. } = of_passwords(&accounts, false);
+    assert_eq!((exceptions.len(), doubts.len()), (0, 1));
+}
+
+#[test]
 fn passwords_that_everybody_tries_are_named() {
     let accounts: Vec<Account> = ["", "foobared", "c", "good"]
         .iter()
