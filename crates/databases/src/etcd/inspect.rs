@@ -99,17 +99,7 @@ fn rights(connection: &mut EtcdConnection, is_on: bool, version: &str) -> Result
     }
     let answer = match connection.call(USER_LIST, |_| {}) {
         Err(Fault::Refused(words)) => {
-            return match connection.range(b"\0", b"\0", 1) {
-                Ok(_) => Ok(Judgement::account(State::Off, "this account may read every key")
-                    .found(&findings::ETCD_AUTHZ_EVERYTHING)),
-                Err(Fault::Refused(range)) => {
-                    let seen =
-                        format!("every key, and the list of accounts: refused ({range}; {words}); others: {RIGHT}");
-                    let judged = Judgement::account(State::Enforced, seen);
-                    Ok(NESTED.of(version).iter().fold(judged, |judged, doubt| judged.doubted(doubt)))
-                }
-                Err(fault) => Err(fault),
-            };
+            return of_this_account(connection.range(b"\0", b"\0", 1).map(drop), &words, version);
         }
         outcome => outcome?,
     };
@@ -154,6 +144,23 @@ fn rights(connection: &mut EtcdConnection, is_on: bool, version: &str) -> Result
         doubts,
     };
     Ok(judged.with_rules(Ok(rules), RIGHT))
+}
+
+/// The judgement of an account to which the list of accounts is refused by these `words`, from its read of every key.
+fn of_this_account(read: Result<(), Fault>, words: &str, version: &str) -> Result<Judgement, Fault> {
+    match read {
+        // That it may not list accounts is a limit all the same.
+        Ok(()) => {
+            let seen = format!("this account may read every key; the list of accounts: refused ({words})");
+            Ok(Judgement::account(State::Available, seen).found(&findings::ETCD_AUTHZ_EVERYTHING))
+        }
+        Err(Fault::Refused(range)) => {
+            let seen = format!("every key, and the list of accounts: refused ({range}; {words}); others: {RIGHT}");
+            let judged = Judgement::account(State::Enforced, seen);
+            Ok(NESTED.of(version).iter().fold(judged, |judged, doubt| judged.doubted(doubt)))
+        }
+        Err(fault) => Err(fault),
+    }
 }
 
 /// A way around logins or rights, which older versions do not check. A distribution may have mended its own without
@@ -374,6 +381,18 @@ mod tests {
         let doubt =
             "whether etcd 3.4.23 checks nested transactions and what they read (CVE-2026-33343, CVE-2026-44283)";
         assert_eq!(NESTED.of("3.4.23").as_deref(), Some(doubt));
+    }
+
+    #[test]
+    fn an_account_that_may_not_list_accounts_is_limited_whatever_it_reads() {
+        let judged = |read: Result<(), Fault>| {
+            of_this_account(read, "permission denied", "3.6.20").map(|judged| (judged.state, judged.findings.len()))
+        };
+        let refused = Fault::Refused("permission denied".to_owned());
+        let gone = || Fault::Connection("gone".to_owned());
+        assert_eq!(judged(Ok(())), Ok((State::Available, 1)));
+        assert_eq!(judged(Err(refused)), Ok((State::Enforced, 0)));
+        assert_eq!(judged(Err(gone())), Err(gone()));
     }
 
     #[test]

@@ -277,8 +277,8 @@ fn of_this_account(all: Result<(), Fault>, one: Result<(), Fault>, lists: &Fault
         (Ok(()), Err(Fault::Refused(read))) => enforced(format!("an index of nobody: refused ({read})")),
         // That the index is missing is an answer.
         (Ok(()), Ok(()) | Err(Fault::Server(_))) => {
-            Judgement::account(State::Off, "this account may search every index")
-                .found(&findings::OPENSEARCH_AUTHZ_EVERYTHING)
+            let seen = format!("this account may search every index; others: {lists}: {RIGHT}");
+            Judgement::account(State::Available, seen).found(&findings::OPENSEARCH_AUTHZ_EVERYTHING)
         }
         (Ok(()), Err(fault)) | (Err(fault), _) => Judgement::unseen(fault.to_string()),
     }
@@ -480,7 +480,9 @@ mod tests {
             judged(Ok(()), refused()).starts_with("enforced: an index of nobody: refused (no permissions); others: ")
         );
         for one in [Ok(()), missing()] {
-            assert_eq!(judged(Ok(()), one), "off: this account may search every index (1)");
+            let seen = judged(Ok(()), one);
+            let words = "available but not enforced: this account may search every index; others: ";
+            assert!(seen.starts_with(words) && seen.ends_with(" (1)"), "{seen}");
         }
         for (all, one) in [(gone(), refused()), (Ok(()), gone()), (missing(), Ok(()))] {
             assert!(judged(all, one).starts_with("cannot tell: "));
