@@ -44,11 +44,16 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     seen.extend(client_rows(hops::clients(&target, &tls, &ports)));
     let version = info(&mut connection, "server", "redis_version").map(Option::unwrap_or_default);
     let major = |version: &String| version.split('.').next().and_then(|major| major.parse().ok());
-    let mut ground = Ground::ask(&mut connection, version.as_ref().ok().and_then(major).unwrap_or(7));
+    let major = version.as_ref().ok().and_then(major);
+    let mut ground = Ground::ask(&mut connection, major.unwrap_or(7));
     if let Err(fault) = version {
         ground.doubts.push(format!("what version 6 leaves open ({fault})"));
     }
-    seen.push(authorisation(&accounts, &ground, &mut connection).of(Feature::Authorisation));
+    let authorisation = match major {
+        Some(..6) => Judgement::whole(State::Off, NO_ACCOUNTS),
+        _ => authorisation(&accounts, &ground, &mut connection),
+    };
+    seen.push(authorisation.of(Feature::Authorisation));
     seen.push(inspect_feature(Feature::NodeToNode, || hops::between_servers(&mut connection, &ports)));
     let slow_log = recorders::slow_log(&mut connection);
     let files = recorders::files(&mut connection).unwrap_or_else(|fault| format!("which files values reach: {fault}"));
@@ -201,6 +206,9 @@ fn of_passwords(accounts: &[Account], by_certificate: bool) -> Rules {
         findings,
     }
 }
+
+/// Why an old version limits nobody.
+const NO_ACCOUNTS: &str = "before version 6 there are no accounts: every client that is let in may do everything";
 
 /// A key that belongs to nobody.
 const NOBODYS: &str = "someone:else";

@@ -244,6 +244,7 @@ fn each_change_shows_in_its_rows() {
         ),
         ("no right to the version", tight().refusing(&["INFO"])),
         ("an old version", tight().telling("redis_version", "6.2.1").account(&on("~o:* +sort"))),
+        ("a version without accounts", tight().telling("redis_version", "5.0.14")),
         ("functions", tight().telling("number_of_functions", "2").account(&on("~o:* +fcall"))),
         ("a slow log of everything", tight().with("slowlog-log-slower-than", "0")),
         ("a slow log", tight().with("slowlog-log-slower-than", "10000")),
@@ -345,6 +346,8 @@ fn each_change_shows_in_its_rows() {
         an old version
           authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
           authorisation: available but not enforced, whole server [REDIS-AUTHZ-BEYOND-KEYS]: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `ops` reads keys of others by sort: ACL SETUSER … -@admin -@dangerous, with back what it needs
+        a version without accounts
+          authorisation: off, whole server: before version 6 there are no accounts: every client that is let in may do everything
         functions
           authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
           authorisation: enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands)
