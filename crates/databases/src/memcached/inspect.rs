@@ -112,7 +112,10 @@ const UNTOLD: &str = "`stats settings` is empty: this is another product, or a p
 
 /// Whether the server has TLS. One that was built without does not mention it; a server that mentions not even its
 /// port, as every Memcached does, shows nothing.
-fn offers(settings: &Settings) -> Result<bool, Fault> {
+///
+/// # Errors
+/// Why it shows nothing.
+pub fn offers(settings: &Settings) -> Result<bool, Fault> {
     match settings.contains_key("tcpport") {
         true => Ok(is_on(settings, "ssl_enabled")),
         false => Err(Fault::Server(UNTOLD.to_owned())),
