@@ -226,6 +226,9 @@ findings! {
         "An account that may not do everything reads the hashes of all passwords.",
         "They are in admin.system.users. The role backup and your own roles with find on it can read them. Keep backup \
          for the account that copies data.";
+    MONGODB_AUTHZ_EVERY_DATABASE = "MONGODB-AUTHZ-EVERY-DATABASE",
+        "An account that may not do everything reads the documents of every database.",
+        "Grant read or readWrite on the databases that it needs, and revoke the role that the row names.";
     MONGODB_AUDIT_PARTIAL = "MONGODB-AUDIT-PARTIAL",
         "The audit log leaves something out.",
         "Reads and writes are recorded only where auditAuthorizationSuccess is true, and only those that pass \

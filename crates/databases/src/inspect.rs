@@ -209,6 +209,8 @@ pub fn ended_rows(own: &Judgement, why: &str) -> [FeatureStatus; 2] {
 pub fn limited(unlimited: &[String], all: usize, shown: &str) -> Judgement {
     let seen = format!("{} of {} may do everything ({shown})", unlimited.len(), counted(all, "account"));
     match unlimited.len() {
+        // Then accounts are elsewhere.
+        0 if all == 0 => Judgement::unseen(seen),
         count if count == all => Judgement::whole(State::Off, seen),
         0 | 1 => Judgement::whole(State::Enforced, seen),
         _ => Judgement::whole(State::Available, format!("{seen}: {}", named(unlimited))),
@@ -441,5 +443,6 @@ mod tests {
             [state(0, 2), state(1, 2), state(2, 3), state(1, 1)],
             [State::Enforced, State::Enforced, State::Available, State::Off]
         );
+        assert_eq!(state(0, 0), State::Unseen, "an empty list limits nobody, and opens nothing");
     }
 }

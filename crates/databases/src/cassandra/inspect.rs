@@ -82,7 +82,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
 }
 
 fn whole((state, seen): (State, String)) -> Judgement {
-    Judgement::whole(state, seen)
+    if state == State::Unseen { Judgement::unseen(seen) } else { Judgement::whole(state, seen) }
 }
 
 /// What canaries can show: the audit log as it is now, however the node was started. Its files are not checked.
@@ -113,6 +113,18 @@ fn value(settings: &Settings, group: &str, part: &str) -> String {
     find("_").or_else(|| find(".")).filter(|value| *value != "null").cloned().unwrap_or_default()
 }
 
+/// True if the server shows one part of a setting: another product that speaks the protocol may not have it.
+fn is_shown(settings: &Settings, group: &str, part: &str) -> bool {
+    ["_", "."].iter().any(|between| settings.contains_key(&format!("{group}{between}{part}")))
+}
+
+/// Whether a certificate is asked for in a `group`. Version 4.0 has another name for it (`addEncryptionOptions` in
+/// `SettingsTable`).
+fn client_auth(settings: &Settings, group: &str) -> String {
+    let set = value(settings, group, "require_client_auth");
+    if set.is_empty() { value(settings, group, "client_auth") } else { set }
+}
+
 /// Whether TLS is optional in a `group` that has it on. Unset, it is where TLS is off alone (`applyConfig` in
 /// `EncryptionOptions`).
 fn optional(settings: &Settings, group: &str) -> String {
@@ -137,7 +149,8 @@ const RIGHT: &str = "the account needs GRANT SELECT ON system_views.settings";
 /// Every client must show a certificate if TLS requires one and plaintext is not accepted.
 fn asks_certificates(settings: &Settings) -> bool {
     let of = |part: &str| value(settings, "client_encryption_options", part);
-    of("enabled") == "true" && of("require_client_auth") == "true" && of_transport(settings).exceptions.is_empty()
+    let asks = client_auth(settings, "client_encryption_options") == "true";
+    asks && of("enabled") == "true" && of_transport(settings).exceptions.is_empty()
 }
 
 /// One authenticator applies to all clients.
@@ -292,13 +305,17 @@ fn caching(settings: &Settings, method: &str) -> (State, String) {
 pub fn node_to_node(settings: &Settings) -> (State, String) {
     let of = |part: &str| value(settings, "server_encryption_options", part);
     let which = of("internode_encryption");
+    if !is_shown(settings, "server_encryption_options", "internode_encryption") {
+        return (State::Unseen, "internode_encryption is not shown".to_owned());
+    }
     let optional = match which.as_str() {
         "none" | "" => of("optional"),
         _ => optional(settings, "server_encryption_options"),
     };
-    let asks = match of("require_client_auth").as_str() {
+    let asks = match client_auth(settings, "server_encryption_options").as_str() {
         "true" => "",
         _ if which == "none" || which.is_empty() => "",
+        "" => "; whether nodes are asked for a certificate (require_client_auth) is not shown",
         _ => "; nodes are not asked for a certificate (require_client_auth)",
     };
     let within = match which.as_str() {
@@ -403,7 +420,23 @@ mod tests {
         let all = ("server_encryption_options_internode_encryption", "all");
         assert_eq!(node_to_node(&settings(&[all, ("server_encryption_options_optional", "false")])).0, State::Enforced);
         assert_eq!(node_to_node(&settings(&[all, ("server_encryption_options_optional", "true")])).0, State::Available);
-        assert_eq!(node_to_node(&settings(&[])).0, State::Off);
+        assert_eq!(node_to_node(&settings(&[])).0, State::Unseen, "it is not shown");
+    }
+
+    #[test]
+    fn certificates_have_another_setting_in_version_4_0() {
+        let part = |group: &str, part: &str, set: &str| (format!("{group}_encryption_options_{part}"), set.to_owned());
+        let between = |name: &str, asks: &str| {
+            let pairs = [("internode_encryption", "all"), ("optional", "false"), (name, asks)];
+            node_to_node(&pairs.map(|(name, set)| part("server", name, set)).into()).1
+        };
+        for name in ["client_auth", "require_client_auth"] {
+            assert!(between(name, "true").ends_with("optional = false"), "{name}");
+            assert!(between(name, "false").ends_with("nodes are not asked for a certificate (require_client_auth)"));
+            let clients = [("enabled", "true"), ("optional", "false"), (name, "true")];
+            assert!(asks_certificates(&clients.map(|(name, set)| part("client", name, set)).into()), "{name}");
+        }
+        assert!(between("endpoint_verification", "false").ends_with("(require_client_auth) is not shown"));
     }
 
     /// A table of set-ups: the difference from the previous one, and the judgement.

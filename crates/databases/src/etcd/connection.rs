@@ -59,10 +59,7 @@ impl EtcdConnection {
                 )),
                 Ok(_) => Ok(()),
                 // A client with a certificate is the account that its common name names.
-                Err(Fault::Refused(words)) => {
-                    Err(Fault::Refused(format!("the server asks for a user and password: {words}")))
-                }
-                Err(fault) => Err(fault),
+                Err(fault) => Err(unnamed(fault)),
             };
         };
         let given = self.call(AUTHENTICATE, |out| {
@@ -136,5 +133,30 @@ impl EtcdConnection {
             put_bytes(out, 2, &[end]);
             put_number(out, 3, limit);
         })
+    }
+}
+
+/// The fault of a first call without a password. An alert of TLS is about the client's certificate: nobody has asked for
+/// a password yet.
+fn unnamed(fault: Fault) -> Fault {
+    match fault {
+        Fault::Refused(words) if !words.starts_with("TLS: ") => {
+            Fault::Refused(format!("the server asks for a user and password: {words}"))
+        }
+        fault => fault,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_certificate_that_is_refused_is_no_question_for_a_password() {
+        let refused = |words: &str| unnamed(Fault::Refused(words.to_owned())).to_string();
+        let asked = "refused: the server asks for a user and password: etcdserver: user name is empty";
+        assert_eq!(refused("etcdserver: user name is empty"), asked);
+        let alert = "TLS: received fatal alert: BadCertificate";
+        assert_eq!(refused(alert), format!("refused: {alert}"));
     }
 }

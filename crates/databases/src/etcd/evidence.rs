@@ -5,7 +5,7 @@ use tithe_plugin::evidence::{Check, CheckContext, CheckEntry};
 
 use super::{
     connection::EtcdConnection,
-    inspect::{UNADVERTISED, doors_beside, plaintext},
+    inspect::{UNADVERTISED, doors_beside, plaintext, without_scheme},
     messages::{STATUS, USER_LIST},
     store::{administrator, client, members},
     target::of_clients,
@@ -31,10 +31,13 @@ pub static PROBES: ConnectionProbes = ConnectionProbes {
 
 /// Which listeners of the cluster have no TLS.
 fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
-    let doors = doors_beside(&members(&mut administrator(context.server, context.setup)?)?);
-    let exceptions = doors.into_iter().map(|text| Exception { text, loopback: false }).collect();
+    let listed = members(&mut administrator(context.server, context.setup)?)?;
+    let exceptions = doors_beside(&listed).into_iter().map(|text| Exception { text, loopback: false }).collect();
     let whole = Whole::of("the list of members (clientURLs), and a listener with TLS speaks nothing else", exceptions);
-    let doubts = if context.server.address.is_attached() { vec![UNADVERTISED.to_owned()] } else { Vec::new() };
+    let doubts = match context.server.address.is_attached() {
+        true => [vec![UNADVERTISED.to_owned()], without_scheme(&listed)].concat(),
+        false => Vec::new(),
+    };
     Ok(Whole { doubts, ..whole })
 }
 

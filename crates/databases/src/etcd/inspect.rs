@@ -79,6 +79,7 @@ fn logins(is_on: bool, by_certificate: bool, members: &[Member], version: &str) 
         return rules;
     }
     let mut doubts = vec![UNADVERTISED.to_owned()];
+    doubts.extend(without_scheme(members));
     if members.len() > 1 {
         doubts.push("whether the other members ask for a certificate (client-cert-auth)".to_owned());
     }
@@ -98,17 +99,7 @@ fn rights(connection: &mut EtcdConnection, is_on: bool, version: &str) -> Result
     }
     let answer = match connection.call(USER_LIST, |_| {}) {
         Err(Fault::Refused(words)) => {
-            return match connection.range(b"\0", b"\0", 1) {
-                Ok(_) => Ok(Judgement::account(State::Off, "this account may read every key")
-                    .found(&findings::ETCD_AUTHZ_EVERYTHING)),
-                Err(Fault::Refused(range)) => {
-                    let seen =
-                        format!("every key, and the list of accounts: refused ({range}; {words}); others: {RIGHT}");
-                    let judged = Judgement::account(State::Enforced, seen);
-                    Ok(NESTED.of(version).iter().fold(judged, |judged, doubt| judged.doubted(doubt)))
-                }
-                Err(fault) => Err(fault),
-            };
+            return of_this_account(connection.range(b"\0", b"\0", 1).map(drop), &words, version);
         }
         outcome => outcome?,
     };
@@ -153,6 +144,23 @@ fn rights(connection: &mut EtcdConnection, is_on: bool, version: &str) -> Result
         doubts,
     };
     Ok(judged.with_rules(Ok(rules), RIGHT))
+}
+
+/// The judgement of an account to which the list of accounts is refused by these `words`, from its read of every key.
+fn of_this_account(read: Result<(), Fault>, words: &str, version: &str) -> Result<Judgement, Fault> {
+    match read {
+        // That it may not list accounts is a limit all the same.
+        Ok(()) => {
+            let seen = format!("this account may read every key; the list of accounts: refused ({words})");
+            Ok(Judgement::account(State::Available, seen).found(&findings::ETCD_AUTHZ_EVERYTHING))
+        }
+        Err(Fault::Refused(range)) => {
+            let seen = format!("every key, and the list of accounts: refused ({range}; {words}); others: {RIGHT}");
+            let judged = Judgement::account(State::Enforced, seen);
+            Ok(NESTED.of(version).iter().fold(judged, |judged, doubt| judged.doubted(doubt)))
+        }
+        Err(fault) => Err(fault),
+    }
 }
 
 /// A way around logins or rights, which older versions do not check. A distribution may have mended its own without
@@ -239,10 +247,15 @@ pub const UNADVERTISED: &str = "listeners that a member does not advertise";
 fn listeners(target: &Target, members: &[Member]) -> Rules {
     let exceptions = if target.tls.is_some() { doors_beside(members) } else { Vec::new() };
     let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::ETCD_TLS_OPTIONAL] };
+    let mut doubts = vec![UNADVERTISED.to_owned()];
+    doubts.extend(without_scheme(members));
+    if members.iter().all(is_a_proxy) {
+        doubts.push("the way from a proxy to the members".to_owned());
+    }
     Rules {
         read: "the list of members".to_owned(),
         exceptions,
-        doubts: vec![UNADVERTISED.to_owned()],
+        doubts,
         remedy: "write https in listen-client-urls and advertise-client-urls of every member",
         findings,
     }
@@ -251,14 +264,32 @@ fn listeners(target: &Target, members: &[Member]) -> Rules {
 /// The listeners for clients without TLS, each by its name.
 pub fn doors_beside(members: &[Member]) -> Vec<String> {
     let plain = |member: &Member| {
-        let urls: Vec<&str> = member.clients.iter().map(String::as_str).filter(|url| !is_encrypted(url)).collect();
+        let urls: Vec<&str> = member.clients.iter().map(String::as_str).filter(|url| is_plaintext(url)).collect();
         (!urls.is_empty()).then(|| format!("member {} speaks plaintext at {}", member.name, urls.join(" and ")))
     };
     members.iter().filter_map(plain).collect()
 }
 
+/// Addresses for clients of which the list does not say what is spoken there: a proxy reports its own as it was given,
+/// `127.0.0.1:23790` for example.
+pub fn without_scheme(members: &[Member]) -> Vec<String> {
+    let unknown = |url: &&String| !is_plaintext(url) && !is_encrypted(url);
+    let urls = members.iter().flat_map(|member| &member.clients).filter(unknown);
+    urls.map(|url| format!("whether {url} speaks TLS, an address without a scheme")).collect()
+}
+
 fn is_encrypted(url: &str) -> bool {
     url.starts_with("https:") || url.starts_with("unixs:")
+}
+
+fn is_plaintext(url: &str) -> bool {
+    url.starts_with("http:") || url.starts_with("unix:")
+}
+
+/// `etcd grpc-proxy` reports proxies in the place of members, and those have no peer URL (`clusterProxy` in etcd's
+/// source).
+fn is_a_proxy(member: &Member) -> bool {
+    member.peers.is_empty()
 }
 
 /// The transport between members.
@@ -266,6 +297,9 @@ fn between(members: &[Member]) -> Judgement {
     let plain: Vec<&str> =
         members.iter().flat_map(|member| &member.peers).map(String::as_str).filter(|url| !is_encrypted(url)).collect();
     match (members, plain.as_slice()) {
+        (_, []) if members.is_empty() || members.iter().any(is_a_proxy) => {
+            Judgement::unseen("the list of members has no peer URLs, as that of a proxy (grpc-proxy): ask a member")
+        }
         (_, []) => Judgement::account(
             State::Enforced,
             "every member has https alone in its peer URLs (whether it asks peers for certificates is not shown)",
@@ -300,6 +334,12 @@ mod tests {
             doors(&["https://10.0.0.1:2379", "http://127.0.0.1:2379"]),
             ["member a speaks plaintext at http://127.0.0.1:2379"]
         );
+        let proxy = "127.0.0.1:23790";
+        assert_eq!(doors(&[proxy]), Vec::<String>::new(), "it may speak TLS");
+        assert_eq!(
+            without_scheme(&[member(&[], &["https://a:2379", "unix://a", proxy])]),
+            ["whether 127.0.0.1:23790 speaks TLS, an address without a scheme"]
+        );
     }
 
     #[test]
@@ -311,6 +351,10 @@ mod tests {
         let (plain, encrypted) = (member(&["http://a:2380"], &[]), member(&["https://a:2380"], &[]));
         assert_eq!(state(std::slice::from_ref(&encrypted)), (State::Enforced, "this account", 0));
         assert_eq!(state(std::slice::from_ref(&plain)), (State::Off, "whole server", 0));
+        let proxy = || member(&[], &["127.0.0.1:23790"]);
+        for listed in [&[][..], &[proxy()], &[member(&["https://a:2380"], &[]), proxy()]] {
+            assert_eq!(state(listed), (State::Unseen, "this account", 0), "a proxy lists no peers");
+        }
         assert_eq!(state(&[plain, encrypted]), (State::Off, "whole server", 1));
     }
 
@@ -337,6 +381,18 @@ mod tests {
         let doubt =
             "whether etcd 3.4.23 checks nested transactions and what they read (CVE-2026-33343, CVE-2026-44283)";
         assert_eq!(NESTED.of("3.4.23").as_deref(), Some(doubt));
+    }
+
+    #[test]
+    fn an_account_that_may_not_list_accounts_is_limited_whatever_it_reads() {
+        let judged = |read: Result<(), Fault>| {
+            of_this_account(read, "permission denied", "3.6.20").map(|judged| (judged.state, judged.findings.len()))
+        };
+        let refused = Fault::Refused("permission denied".to_owned());
+        let gone = || Fault::Connection("gone".to_owned());
+        assert_eq!(judged(Ok(())), Ok((State::Available, 1)));
+        assert_eq!(judged(Err(refused)), Ok((State::Enforced, 0)));
+        assert_eq!(judged(Err(gone())), Err(gone()));
     }
 
     #[test]
@@ -370,13 +426,15 @@ mod tests {
         let read = [false, true].map(|is_on| logins(is_on, false, &[], "3.6.9").read);
         assert_eq!(read, ["auth is not enabled", "auth is enabled, for every client"]);
         let told = |tls: Option<Tls>, urls: &[&str]| {
-            let rules = listeners(&Target { tls, ..Target::default() }, &[member(&[], urls)]);
+            let rules = listeners(&Target { tls, ..Target::default() }, &[member(&["https://a:2380"], urls)]);
             (rules.exceptions.len(), rules.findings.len(), rules.doubts.len())
         };
         let tls = || Some(Tls::of_url(Authority::System, None));
         assert_eq!(told(tls(), &["https://a:2379", "http://a:2380"]), (1, 1, 1));
         assert_eq!(told(tls(), &["https://a:2379", "unixs://a"]), (0, 0, 1));
         assert_eq!(told(None, &["http://a:2380"]), (0, 0, 1), "without TLS no door is beside it");
+        let of_proxy = listeners(&Target { tls: tls(), ..Target::default() }, &[member(&[], &["127.0.0.1:23790"])]);
+        assert_eq!((of_proxy.exceptions.len(), of_proxy.doubts.len()), (0, 3), "its address, and what is behind it");
     }
 
     #[test]

@@ -207,6 +207,7 @@ fn what_is_spoken_and_who_else_is_let_in_counts() {
         ("anybody's certificate", Doors { trusts_anyone: true, ..shut() }),
         ("others let in", Doors { others: let_in, ..shut() }),
         ("others unseen", Doors { others: Err(Fault::Refused("no right".to_owned())), ..shut() }),
+        ("another version", Doors { open: vec![RIGHT, OTHER_VERSION], ..shut() }),
     ];
     let checks: [&dyn Check; 3] = [&check, &TlsSpoken(check), &TlsEnforced(check)];
     let mut text = String::new();
@@ -224,18 +225,21 @@ fn what_is_spoken_and_who_else_is_let_in_counts() {
         anybody's certificate: Ok(Exposed("its view: TLSv1.3 X; handshakes of the clients: ; the client does not verify the server's certificate"))
         others let in: Ok(Exposed("its view: TLSv1.3 X; handshakes of the clients: ; plaintext: refused (plaintext); the other TLS version: refused (other version); a server of an unknown authority: refused (unknown server); everybody else: served in plaintext: line 5 (its list)"))
         others unseen: for this account: Ok(Protected("its view: TLSv1.3 X; handshakes of the clients: ; plaintext: refused (plaintext); the other TLS version: refused (other version); a server of an unknown authority: refused (unknown server); everybody else: not seen (refused: no right)"))
+        another version: Ok(Exposed("its view: TLSv1.3 X; handshakes of the clients: ; plaintext: refused (plaintext); the other TLS version: served; a server of an unknown authority: refused (unknown server); everybody else: no client is served in plaintext (its list)"))
         CheckEntry { id: "tls-spoken", role: Claim, control: PlainArm } the server reports that clients speak TLSv1.3; servers of unknown authorities are refused
         shut: Ok(Protected("its view: TLSv1.3 X; handshakes of the clients: ; a server of an unknown authority: refused (unknown server)"))
         older version: Ok(Exposed("its view: TLSv1.2 X"))
         anybody's certificate: Ok(Exposed("its view: TLSv1.3 X; handshakes of the clients: ; the client does not verify the server's certificate"))
         others let in: Ok(Protected("its view: TLSv1.3 X; handshakes of the clients: ; a server of an unknown authority: refused (unknown server)"))
         others unseen: Ok(Protected("its view: TLSv1.3 X; handshakes of the clients: ; a server of an unknown authority: refused (unknown server)"))
+        another version: Ok(Protected("its view: TLSv1.3 X; handshakes of the clients: ; a server of an unknown authority: refused (unknown server)"))
         CheckEntry { id: "tls-enforced", role: Disclosure, control: Own } the server enforces TLS: plaintext and other versions are refused
         shut: Ok(Protected("plaintext: refused (plaintext); the other TLS version: refused (other version); everybody else: no client is served in plaintext (its list)"))
         older version: Ok(Protected("plaintext: refused (plaintext); the other TLS version: refused (other version); everybody else: no client is served in plaintext (its list)"))
         anybody's certificate: Ok(Protected("plaintext: refused (plaintext); the other TLS version: refused (other version); everybody else: no client is served in plaintext (its list)"))
         others let in: Ok(Exposed("TLS is on, not enforced by this server: clients that do not ask for it are served in plaintext; plaintext: refused (plaintext); the other TLS version: refused (other version); everybody else: served in plaintext: line 5 (its list)"))
         others unseen: for this account: Ok(Protected("plaintext: refused (plaintext); the other TLS version: refused (other version); everybody else: not seen (refused: no right)"))
+        another version: Ok(Exposed("plaintext is refused, and either version of TLS is served; plaintext: refused (plaintext); the other TLS version: served; everybody else: no client is served in plaintext (its list)"))
     "#]].assert_eq(&text);
 }
 

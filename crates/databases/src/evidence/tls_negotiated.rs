@@ -87,16 +87,22 @@ impl TlsNegotiated {
         impostors
     }
 
-    /// Tries what the server must refuse so that all clients use TLS as requested, and adds the results to `quotation`;
-    /// true if something was served.
-    fn other_ways(&self, context: &CheckContext<'_>, target: &Target, quotation: &mut String) -> Result<bool, Fault> {
+    /// Tries what the server must refuse so that all clients use TLS as requested, and adds the results to `quotation`:
+    /// whether plaintext was served, and the other version.
+    fn other_ways(
+        &self,
+        context: &CheckContext<'_>,
+        target: &Target,
+        quotation: &mut String,
+    ) -> Result<[bool; 2], Fault> {
         let other = match self.version {
             TlsVersion::V1_2 => TlsVersion::V1_3,
             TlsVersion::V1_3 => TlsVersion::V1_2,
         };
         let plaintext = Attempt::in_plaintext((self.probes.plaintext)(target))?.told("plaintext", quotation);
         let other = with_tls(target, |tls| tls.versions = vec![other]);
-        Ok(self.served(context, vec![("the other TLS version", other)], quotation)? || plaintext)
+        let other = self.served(context, vec![("the other TLS version", other)], quotation)?;
+        Ok([plaintext, other])
     }
 
     /// The server's report about the measured connections, if it is what was requested; otherwise what is wrong with
@@ -164,7 +170,7 @@ impl Check for TlsNegotiated {
         };
         let impostors = self.impostors(&target, &context.setup.credentials);
         let others = self.other_ways(context, &target, &mut quotation)?;
-        let served = self.served(context, impostors, &mut quotation)? || others;
+        let served = self.served(context, impostors, &mut quotation)? || others.contains(&true);
         let others = Others::of((self.probes.others)(context), &target.host);
         quotation += &format!("; everybody else: {}", others.words);
         context.narrowed = others.narrowed;
@@ -226,18 +232,19 @@ impl Check for TlsEnforced {
     fn observe(&self, context: &mut CheckContext<'_>) -> Result<Observation, Fault> {
         let target = (self.0.probes.target)(context)?;
         let mut quotation = String::new();
-        let served = self.0.other_ways(context, &target, &mut quotation)?;
+        let [plaintext, other_version] = self.0.other_ways(context, &target, &mut quotation)?;
         let quotation = quotation.trim_start_matches("; ");
         let others = Others::of((self.0.probes.others)(context), &target.host);
         context.narrowed = others.narrowed;
         let seen = format!("{quotation}; everybody else: {}", others.words);
-        Ok(if served || others.let_in {
-            Observation::Exposed(format!(
-                "TLS is on, not enforced by this server: clients that do not ask for it are served in plaintext; {seen}"
-            ))
-        } else {
-            Observation::Protected(seen)
-        })
+        let what = match (plaintext || others.let_in, other_version) {
+            (true, _) => {
+                "TLS is on, not enforced by this server: clients that do not ask for it are served in plaintext"
+            }
+            (false, true) => "plaintext is refused, and either version of TLS is served",
+            (false, false) => return Ok(Observation::Protected(seen)),
+        };
+        Ok(Observation::Exposed(format!("{what}; {seen}")))
     }
 
     fn concerns(&self, address: &Address) -> bool {

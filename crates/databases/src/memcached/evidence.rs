@@ -1,11 +1,13 @@
 //! How the shared checks reach memcached.
 
+use std::collections::BTreeMap;
+
 use tithe_machine::fault::Fault;
 use tithe_plugin::{claim::Probes, evidence::CheckContext};
 
 use super::{
     connection::MemcachedConnection,
-    inspect::{doors_beside, plaintext},
+    inspect::{doors_beside, offers, plaintext},
     store::open,
     target::PRODUCT,
 };
@@ -34,12 +36,18 @@ pub static CLAIMS: Probes = Probes { password: Some(|| Box::new(PasswordAsked(&P
 
 /// Which listeners of the server have no TLS.
 fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
-    let doors = doors_beside(&open(context.server, context.setup)?.stats("settings")?);
-    let exceptions = doors.into_iter().map(|text| Exception { text, loopback: false }).collect();
-    Ok(Whole::of(
-        "stats settings (ssl_enabled, inter, udpport), and a listener with TLS speaks nothing else",
-        exceptions,
-    ))
+    Ok(whole(&open(context.server, context.setup)?.stats("settings")?))
+}
+
+fn whole(settings: &BTreeMap<String, String>) -> Whole {
+    let source = "stats settings (ssl_enabled, inter, udpport), and a listener with TLS speaks nothing else";
+    match offers(settings) {
+        Ok(_) => {
+            let doors = doors_beside(settings).into_iter();
+            Whole::of(source, doors.map(|text| Exception { text, loopback: false }).collect())
+        }
+        Err(fault) => Whole { doubts: vec![fault.to_string()], ..Whole::of(source, Vec::new()) },
+    }
 }
 
 /// memcached does not report the transport of one connection; its listeners have TLS or plaintext, never both.
@@ -54,4 +62,21 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
         .collect::<Vec<_>>();
     connection.line("version")?;
     Ok(format!("{seen}, which the client sees; the server reports {}", told.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_that_are_not_shown_are_a_doubt() {
+        let of = |pairs: &[(&str, &str)]| {
+            let settings = pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect();
+            let Whole { exceptions, doubts, .. } = whole(&settings);
+            (exceptions.len(), doubts.len())
+        };
+        assert_eq!(of(&[]), (0, 1));
+        assert_eq!(of(&[("tcpport", "11211")]), (1, 0), "it was built without TLS");
+        assert_eq!(of(&[("tcpport", "11211"), ("ssl_enabled", "yes"), ("udpport", "0")]), (0, 0));
+    }
 }

@@ -34,17 +34,18 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         [] => "items are in memory alone".to_owned(),
         written => format!("Memcached encrypts no file; {}", written.join("; ")),
     };
-    let offers = is_on(&settings, "ssl_enabled");
-    let logins = logins(&settings, target.tls.is_some());
+    let offers = offers(&settings);
+    let logins = if_told(&settings, |settings| logins(settings, target.tls.is_some()));
     let logins = authentication(&target, method, opened).with_rules(Ok(logins), "");
     let mut seen = vec![logins.of(Feature::Authentication)];
-    let clients = transport(&target, &tls, Ok(offers), plaintext);
-    seen.extend(if target.tls.is_some() && !offers {
+    let clients = transport(&target, &tls, offers.clone(), plaintext);
+    seen.extend(if target.tls.is_some() && offers == Ok(false) {
         ended_rows(&clients, WITHOUT_TLS)
     } else {
-        client_rows(clients.with_rules(Ok(transports(&settings)), ""))
+        client_rows(clients.with_rules(Ok(if_told(&settings, transports)), ""))
     });
-    seen.push(between(&settings).of(Feature::NodeToNode));
+    let between = if offers.is_ok() { between(&settings) } else { Judgement::unseen(UNTOLD) };
+    seen.push(between.of(Feature::NodeToNode));
     seen.extend(not_offered(&[
         (
             Feature::Authorisation,
@@ -104,6 +105,29 @@ pub fn plaintext(target: &Target) -> Result<String, Fault> {
 
 fn is_on(settings: &Settings, name: &str) -> bool {
     settings.get(name).is_some_and(|value| value == "yes")
+}
+
+/// Why an answer shows nothing.
+const UNTOLD: &str = "`stats settings` is empty: this is another product, or a proxy";
+
+/// Whether the server has TLS. One that was built without does not mention it; a server that mentions not even its
+/// port, as every Memcached does, shows nothing.
+///
+/// # Errors
+/// Why it shows nothing.
+pub fn offers(settings: &Settings) -> Result<bool, Fault> {
+    match settings.contains_key("tcpport") {
+        true => Ok(is_on(settings, "ssl_enabled")),
+        false => Err(Fault::Server(UNTOLD.to_owned())),
+    }
+}
+
+/// The rules that `judge` reads from `settings`, or the doubt if these show nothing.
+fn if_told(settings: &Settings, judge: impl FnOnce(&Settings) -> Rules) -> Rules {
+    match offers(settings) {
+        Ok(_) => judge(settings),
+        Err(_) => Rules { read: "stats settings".to_owned(), doubts: vec![UNTOLD.to_owned()], ..Rules::default() },
+    }
 }
 
 /// What a server without TLS says.
@@ -304,6 +328,19 @@ mod tests {
         };
         assert_eq!(told(&[]), (0, 0), "no TLS, so no door beside it");
         assert_eq!(told(&[("ssl_enabled", "yes")]), (1, 1));
+    }
+
+    #[test]
+    fn settings_that_are_not_shown_are_not_off() {
+        let none = Settings::new();
+        assert!(offers(&none).is_err());
+        let Rules { exceptions, doubts, .. } = if_told(&none, |settings| logins(settings, true));
+        assert_eq!((exceptions.len(), doubts.len()), (0, 1));
+        // One that was built without TLS.
+        let built_without = Settings::from([("tcpport".to_owned(), "11211".to_owned())]);
+        assert_eq!(offers(&built_without), Ok(false));
+        let Rules { exceptions, doubts, .. } = if_told(&built_without, |settings| logins(settings, true));
+        assert_eq!((exceptions.len(), doubts.len()), (1, 0));
     }
 
     #[test]

@@ -25,6 +25,9 @@ pub struct Build {
     pub title: String,
     /// True if it only implements the protocol of MongoDB.
     pub stand_in: bool,
+    /// True for a product of another maker: options and roles of MongoDB say nothing of how it stores data, records
+    /// requests and limits accounts.
+    pub is_foreign: bool,
     /// True for the edition of MongoDB that has neither an audit log nor encryption at rest.
     pub is_community: bool,
 }
@@ -44,10 +47,11 @@ impl Build {
             text("version").ok_or_else(|| Fault::Wrong("the server does not report its version".to_owned()))?;
         let stand_in = |title: String| {
             let title = format!("{title} (stand-in, not MongoDB)");
-            Self { title, stand_in: true, is_community: false }
+            Self { title, stand_in: true, is_foreign: true, is_community: false }
         };
+        // That of the tests simulates MongoDB.
         if let Some(name) = text("standIn") {
-            return Ok(stand_in(name.to_owned()));
+            return Ok(Self { is_foreign: false, ..stand_in(name.to_owned()) });
         }
         if let Ok(ferret) = info.get_document("ferretdb") {
             return Ok(stand_in(format!("FerretDB {}", ferret.get_str("version").unwrap_or("of unknown version"))));
@@ -66,7 +70,7 @@ impl Build {
             None if is_enterprise => (format!("MongoDB {version} Enterprise"), false),
             None => (format!("MongoDB {version}"), true),
         };
-        Ok(Self { title, stand_in: false, is_community })
+        Ok(Self { title, stand_in: false, is_foreign: false, is_community })
     }
 }
 
@@ -153,6 +157,16 @@ mod tests {
 
     fn title(info: Document) -> String {
         Build::read(&info).map_or_else(|fault| fault.to_string(), |build| format!("{} {}", build.title, build.stand_in))
+    }
+
+    #[test]
+    fn products_of_other_makers_are_not_judged_by_options_of_mongodb() {
+        let is_foreign = |info: Document| Build::read(&info).expect("a version").is_foreign;
+        assert!(!is_foreign(doc! { "version": "7.0.5", "gitVersion": "7809d71", "modules": ["enterprise"] }));
+        assert!(!is_foreign(doc! { "version": "4.2.0", "standIn": "mongo-java-server 1.46.0" }));
+        assert!(is_foreign(doc! { "version": "7.0.42", "gitVersion": "unknown", "ferretdbVersion": "v1.24.0" }));
+        assert!(is_foreign(doc! { "version": "7.0.77", "gitVersion": "a", "ferretdb": { "version": "2.1.0" } }));
+        assert!(is_foreign(doc! { "version": "5.0.0", "maxBsonObjectSize": 16777216 }));
     }
 
     #[test]

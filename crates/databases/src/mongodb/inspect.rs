@@ -51,7 +51,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         (State::Unseen | State::NotOffered, _) | (_, None) => judged,
         (_, Some(others)) => judged.doubted(others),
     };
-    let offers = options.tls_mode().map(|now| now.mode.is_some_and(|mode| mode != "disabled"));
+    let offers = options.tls_mode().and_then(|now| offers_tls(now.mode.as_deref(), &build));
     let asks = login::rules(&options, &accounts, entrance.localhost_exception()).map(doubtful);
     let came_in = entrance.judge();
     let everybody = matches!(came_in.state, State::Off | State::Available);
@@ -66,18 +66,18 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     seen.extend(client_rows(transport));
     seen.push(inspect_feature(Feature::Authorisation, || match everybody {
         true => nobody_is_limited(&link),
-        false => authorisation(&link, &options, &accounts, &topology),
+        false => authorisation(&link, &options, &accounts, (topology.as_str(), &build)),
     }));
     let profilers = Profilers::ask(&link);
     seen.push(inspect_feature(Feature::AtRest, || {
         let judged = records::at_rest(&options, &build, topology == ROUTER).map(narrowed)?;
-        Ok(records::beside_files(judged, &options, &profilers))
+        Ok(if build.is_foreign { judged } else { records::beside_files(judged, &options, &profilers) })
     }));
     seen.push(inspect_feature(Feature::Auditing, || {
         let judged = records::auditing(&options, &build, || records::runtime(&link)).map(narrowed)?;
-        Ok(records::repeated(judged, &options, &profilers))
+        Ok(if build.is_foreign { judged } else { records::repeated(judged, &options, &profilers) })
     }));
-    seen.push(inspect_feature(Feature::NodeToNode, || between_nodes(&topology, &options).map(narrowed)));
+    seen.push(inspect_feature(Feature::NodeToNode, || between_nodes(&topology, &options, &build).map(narrowed)));
     let cache = Judgement::unseen("accounts are kept in memory (the user cache); no command shows what it holds");
     seen.push(cache.of(Feature::AuthenticationCaching));
     seen.extend(not_offered(&[
@@ -99,7 +99,15 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
         return Ok(None);
     }
     let link = client(server, setup)?;
-    Ok(Some(records::of_values(&Options::ask(&link), &Profilers::ask(&link))))
+    Ok(Some(records::of_values(&Options::ask(&link), &Profilers::ask(&link), &Build::ask(&link)?)))
+}
+
+/// Whether the server has TLS, from its `mode`. Without any, a MongoDB has none; another product does not report it.
+fn offers_tls(mode: Option<&str>, build: &Build) -> Result<bool, Fault> {
+    match mode {
+        None if build.is_foreign => Err(Fault::Server("no option shows it".to_owned())),
+        mode => Ok(mode.is_some_and(|mode| mode != "disabled")),
+    }
 }
 
 /// One port applies to all clients.
@@ -134,16 +142,17 @@ fn reads_others(link: &Link) -> Result<bool, Fault> {
     }
 }
 
-/// What all accounts may do, if the connected one may read them; otherwise what it may do itself.
+/// What all accounts may do, if the connected one may read them; otherwise what it may do itself. Accounts of another
+/// product may do more than roles of MongoDB allow: those of FerretDB 1 have none, and may do everything.
 fn authorisation(
     link: &Link,
     options: &Options,
     accounts: &Result<Accounts, Fault>,
-    topology: &str,
+    (topology, build): (&str, &Build),
 ) -> Result<Judgement, Fault> {
     let status = link.admin(doc! { "connectionStatus": 1, "showPrivileges": false })?;
     let judged = match accounts {
-        Ok(accounts) if !accounts.is_empty() => accounts.judge(),
+        Ok(accounts) if !accounts.is_empty() && !build.is_foreign => accounts.judge(),
         accounts => {
             let roles = roles(&status).join(", ");
             let judged = match reads_others(link)? {
@@ -154,6 +163,7 @@ fn authorisation(
                 }
             };
             match accounts {
+                Ok(_) if build.is_foreign => judged.doubted("others: whether this product limits them by their roles"),
                 Ok(_) => judged.doubted("no account is in the server's own list"),
                 Err(fault) => judged.doubted(&format!("others ({fault}): {}", accounts::RIGHT)),
             }
@@ -186,11 +196,14 @@ fn roles(status: &Document) -> Vec<String> {
 }
 
 /// The transport between members.
-fn between_nodes(topology: &str, options: &Options) -> Result<Judgement, Fault> {
+fn between_nodes(topology: &str, options: &Options, build: &Build) -> Result<Judgement, Fault> {
     if topology == STANDALONE {
         return Ok(Judgement::unseen("no other server is connected"));
     }
     let now = options.tls_mode()?;
+    if build.is_foreign && now.mode.is_none() {
+        return Ok(Judgement::unseen(format!("{topology}; no option of this product shows what is spoken")));
+    }
     let takes_any = options.tls_option(&["allowInvalidCertificates"])?.as_deref() == Some("true");
     // With preferTLS members use TLS between each other and also accept plaintext; with allowTLS they do not use TLS
     // between each other.
@@ -208,11 +221,27 @@ fn between_nodes(topology: &str, options: &Options) -> Result<Judgement, Fault> 
 mod tests {
     use super::{options::tests::options, *};
 
+    fn build(is_foreign: bool) -> Build {
+        Build { title: "7.0".to_owned(), stand_in: is_foreign, is_foreign, is_community: false }
+    }
+
+    #[test]
+    fn tls_that_another_product_does_not_report_may_be_there() {
+        let (own, foreign) = (build(false), build(true));
+        let offered = [Some("requireTLS"), Some("disabled"), None].map(|mode| offers_tls(mode, &own));
+        assert_eq!(offered, [Ok(true), Ok(false), Ok(false)]);
+        assert_eq!(offers_tls(Some("disabled"), &foreign), Ok(false));
+        assert!(offers_tls(None, &foreign).is_err());
+        let options = options(doc! {}, doc! {});
+        let state = |build: &Build| between_nodes("replica set of 3", &options, build).expect("options").state;
+        assert_eq!([state(&own), state(&foreign)], [State::Off, State::Unseen]);
+    }
+
     #[test]
     fn members_are_judged_by_what_they_ask_for_now() {
         let state = |tls: Document, running: Document, topology: &str| {
             let options = options(doc! { "net": { "tls": tls } }, running);
-            between_nodes(topology, &options).expect("options").state
+            between_nodes(topology, &options, &build(false)).expect("options").state
         };
         let set = "replica set of 3";
         assert_eq!(state(doc! { "mode": "allowTLS" }, doc! {}, set), State::Off);

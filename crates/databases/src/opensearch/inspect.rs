@@ -69,15 +69,14 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
                        shown, says otherwise";
         seen.push(Judgement::account(State::Enforced, caching).of(Feature::AuthenticationCaching));
     } else {
-        let open = "the server has no accounts: its security plugin is missing, switched off, or there for TLS alone";
         for feature in [Feature::Authorisation, Feature::Auditing, Feature::ProxyRoles, Feature::AuthenticationCaching]
         {
-            seen.push(Judgement::whole(State::Off, open).of(feature));
+            seen.push(without_plugin(method).of(feature));
         }
         // A certificate may be demanded all the same.
         let judged = authentication(&target, method, opened);
         let judged = match judged.state {
-            State::Off => Judgement::whole(State::Off, open).found(&findings::OPENSEARCH_AUTHN_NOBODY_ASKED),
+            State::Off => Judgement::whole(State::Off, NO_ACCOUNTS).found(&findings::OPENSEARCH_AUTHN_NOBODY_ASKED),
             _ => judged,
         };
         seen.push(judged.of(Feature::Authentication));
@@ -87,13 +86,18 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         doubts,
         ..Rules::default()
     });
-    let clients = transport(&target, &tls, Ok(false), plaintext);
-    let told = tls_of(&mut connection).ok().filter(|told| target.tls.is_some() && told.starts_with(PLAINTEXT));
+    let told = tls_of(&mut connection).ok();
+    let clients = transport(&target, &tls, Ok(told.as_deref().is_some_and(is_tls)), plaintext);
+    let is_foreign = !has_plugin && without_plugin(method).state == State::Unseen;
+    let told = told.filter(|told| target.tls.is_some() && !is_foreign && !is_tls(told));
     seen.extend(match told {
         Some(told) => ended_rows(&clients, &format!("/_opendistro/_security/sslinfo reports {told}")),
         None => client_rows(clients.with_rules(listeners, "")),
     });
-    seen.push(inspect_feature(Feature::NodeToNode, || between(&mut connection, has_plugin)));
+    seen.push(inspect_feature(Feature::NodeToNode, || match is_foreign {
+        true => Ok(without_plugin(method)),
+        false => between(&mut connection, has_plugin),
+    }));
     seen.push(inspect_feature(Feature::JmxAuthentication, || {
         connection.request("GET /_nodes/jvm").map(|nodes| management(&nodes))
     }));
@@ -102,6 +106,27 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         "OpenSearch encrypts no file: documents are in the clear in its data folder; volumes below it can be encrypted",
     )]));
     Ok(seen)
+}
+
+/// True if the node reports TLS of a connection: of a client in plaintext, too, if something in between begins it.
+fn is_tls(told: &str) -> bool {
+    !told.starts_with(PLAINTEXT)
+}
+
+/// Why a server limits and records nobody.
+const NO_ACCOUNTS: &str =
+    "the server has no accounts: its security plugin is missing, switched off, or there for TLS alone";
+
+/// The judgement of a server without the plugin, of which the client was let in by `method`. Whatever has asked for a
+/// password is not this plugin: the server is another product, Elasticsearch for example, or a proxy is before it.
+fn without_plugin(method: &str) -> Judgement {
+    match method {
+        "none" => Judgement::whole(State::Off, NO_ACCOUNTS),
+        _ => Judgement::unseen(
+            "it asks for a password, but not by OpenSearch's security plugin: another product or a proxy, whose rules \
+             are not shown",
+        ),
+    }
 }
 
 /// What canaries can show: an audit log that records requests.
@@ -115,7 +140,8 @@ pub fn canary_checks(server: &Server, setup: &Setup, _table: &Table) -> Result<C
     Ok(CanaryChecks { paths: Paths::default(), audit: audit.into_iter().collect() })
 }
 
-/// Recorders that repeat values in plaintext: the audit log, and logs of slow requests of Tithe's indices.
+/// Recorders that repeat values in plaintext: the audit log, and logs of slow requests of Tithe's indices and of slow
+/// searches of all.
 ///
 /// # Errors
 /// When the server cannot be reached.
@@ -127,6 +153,10 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
     let mut recording = Recording::default();
     let asked = format!("GET /{}-*/_settings/index.*.slowlog.*?flat_settings=true", setup.space);
     recording.repeats.extend(connection.find(&asked)?.as_ref().map(records::slow).unwrap_or_default());
+    match connection.request("GET /_cluster/settings?flat_settings=true") {
+        Ok(settings) => recording.repeats.extend(records::slow_searches(&settings)),
+        Err(fault) => recording.doubts.push(format!("logs of slow searches ({fault})")),
+    }
     if connection.has_accounts()? {
         match get(&mut connection, "audit") {
             Ok(audit) => recording.repeats.extend(records::of_values(&audit)),
@@ -212,7 +242,11 @@ fn dual_mode(settings: &Value) -> Judgement {
 /// The management port of the virtual machines, from their arguments.
 fn management(nodes: &Value) -> Judgement {
     let (mut open, mut asking, mut elsewhere) = (Vec::new(), Vec::new(), Vec::new());
-    for (_, node) in nodes["nodes"].as_object().into_iter().flatten() {
+    let all = nodes["nodes"].as_object();
+    let shows = |node: &Value| node["jvm"]["input_arguments"].is_array();
+    let are_shown = all.is_some_and(|all| !all.is_empty() && all.values().all(shows));
+    let are_all = nodes["_nodes"]["failed"].as_u64().unwrap_or_default() == 0;
+    for (_, node) in all.into_iter().flatten() {
         let arguments = || node["jvm"]["input_arguments"].as_array().into_iter().flatten().filter_map(Value::as_str);
         // The last value of a property counts.
         let last = |name: &str| {
@@ -231,6 +265,9 @@ fn management(nodes: &Value) -> Judgement {
         ([_, ..], ..) => Judgement::whole(State::Off, format!("{}, for everybody", open.join(", "))),
         ([], [_, ..], _) => {
             Judgement::unseen(format!("a file has the management port's settings: {}", elsewhere.join(", ")))
+        }
+        ([], [], _) if !are_shown || !are_all => {
+            Judgement::unseen("not every node shows the arguments of its virtual machine")
         }
         ([], [], []) => Judgement::whole(State::Off, "no management port is open"),
         ([], [], _) => Judgement::whole(State::Enforced, format!("{}, with passwords", asking.join(", "))),
@@ -281,6 +318,37 @@ mod tests {
             assert_eq!(with(&["config.file=/m", &off]), "off: a: port 7199, for everybody");
         }
         assert_eq!(with(&["config.file=/m"]), "cannot tell: a file has the management port's settings: a: /m");
+    }
+
+    #[test]
+    fn a_node_that_reports_tls_has_it_however_the_client_speaks() {
+        let judged = |told: &str| transport(&Target::default(), "", Ok(is_tls(told)), plaintext);
+        assert_eq!(judged("TLSv1.3 TLS_AES_256_GCM_SHA384").state, State::Available);
+        assert_eq!(judged(PLAINTEXT).state, State::Off);
+        assert_eq!(judged("plaintext: no security plugin").state, State::Off);
+    }
+
+    #[test]
+    fn a_password_that_is_not_the_plugins_leaves_open_what_is_limited() {
+        let states = ["none", "user and password"].map(|method| without_plugin(method).state);
+        assert_eq!(states, [State::Off, State::Unseen]);
+    }
+
+    #[test]
+    fn a_node_that_does_not_show_its_arguments_may_have_a_management_port() {
+        let state = |more: Value, failed: u64| {
+            let whole = json!({ "name": "a", "jvm": { "input_arguments": ["-Xmx1g"] } });
+            management(&json!({ "_nodes": { "failed": failed }, "nodes": { "x": whole, "y": more } })).state
+        };
+        let shown = || json!({ "name": "b", "jvm": { "input_arguments": [] } });
+        assert_eq!(state(shown(), 0), State::Off);
+        assert_eq!(state(shown(), 1), State::Unseen, "a node did not answer");
+        for hidden in [json!({ "name": "b" }), json!({ "jvm": { "version": "21" } })] {
+            assert_eq!(state(hidden, 0), State::Unseen);
+        }
+        for none in [json!({}), json!({ "nodes": {} })] {
+            assert_eq!(management(&none).state, State::Unseen);
+        }
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub struct Clients {
     own: String,
     /// The transport of this connection, as the client sees it: all clients of the same port have the same.
     spoken: Spoken,
+    /// The port that this connection reached.
+    reached: u16,
     /// The ports for TLS and for plaintext, if the server reports them.
     ports: Option<[String; 2]>,
 }
@@ -30,13 +32,14 @@ impl Clients {
     /// # Errors
     /// A refusal of either side, with the missing right; a broken connection.
     pub fn open(server: &Server, setup: &Setup) -> Result<Self, Fault> {
-        let mut connection = RedisConnection::open(&of_clients(server, setup)?)?;
+        let target = of_clients(server, setup)?;
+        let mut connection = RedisConnection::open(&target)?;
         let own = connection.call(&["CLIENT", "ID"]).map_err(named)?.text().unwrap_or_default();
         let tls = connection.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher));
         let mut port = |name: &str| connection.setting(name).map(Option::unwrap_or_default);
         let ports = port("tls-port").and_then(|tls| Ok([tls, port("port")?])).ok();
         let spoken = own_transport(tls, ports.as_ref());
-        Ok(Self { connection, own, spoken, ports })
+        Ok(Self { connection, own, spoken, reached: target.port, ports })
     }
 }
 
@@ -44,7 +47,7 @@ impl ConnectionList for Clients {
     fn now(&mut self) -> Result<Vec<ClientConnection>, Fault> {
         let listed = self.connection.call(&["CLIENT", "LIST"]).map_err(named)?;
         let Some(list) = listed.text() else { return Err(Fault::Protocol("CLIENT LIST gave no text".to_owned())) };
-        Ok(read(&list, &self.own, &self.spoken, self.ports.as_ref()))
+        Ok(read(&list, &self.own, (&self.spoken, self.reached), self.ports.as_ref()))
     }
 }
 
@@ -60,10 +63,22 @@ fn own_transport(tls: Option<String>, ports: Option<&[String; 2]>) -> Spoken {
     }
 }
 
-/// The connections in `text`; the transport of the one numbered `own` is `spoken`.
-fn read(text: &str, own: &str, spoken: &Spoken, ports: Option<&[String; 2]>) -> Vec<ClientConnection> {
+/// The connections in `text`; the transport of the one numbered `own`, which has `reached` this port, is `spoken`. If
+/// the server hides its settings and sees another port, something is in between, which may end TLS.
+fn read(
+    text: &str,
+    own: &str,
+    (spoken, reached): (&Spoken, u16),
+    ports: Option<&[String; 2]>,
+) -> Vec<ClientConnection> {
     let lines: Vec<Line<'_>> = text.lines().filter_map(Line::read).collect();
     let own_port = lines.iter().find(|line| line.id == own).and_then(|line| line.local);
+    let spoken = match (spoken, own_port) {
+        (Spoken::Tls(_), Some(port)) if ports.is_none() && port != reached => {
+            Spoken::Untold(format!("the server sees port {port}, not {reached}: something in between may end TLS"))
+        }
+        _ => spoken.clone(),
+    };
     let connection = |line: &Line<'_>| ClientConnection {
         id: line.id.to_owned(),
         account: line.user.to_owned(),
@@ -125,10 +140,11 @@ id=4 addr=10.0.0.2:50002 laddr=10.0.0.9:6380 fd=9 name= age=1 user=app
 id=5 addr=10.0.0.2:50003 laddr=10.0.0.9:6379 fd=9 name= age=1 user=app
 id=6 addr=/run/redis.sock:0 laddr=/run/redis.sock:0 fd=9 name= age=1 user=app
 ";
-        let lines = |ports: Option<&[String; 2]>| {
-            let all = read(text, "3", &Spoken::Tls("TLSv1.3".to_owned()), ports);
+        let reaching = |reached: u16, ports: Option<&[String; 2]>| {
+            let all = read(text, "3", (&Spoken::Tls("TLSv1.3".to_owned()), reached), ports);
             all.iter().map(|one| format!("{} {} {:?}\n", one.id, one.account, one.spoken)).collect::<String>()
         };
+        let lines = |ports: Option<&[String; 2]>| reaching(6380, ports);
         expect![[r#"
             3 tithe Tls("TLSv1.3")
             4 app Tls("TLSv1.3")
@@ -138,5 +154,8 @@ id=6 addr=/run/redis.sock:0 laddr=/run/redis.sock:0 fd=9 name= age=1 user=app
         .assert_eq(&lines(None));
         let ports = ["6380", "6379"].map(str::to_owned);
         assert!(lines(Some(&ports)).contains("5 app Plaintext"));
+        let behind = reaching(16380, None);
+        assert!(behind.contains("3 tithe Untold(") && behind.contains("4 app Untold("), "{behind}");
+        assert!(reaching(16380, Some(&ports)).contains("4 app Tls("), "its settings say what the port speaks");
     }
 }

@@ -38,17 +38,22 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let mut connection = RedisConnection::open(&target)?;
     let method = connection.method().to_owned();
     let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
-    let ports = ports(&mut connection);
+    let ports = ports(&mut connection, target.port);
     let accounts = accounts(&mut connection);
     let mut seen = vec![who_comes_in(&target, &method, &accounts, &ports, &mut connection).of(Feature::Authentication)];
     seen.extend(client_rows(hops::clients(&target, &tls, &ports)));
     let version = info(&mut connection, "server", "redis_version").map(Option::unwrap_or_default);
     let major = |version: &String| version.split('.').next().and_then(|major| major.parse().ok());
-    let mut ground = Ground::ask(&mut connection, version.as_ref().ok().and_then(major).unwrap_or(7));
+    let major = version.as_ref().ok().and_then(major);
+    let mut ground = Ground::ask(&mut connection, major.unwrap_or(7));
     if let Err(fault) = version {
         ground.doubts.push(format!("what version 6 leaves open ({fault})"));
     }
-    seen.push(authorisation(&accounts, &ground).of(Feature::Authorisation));
+    let authorisation = match major {
+        Some(..6) => Judgement::whole(State::Off, NO_ACCOUNTS),
+        _ => authorisation(&accounts, &ground, &mut connection),
+    };
+    seen.push(authorisation.of(Feature::Authorisation));
     seen.push(inspect_feature(Feature::NodeToNode, || hops::between_servers(&mut connection, &ports)));
     let slow_log = recorders::slow_log(&mut connection);
     let files = recorders::files(&mut connection).unwrap_or_else(|fault| format!("which files values reach: {fault}"));
@@ -95,12 +100,14 @@ const RIGHT: &str = "the account needs +acl|list";
 
 /// Accounts that are on.
 fn accounts(connection: &mut RedisConnection) -> Result<Vec<Account>, Fault> {
-    match connection.call(&["ACL", "LIST"])? {
-        Reply::Array(lines) => {
-            Ok(lines.iter().filter_map(Reply::text).filter_map(|line| Account::read(&line)).collect())
-        }
-        _ => Err(Fault::Protocol("ACL LIST gave no list".to_owned())),
-    }
+    let Reply::Array(lines) = connection.call(&["ACL", "LIST"])? else {
+        return Err(Fault::Protocol("ACL LIST gave no list".to_owned()));
+    };
+    // From Redis 8.6 and Valkey 9 on, a certificate may log its client in as the account that it names.
+    let by = connection.setting("tls-auth-clients-user").ok().flatten().unwrap_or_default();
+    let by_certificate = !by.is_empty() && !by.eq_ignore_ascii_case("off");
+    let accounts = lines.iter().filter_map(Reply::text).filter_map(|line| Account::read(&line));
+    Ok(accounts.map(|account| Account { by_certificate, ..account }).collect())
 }
 
 /// Every client must show a certificate if the TLS port requires one and there is no other port.
@@ -118,16 +125,17 @@ fn who_comes_in(
         _ => None,
     };
     let only_port = ports.as_ref().is_ok_and(|ports| ports.plain == "0");
-    let by_certificate = certificate.is_some() && only_port;
+    let asks_all = certificate.as_deref().is_some_and(asks_for_certificate);
+    let by_certificate = asks_all && only_port;
     let mut rules = accounts.as_ref().map(|accounts| of_passwords(accounts, by_certificate)).map_err(Clone::clone);
     match (&certificate, method) {
         (Some(words), "none") => {
             let seen = format!("by client certificate; without one: refused ({words})");
-            if let (Ok(rules), Ok(ports), false) = (&mut rules, ports, only_port) {
+            if let (Ok(rules), Ok(ports), false) = (&mut rules, ports, only_port || !asks_all) {
                 rules.exceptions.push(format!("port {} asks for no certificate", ports.plain));
             }
             let mut setting = |name: &str| connection.setting(name).ok().flatten().unwrap_or_default();
-            if let Ok(rules) = &mut rules {
+            if let (Ok(rules), true) = (&mut rules, asks_all) {
                 beside_certificates(&setting("unixsocket"), &setting("unixsocketperm"), rules);
             }
             Judgement::account(State::Enforced, seen).with_rules(rules, RIGHT)
@@ -143,6 +151,12 @@ fn who_comes_in(
             seen.with_rules(rules, RIGHT)
         }
     }
+}
+
+/// True if a client without a certificate was refused for that, by these words. A client that is asked for a password
+/// may log in without a certificate.
+fn asks_for_certificate(words: &str) -> bool {
+    !words.starts_with("NOAUTH")
 }
 
 /// Adds to `rules` that the Unix socket at `path`, if there is one, asks for no certificate. Its `permissions` are in
@@ -182,22 +196,49 @@ fn of_passwords(accounts: &[Account], by_certificate: bool) -> Rules {
     };
     let exceptions: Vec<String> = open.iter().filter_map(exception).collect();
     let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::REDIS_AUTHN_OPEN_ACCOUNT] };
+    // This connection is that of an account: such a service checks its clients by something else, as by IAM.
+    let doubt = open.is_empty().then(|| "how accounts log in: the list has no password".to_owned());
     Rules {
         read: format!("{} of ACL LIST", counted(open.len(), "account")),
         exceptions,
+        doubts: doubt.into_iter().collect(),
         remedy: "ACL SETUSER … resetpass >PASSWORD, or off",
         findings,
-        ..Rules::default()
     }
 }
 
-fn authorisation(accounts: &Result<Vec<Account>, Fault>, ground: &Ground) -> Judgement {
+/// Why an old version limits nobody.
+const NO_ACCOUNTS: &str = "before version 6 there are no accounts: every client that is let in may do everything";
+
+/// A key that belongs to nobody.
+const NOBODYS: &str = "someone:else";
+
+/// What all accounts may do; if their list is refused to this one, whether it may read a key that is not its own.
+fn authorisation(
+    accounts: &Result<Vec<Account>, Fault>,
+    ground: &Ground,
+    connection: &mut RedisConnection,
+) -> Judgement {
     match accounts {
         Ok(accounts) => limits(accounts, ground),
-        Err(fault @ Fault::Refused(_)) => {
-            Judgement::account(State::Enforced, format!("the list of accounts: {fault}; {RIGHT} to judge others"))
-        }
+        Err(fault @ Fault::Refused(_)) => of_this_account(connection.call(&["GET", NOBODYS]).map(drop), fault),
         Err(fault) => Judgement::unseen(fault.to_string()),
+    }
+}
+
+/// The judgement of an account to which the list of `accounts` is refused, from its read of a key of somebody else.
+fn of_this_account(read: Result<(), Fault>, accounts: &Fault) -> Judgement {
+    // Rights are checked before the place of the key and its kind.
+    let passes = |words: &str| ["MOVED ", "WRONGTYPE "].iter().any(|code| words.starts_with(code));
+    let others = format!("the list of accounts: {accounts}; {RIGHT} to judge others");
+    match read {
+        Err(Fault::Refused(words)) => {
+            Judgement::account(State::Enforced, format!("keys of others: refused ({words}); {others}"))
+        }
+        Err(fault) if !matches!(&fault, Fault::Server(words) if passes(words)) => {
+            Judgement::unseen(format!("keys of others: {fault}; {others}"))
+        }
+        _ => Judgement::account(State::Available, format!("this account reads keys of others; {others}")),
     }
 }
 
@@ -217,6 +258,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
         .collect();
     let mut seen = format!("{} of {} may do everything (ACL LIST)", unlimited.len(), counted(open.len(), "account"));
     let state = match unlimited.len() {
+        0 if open.is_empty() => State::Unseen,
         count if count == open.len() => State::Off,
         0 | 1 if around.is_empty() => State::Enforced,
         _ => State::Available,
@@ -228,7 +270,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     if !around.is_empty() {
         add(format!("; beyond its rights: {}", named(&around)));
     }
-    if state != State::Enforced {
+    if [State::Off, State::Available].contains(&state) {
         add(": ACL SETUSER … -@admin -@dangerous, with back what it needs".to_owned());
     }
     if !replicas.is_empty() {
@@ -252,7 +294,7 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     ground.doubts.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
     let hidden = ground.hidden(limited.copied());
     hidden.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
-    let certain = ground.doubts.is_empty() && hidden.is_empty();
+    let certain = ground.doubts.is_empty() && hidden.is_empty() && state != State::Unseen;
     let mut judged = if certain { Judgement::whole(state, seen) } else { Judgement::account(state, seen) };
     if open.iter().any(|account| !account.has_everything() && ways.of(&account.name).is_some()) {
         judged = judged.found(&findings::REDIS_AUTHZ_REACHABLE_EVERYTHING);

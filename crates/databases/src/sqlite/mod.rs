@@ -152,8 +152,8 @@ impl Database for Sqlite {
 
     fn quiesce(&self, server: &Server, setup: &Setup, _table: &Table) -> Result<(), Fault> {
         let mut connection = open(path(server)?, setup)?;
-        // Pages left by deleted rows would make two arms with the same rows differ. VACUUM's copy stays in memory: a
-        // temporary file would not be encrypted.
+        // Pages left by deleted rows would make two arms with the same rows differ. VACUUM's copy stays in memory: the
+        // library would encrypt a temporary file on a plain arm as well.
         connection.run("PRAGMA temp_store = MEMORY")?;
         connection.run("VACUUM")?;
         checkpoint(&mut connection)

@@ -77,7 +77,7 @@ pub const SETTINGS: &[Setting] = &[
     },
     Setting {
         name: "temp_store",
-        help: "MEMORY (because temporary files would not be encrypted) or FILE",
+        help: "MEMORY, or FILE: the library encrypts temporary files in every arm, the plain one too, so that both pay",
         default: "MEMORY",
         values: Values::Words(&[("MEMORY", "2"), ("FILE", "1")]),
     },
@@ -198,6 +198,13 @@ mod tests {
                 secure_delete = OFF
             "#]],
         );
+    }
+
+    #[test]
+    fn what_is_said_of_temporary_files_is_what_the_library_does() {
+        // `SQLITE3MC_ENCRYPT_TEMP_FILES` is 1 in the library: it encrypts each file without a name.
+        let setting = SETTINGS.iter().find(|setting| setting.name == "temp_store").expect("a setting");
+        assert!(setting.help.contains("encrypts temporary files in every arm"), "{}", setting.help);
     }
 
     #[test]

@@ -15,7 +15,10 @@ pub struct Driver {
 
 /// Parts of the names of implementations that run on the processor's instructions for a cipher, or on a device made for
 /// it, over the architectures of Linux (`arch/*/crypto`, `drivers/crypto`).
-const FAST: [&str; 11] = ["aesni", "vaes", "-avx", "-sse", "-ce", "neonbs", "ppc", "s390", "zvk", "qat", "ccp"];
+const FAST: [&str; 17] = [
+    "aesni", "vaes", "-avx", "-sse", "-ce", "neonbs", "ppc", "p8_aes", "s390", "sparc64", "zvk", "padlock", "qat",
+    "ccp", "caam", "ccree", "safexcel",
+];
 
 impl Driver {
     /// True when it uses ordinary instructions although the processor may have special ones for the cipher.
@@ -73,6 +76,8 @@ mod tests {
     fn the_first_of_the_slow_ones_is_told_from_the_fast() {
         let slow = |driver: &str| Driver { name: String::new(), driver: driver.to_owned(), priority: 0 }.slow();
         assert!(["xts(ecb(aes-fixed-time))", "xts(ecb(aes-generic))"].iter().all(|driver| slow(driver)));
+        // POWER8, a network processor of NXP, VIA.
+        assert!(["p8_aes_xts", "xts-aes-caam-qi2", "xts(ecb-aes-padlock)"].iter().all(|driver| !slow(driver)));
         let fast = ["xts-aes-aesni", "xts-aes-vaes-avx10_256", "xts-aes-ce", "xts-aes-neonbs", "xts-serpent-avx2"];
         assert!(!fast.iter().any(|driver| slow(driver)));
     }

@@ -18,7 +18,7 @@ use tithe_model::quantity;
 use tithe_plugin::{
     checks::{
         canary::{Canaries, Source, TOKEN_BYTES, Targets, key_value},
-        needles::Needles,
+        needles::{Needles, Tally},
         scan::{Places, files_of, scan},
     },
     evidence::{Check, CheckContext, CheckEntry},
@@ -58,17 +58,25 @@ impl RawImage {
         }
         let mut files = files_of(context.server, Places::FILES);
         files.extend(tithe_plugin::checks::scan::files_below(&layout.folder));
-        let view = scan(&needles, files).total();
-        if view.distinct("file") == 0 {
-            return Ok(Observation::Unknown("the marker file is not readable in the mounted view either".to_owned()));
-        }
-        let (canaries, of) = (view.distinct("canary"), tokens.len());
-        Ok(Observation::Protected(format!(
-            "none of {of} canaries and no marker file in {} written to the raw image; in the mounted view {canaries} of {of} \
-             and the file",
-            quantity::size(bytes)
-        )))
+        Ok(nothing_found(bytes, &scan(&needles, files).total(), tokens.len()))
     }
+}
+
+/// What a search shows that found nothing in the `bytes` written to the image, and this in the mounted `view`, for `of`
+/// canaries.
+fn nothing_found(bytes: u64, view: &Tally, of: usize) -> Observation {
+    if bytes == 0 {
+        return Observation::Unknown("nothing is written to the raw image".to_owned());
+    }
+    if view.distinct("file") == 0 {
+        return Observation::Unknown("the marker file is not readable in the mounted view either".to_owned());
+    }
+    Observation::Protected(format!(
+        "none of {of} canaries and no marker file in {} written to the raw image; in the mounted view {} of {of} and \
+         the file",
+        quantity::size(bytes),
+        view.distinct("canary")
+    ))
 }
 
 impl Check for RawImage {
@@ -247,6 +255,22 @@ mod tests {
             Unknown("trying a wrong key failed: Input/output error")
             Unknown("its own key does not open it: Input/output error")"#]]
         .assert_eq(&all.join("\n"));
+    }
+
+    #[test]
+    fn an_image_without_data_and_a_view_without_the_file_show_nothing() {
+        let (canary, file) = (b"a canary of twenty-four.", b"a marker of twenty-four.");
+        let seen = |bytes: u64, view: &[u8]| {
+            let needles = Needles::new([("canary", &canary[..]), ("file", &file[..])]);
+            nothing_found(bytes, &needles.count(view), 9)
+        };
+        let both = [&canary[..], &file[..]].concat();
+        let words = "none of 9 canaries and no marker file in 4.1 kB written to the raw image; in the mounted view \
+                     1 of 9 and the file";
+        assert_eq!(seen(4096, &both), Observation::Protected(words.to_owned()));
+        for (bytes, view) in [(0, &both[..]), (4096, &canary[..]), (4096, &[][..])] {
+            assert!(matches!(seen(bytes, view), Observation::Unknown(_)), "{bytes}");
+        }
     }
 
     #[test]

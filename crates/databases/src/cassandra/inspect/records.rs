@@ -2,7 +2,7 @@
 
 use tithe_plugin::{evidence::Check, matrix::State, recording::Recording};
 
-use super::{Settings, management_port, value};
+use super::{Settings, is_shown, management_port, value};
 use crate::{cassandra::evidence::audit_complete::AuditComplete, findings, inspect::Judgement};
 
 /// Keyspaces that every node leaves out by default: its own reads of its own tables.
@@ -22,6 +22,9 @@ const FILTERS: [&str; 6] = [
 /// or its filters, and the settings do not change (seen with 4.1 and 5.0).
 pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement {
     let of = |part: &str| value(settings, "audit_logging_options", part);
+    if !is_shown(settings, "audit_logging_options", "enabled") {
+        return Judgement::unseen("audit_logging_options.enabled is not shown");
+    }
     let left_out: Vec<String> = FILTERS
         .iter()
         .map(|name| (*name, of(name)))
@@ -145,6 +148,13 @@ pub fn at_rest(settings: &Settings) -> Judgement {
         clear.push(format!("full query log, where it was started ({queries})"));
     }
     clear.push("snapshots and backups of SSTables".to_owned());
+    let covers = format!(
+        "it would cover commit log and hints only, never data files (SSTables); in the clear: {}",
+        clear.join(", ")
+    );
+    if !is_shown(settings, "transparent_data_encryption_options", "enabled") {
+        return Judgement::unseen(format!("transparent_data_encryption_options.enabled is not shown; {covers}"));
+    }
     let seen = format!("transparent_data_encryption_options.enabled = {}", of("enabled"));
     if of("enabled") == "true" {
         let key = of("key_provider.parameters");
@@ -153,11 +163,7 @@ pub fn at_rest(settings: &Settings) -> Judgement {
         let seen = format!("{seen}: commit log and hints; in the clear: {}{key}", clear.join(", "));
         Judgement::whole(State::Available, seen)
     } else {
-        let seen = format!(
-            "{seen}; it would cover commit log and hints only, never data files (SSTables); in the clear: {}",
-            clear.join(", ")
-        );
-        Judgement::whole(State::Off, seen)
+        Judgement::whole(State::Off, format!("{seen}; {covers}"))
     }
 }
 
@@ -173,9 +179,14 @@ mod tests {
 
     #[test]
     fn encryption_of_the_log_is_not_encryption_at_rest() {
-        let on = settings(&[("transparent_data_encryption_options_enabled", "true")]);
-        assert_eq!(at_rest(&on).state, State::Available);
-        assert_eq!(at_rest(&settings(&[])).state, State::Off);
+        let enabled = |set: &str| at_rest(&settings(&[("transparent_data_encryption_options_enabled", set)])).state;
+        assert_eq!(["true", "false", "null"].map(enabled), [State::Available, State::Off, State::Off]);
+    }
+
+    #[test]
+    fn a_setting_that_is_not_shown_is_not_off() {
+        let all = settings(&[("cluster_name", "shop")]);
+        assert_eq!([at_rest(&all).state, auditing(&all, Some(&all)).state], [State::Unseen; 2]);
     }
 
     #[test]
@@ -276,6 +287,7 @@ mod tests {
             ("full_query_logging_options_log_dir", "/q"),
         ]);
         expect!["transparent_data_encryption_options.enabled = true: commit log and hints; in the clear: SSTables (/d), saved caches (/s), changes (/c), full query log, where it was started (/q), snapshots and backups of SSTables; its key: /k/store"].assert_eq(&at_rest(&all).seen);
-        expect!["transparent_data_encryption_options.enabled = ; it would cover commit log and hints only, never data files (SSTables); in the clear: SSTables (?), saved caches (?), snapshots and backups of SSTables"].assert_eq(&at_rest(&settings(&[])).seen);
+        let off = settings(&[("transparent_data_encryption_options_enabled", "false")]);
+        expect!["transparent_data_encryption_options.enabled = false; it would cover commit log and hints only, never data files (SSTables); in the clear: SSTables (?), saved caches (?), snapshots and backups of SSTables"].assert_eq(&at_rest(&off).seen);
     }
 }

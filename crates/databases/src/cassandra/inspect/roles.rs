@@ -161,6 +161,8 @@ impl Roles {
         };
         let unlimited: Vec<String> = open.iter().filter_map(words).collect();
         let state = match unlimited.len() {
+            // A service may hide the roles by which its clients log in.
+            0 if open.is_empty() => State::Unseen,
             0 | 1 if open.len() != unlimited.len() => State::Enforced,
             count if count == open.len() => State::Off,
             _ => State::Available,
@@ -170,10 +172,10 @@ impl Roles {
         if !unlimited.is_empty() {
             seen.push_str(&format!(": {}", named(&unlimited)));
         }
-        if state != State::Enforced {
+        if [State::Off, State::Available].contains(&state) {
             seen.push_str(": REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false");
         }
-        let judged = Judgement::whole(state, seen);
+        let judged = if open.is_empty() { Judgement::unseen(seen) } else { Judgement::whole(state, seen) };
         let becomes = open.iter().any(|role| !role.is_superuser && ways.of(&role.name).is_some());
         if becomes { judged.found(&findings::CASSANDRA_AUTHZ_REACHABLE_SUPERUSER) } else { judged }
     }
@@ -325,6 +327,7 @@ mod tests {
         assert_eq!(seen(&[admin, app], &[]), (State::Enforced, vec![]));
         assert_eq!(seen(&[app], &[]), (State::Enforced, vec![]));
         assert_eq!(seen(&[admin], &[]), (State::Off, vec![]), "nobody is limited");
+        assert_eq!(seen(&[("hidden", "s")], &[]), (State::Unseen, vec![]), "the client itself has come in by another");
         assert_eq!(seen(&[admin, boss, app], &[]), (State::Available, vec![]));
         assert_eq!(seen(&[admin, app], &[("admin", "app")]), (State::Off, becomes.clone()));
         assert_eq!(seen(&[admin, app, clerk], &[("admin", "app")]), (State::Available, becomes));

@@ -11,7 +11,10 @@ use tithe_plugin::{matrix::State, reach::Reach};
 
 use super::super::link::Link;
 use crate::{
-    findings::{MONGODB_AUTHZ_ADMINISTRATORS, MONGODB_AUTHZ_REACHABLE_ROOT, MONGODB_AUTHZ_READS_PASSWORDS},
+    findings::{
+        MONGODB_AUTHZ_ADMINISTRATORS, MONGODB_AUTHZ_EVERY_DATABASE, MONGODB_AUTHZ_REACHABLE_ROOT,
+        MONGODB_AUTHZ_READS_PASSWORDS,
+    },
     inspect::{Judgement, counted, named},
 };
 
@@ -22,6 +25,8 @@ pub const RIGHT: &str = "the account needs viewUser and viewRole on every databa
 const EVERYTHING: &str = "everything";
 /// That of ways to hashes of passwords.
 const HASHES: &str = "hashes";
+/// That of ways to what all databases hold.
+const DOCUMENTS: &str = "documents of every database";
 
 /// Built-in roles that lead to all privileges, and why; the first two have them directly.
 const UNLIMITED: [(&str, &str); 6] = [
@@ -52,6 +57,8 @@ const LIMITED_OF_ADMIN: [&str; 10] = [
     "enableSharding",
     "directShardOperations",
 ];
+/// Those that read all databases and no hashes.
+const READERS: [&str; 2] = ["readAnyDatabase@admin", "readWriteAnyDatabase@admin"];
 /// The one that reads the hashes of passwords.
 const BACKUP: &str = "backup@admin";
 /// Why it does, and own roles do.
@@ -130,6 +137,11 @@ impl Accounts {
         old.map(|user| format!("`{}`", user.name)).collect()
     }
 
+    /// Names of the accounts for which `is_so` holds, which is asked by their names in the graph.
+    fn names_if(&self, is_so: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
+        self.users.iter().map(|user| user.name.as_str()).filter(move |name| is_so(&account(name)))
+    }
+
     /// Which account becomes which, and which reaches one of the goals.
     fn reach(&self) -> Reach {
         let mut reach = Reach::default();
@@ -137,6 +149,9 @@ impl Accounts {
             reach.edge(role, EVERYTHING, reason);
         }
         reach.edge(BACKUP, HASHES, READS_HASHES);
+        for role in READERS {
+            reach.edge(role, DOCUMENTS, "reads them");
+        }
         for user in &self.users {
             let account = account(&user.name);
             user.roles.iter().for_each(|role| reach.edge(&account, role, "role"));
@@ -160,6 +175,9 @@ impl Accounts {
                 if privilege.reads_hashes() {
                     reach.edge(name, HASHES, READS_HASHES);
                 }
+                if privilege.database_if("find") == Some("") {
+                    reach.edge(name, DOCUMENTS, "find on every database");
+                }
                 if let Some(database) = privilege.database_if("changePassword") {
                     reach.edge(name, &all_of(database), "changePassword");
                 }
@@ -168,7 +186,7 @@ impl Accounts {
         reach
     }
 
-    /// Which accounts have all privileges, and which read password hashes.
+    /// Which accounts have all privileges, which read password hashes, and which read every database.
     pub fn judge(&self) -> Judgement {
         let mut reach = self.reach();
         let all = self.users.len();
@@ -180,12 +198,21 @@ impl Accounts {
             let direct = way.steps.first().map(|(to, _)| *to);
             becomes |= !UNLIMITED[..ADMINISTRATORS].iter().any(|(role, _)| Some(*role) == direct);
         }
+        let mut known: BTreeSet<&str> = self.names_if(|account| ways.has(account)).collect();
         let ways = reach.ways([HASHES]);
+        known.extend(self.names_if(|account| ways.has(account)));
         let reading = self.users.iter().filter_map(|user| {
             let way = ways.of(&account(&user.name))?.to_string();
             Some(way.trim_start_matches("account ").to_owned())
         });
         let reading: Vec<String> = reading.collect();
+        let ways = reach.ways([DOCUMENTS]);
+        let others = self.users.iter().filter(|user| !known.contains(user.name.as_str()));
+        let everywhere = others.filter_map(|user| {
+            let way = ways.of(&account(&user.name))?.to_string();
+            Some(way.trim_start_matches("account ").to_owned())
+        });
+        let everywhere: Vec<String> = everywhere.collect();
         let accounts = counted(all, "account");
         let mut seen = format!("{} of {accounts} may do everything (usersInfo, rolesInfo)", unlimited.len());
         if !unlimited.is_empty() {
@@ -194,9 +221,12 @@ impl Accounts {
         if !reading.is_empty() {
             seen.push_str(&format!("; hashes of all passwords are read by {}", named(&reading)));
         }
+        if !everywhere.is_empty() {
+            seen.push_str(&format!("; every database is read by {}", named(&everywhere)));
+        }
         let state = match unlimited.len() {
             count if count == all && all > 0 => State::Off,
-            0 | 1 if reading.is_empty() => State::Enforced,
+            0 | 1 if reading.is_empty() && everywhere.is_empty() => State::Enforced,
             _ => State::Available,
         };
         if state != State::Enforced {
@@ -208,6 +238,7 @@ impl Accounts {
             (&MONGODB_AUTHZ_REACHABLE_ROOT, several && becomes),
             (&MONGODB_AUTHZ_ADMINISTRATORS, several && !becomes),
             (&MONGODB_AUTHZ_READS_PASSWORDS, !reading.is_empty()),
+            (&MONGODB_AUTHZ_EVERY_DATABASE, !everywhere.is_empty()),
         ] {
             judged = if is_so { judged.found(finding) } else { judged };
         }
@@ -372,6 +403,8 @@ mod tests {
                 &["own@shop: dbOwner@shop"],
             ),
             judged(&["boss@shop: root@admin", "app@other: dbOwner@other"], &[]),
+            judged(&[ops, "report@admin: readAnyDatabase@admin"], &[]),
+            judged(&[ops, "pmm@admin: explain@admin"], &["explain@admin:  / find listIndexes on ."]),
         ];
         expect![[r#"
             enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right)
@@ -391,6 +424,8 @@ mod tests {
             available but not enforced: 2 of 3 accounts may do everything (usersInfo, rolesInfo): boss@shop → root@admin (role) → everything (every right); app@shop → userAdmin@shop (role) → accounts of shop (userAdmin sets their passwords) → account boss@shop (one of them) → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             available but not enforced: 2 of 3 accounts may do everything (usersInfo, rolesInfo): boss@shop → root@admin (role) → everything (every right); app@shop → own@shop (role) → dbOwner@shop (inherits it) → accounts of shop (dbOwner sets their passwords) → account boss@shop (one of them) → root@admin (role) → everything (every right): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): boss@shop → root@admin (role) → everything (every right)
+            available but not enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); every database is read by report@admin → readAnyDatabase@admin (role) → documents of every database (reads them): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
+            available but not enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); every database is read by pmm@admin → explain@admin (role) → documents of every database (find on every database): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
         "#]].assert_eq(&text.concat());
     }
 

@@ -19,6 +19,10 @@ pub struct Profilers {
     every: Vec<String>,
     /// Databases in which slow ones are.
     slow: Vec<String>,
+    /// Databases in which those are that pass a filter.
+    by_filter: Vec<String>,
+    /// Databases with a filter. There it decides, in place of the duration, also which commands the log repeats.
+    pub filtered: Vec<String>,
     /// The duration from which on a command is slow, for profilers and for the log, ms; `None` if no database reported
     /// it.
     pub slow_ms: Option<i64>,
@@ -48,8 +52,11 @@ impl Profilers {
             let number = |told: &Document, field: &str| at(told, &[field])?.parse::<f64>().ok();
             match told {
                 Ok(told) => {
+                    let has_filter = told.contains_key("filter");
+                    all.filtered.extend(has_filter.then(|| name.to_owned()));
                     match number(&told, "was") {
                         Some(level) if level >= 2.0 => all.every.push(name.to_owned()),
+                        Some(level) if level >= 1.0 && has_filter => all.by_filter.push(name.to_owned()),
                         Some(level) if level >= 1.0 => all.slow.push(name.to_owned()),
                         _ => {}
                     }
@@ -86,6 +93,12 @@ impl Profilers {
                 "system.profile of {slow} repeats values of commands slower than {slow_ms} ms (profile)"
             ));
         }
+        if !self.by_filter.is_empty() {
+            let filtered = named(&self.by_filter);
+            repeats.push(format!(
+                "system.profile of {filtered} repeats values of commands that pass a filter, however fast (profile)"
+            ));
+        }
         (repeats, !of_all.is_empty())
     }
 }
@@ -118,6 +131,7 @@ mod tests {
             text(&profilers(&[("admin", off()), ("shop", doc! { "was": 2.0, "slowms": 100 })])),
             text(&profilers(&[("shop", doc! { "was": 1, "slowms": 20 }), ("web", doc! { "was": 2, "slowms": 20 })])),
             text(&profilers(&[("shop", doc! { "was": 1, "slowms": -1 })])),
+            text(&profilers(&[("shop", doc! { "was": 1, "slowms": 100, "filter": { "op": "query" } })])),
             text(&Profilers::of([("admin", Ok(off())), refused].into_iter(), 0)),
             text(&Profilers::of([("admin", Ok(off()))].into_iter(), 7)),
         ];
@@ -126,6 +140,7 @@ mod tests {
             (["system.profile of shop repeats values of every command (profile)"], true) None
             (["system.profile of web repeats values of every command (profile)", "system.profile of shop repeats values of commands slower than 20 ms (profile)"], true) None
             (["system.profile of shop repeats values of every command (profile)"], true) None
+            (["system.profile of shop repeats values of commands that pass a filter, however fast (profile)"], false) None
             ([], false) Some("profilers of 1 databases (refused: not authorized: the account needs the role clusterMonitor)")
             ([], false) Some("profilers of 7 databases (too many)")
         "#]].assert_eq(&said.concat());

@@ -16,7 +16,7 @@ use super::{
 };
 use crate::{
     findings::{MONGODB_AUDIT_PARTIAL, MONGODB_REST_REPEATS_VALUES},
-    inspect::Judgement,
+    inspect::{Judgement, named},
 };
 
 /// Filter and successes, if the audit log is configured at run time (from 5.0 on).
@@ -40,6 +40,9 @@ fn leaves_out(filter: &str) -> bool {
 /// # Errors
 /// Why the server does not say how it was started.
 pub fn auditing(options: &Options, build: &Build, runtime: impl FnOnce() -> Runtime) -> Result<Judgement, Fault> {
+    if build.is_foreign {
+        return Ok(Judgement::unseen("no command shows what this product records"));
+    }
     if build.is_community {
         return Ok(Judgement::whole(State::NotOffered, "no edition but Enterprise has an audit log"));
     }
@@ -91,6 +94,9 @@ const FOLDER: &str = "/data/db";
 /// # Errors
 /// As [`auditing`].
 pub fn at_rest(options: &Options, build: &Build, is_router: bool) -> Result<Judgement, Fault> {
+    if build.is_foreign {
+        return Ok(Judgement::unseen("no command shows how this product stores data, or what stores them for it"));
+    }
     if build.is_community {
         return Ok(Judgement::whole(State::NotOffered, "no edition but Enterprise encrypts its files"));
     }
@@ -133,7 +139,10 @@ pub fn repeated(judged: Judgement, options: &Options, profilers: &Profilers) -> 
 }
 
 /// Recorders that repeat values in plaintext.
-pub fn of_values(options: &Options, profilers: &Profilers) -> Recording {
+pub fn of_values(options: &Options, profilers: &Profilers, build: &Build) -> Recording {
+    if build.is_foreign {
+        return Recording { repeats: Vec::new(), doubts: vec!["logs of this product".to_owned()] };
+    }
     let mut doubts: Vec<String> = profilers.doubt.iter().cloned().collect();
     let repeats = match &options.started {
         Ok(_) => repeats(options, profilers).seen,
@@ -171,6 +180,10 @@ fn repeats(options: &Options, profilers: &Profilers) -> Repeats {
             seen.push("the log repeats values of every command (slowOpThresholdMs)".to_owned());
         }
         (false, ms) => seen.push(format!("the log repeats values of commands slower than {ms} ms")),
+    }
+    if !redacted && !profilers.filtered.is_empty() {
+        let which = "commands that pass a filter, however fast (profile)";
+        seen.push(format!("in {} the log repeats values of {which}", named(&profilers.filtered)));
     }
     if !redacted && let Some(words) = verbose(options) {
         every = true;
@@ -230,7 +243,7 @@ mod tests {
     use super::{super::options::tests::options, *};
 
     fn build(is_community: bool) -> Build {
-        Build { title: "MongoDB 7".to_owned(), stand_in: false, is_community }
+        Build { title: "MongoDB 7".to_owned(), stand_in: false, is_foreign: false, is_community }
     }
 
     fn words(judged: Result<Judgement, Fault>, options: &Options) -> String {
@@ -318,6 +331,30 @@ mod tests {
         assert_eq!(of(redacts(), doc! {}), nothing());
         assert_eq!(of(redacts(), doc! { "redactClientLogData": false }), slow());
         assert_eq!(of(doc! {}, doc! { "redactClientLogData": true }), nothing());
+    }
+
+    #[test]
+    fn a_filter_decides_in_place_of_the_duration_what_the_log_repeats() {
+        let mut profilers = Profilers::default();
+        profilers.filtered.push("shop".to_owned());
+        let seen = |running: Document| repeats(&options(doc! {}, running), &profilers).seen;
+        let filtered = "in shop the log repeats values of commands that pass a filter, however fast (profile)";
+        assert_eq!(seen(doc! {}), ["the log repeats values of commands slower than 100 ms", filtered]);
+        assert_eq!(seen(doc! { "redactClientLogData": true }), [""; 0]);
+    }
+
+    #[test]
+    fn options_of_mongodb_say_nothing_of_another_product() {
+        // FerretDB answers getCmdLineOpts without any option.
+        let ferret = Build { is_foreign: true, ..build(false) };
+        let options = options(doc! {}, doc! {});
+        let audit = auditing(&options, &ferret, || Ok((None, None))).expect("options");
+        let at_rest = at_rest(&options, &ferret, false).expect("options");
+        assert_eq!([audit.state, at_rest.state], [State::Unseen; 2]);
+        let recorded = |build: &Build| of_values(&options, &Profilers::default(), build);
+        let (own, foreign) = (recorded(&build(false)), recorded(&ferret));
+        assert_eq!([own.repeats.len(), own.doubts.len()], [1, 0], "the log of slow commands");
+        assert_eq!([foreign.repeats.len(), foreign.doubts.len()], [0, 1]);
     }
 
     #[test]

@@ -143,7 +143,8 @@ impl Accounts {
         unlimited.dedup();
         let judged = limited(&unlimited, self.users.len(), "a role over every action");
         let judged = if unlimited.len() > 1 { judged.found(&findings::OPENSEARCH_AUTHZ_EVERYTHING) } else { judged };
-        if unlimited.len() == self.users.len() {
+        // Of a service whose accounts are elsewhere, the list is empty.
+        if unlimited.len() == self.users.len() && !self.users.is_empty() {
             return judged;
         }
         let reaching = which(&|role| self.reaches(role, is_for_all));
@@ -276,8 +277,8 @@ fn of_this_account(all: Result<(), Fault>, one: Result<(), Fault>, lists: &Fault
         (Ok(()), Err(Fault::Refused(read))) => enforced(format!("an index of nobody: refused ({read})")),
         // That the index is missing is an answer.
         (Ok(()), Ok(()) | Err(Fault::Server(_))) => {
-            Judgement::account(State::Off, "this account may search every index")
-                .found(&findings::OPENSEARCH_AUTHZ_EVERYTHING)
+            let seen = format!("this account may search every index; others: {lists}: {RIGHT}");
+            Judgement::account(State::Available, seen).found(&findings::OPENSEARCH_AUTHZ_EVERYTHING)
         }
         (Ok(()), Err(fault)) | (Err(fault), _) => Judgement::unseen(fault.to_string()),
     }
@@ -435,6 +436,25 @@ mod tests {
     }
 
     #[test]
+    fn where_all_accounts_are_elsewhere_the_list_shows_nothing() {
+        let role = json!({ "cluster_permissions": ["*"], "index_permissions": [{ "index_patterns": ["*"], "allowed_actions": ["*"] }] });
+        let judged = |mapping: Value| {
+            let accounts = Accounts {
+                users: Map::new(),
+                roles: map(json!({ "all_access": role })),
+                mapping: map(json!({ "all_access": mapping })),
+                groups: Map::new(),
+            };
+            let Judgement { state, scope, seen, .. } = accounts.judge(true);
+            (state, scope.words(), seen.contains("who logs in elsewhere as arn:aws:iam::1:role/master"))
+        };
+        // Amazon OpenSearch Service with a master user of IAM.
+        let by_iam = json!({ "backend_roles": ["arn:aws:iam::1:role/master"] });
+        assert_eq!(judged(by_iam), (State::Unseen, "this account", true));
+        assert_eq!(judged(json!({ "users": ["*"] })), (State::Available, "this account", false));
+    }
+
+    #[test]
     fn patterns_are_the_plugins() {
         let fitting =
             [("*", ""), ("a*", "a"), ("a*b*c", "abbc"), ("?", "q"), ("a?c*", "abcd"), ("/^.*$/", "x"), ("a", "a")];
@@ -460,7 +480,9 @@ mod tests {
             judged(Ok(()), refused()).starts_with("enforced: an index of nobody: refused (no permissions); others: ")
         );
         for one in [Ok(()), missing()] {
-            assert_eq!(judged(Ok(()), one), "off: this account may search every index (1)");
+            let seen = judged(Ok(()), one);
+            let words = "available but not enforced: this account may search every index; others: ";
+            assert!(seen.starts_with(words) && seen.ends_with(" (1)"), "{seen}");
         }
         for (all, one) in [(gone(), refused()), (Ok(()), gone()), (missing(), Ok(()))] {
             assert!(judged(all, one).starts_with("cannot tell: "));

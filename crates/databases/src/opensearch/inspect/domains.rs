@@ -24,6 +24,11 @@ fn dynamic(answer: &Value) -> &Value {
     &answer["config"]["dynamic"]
 }
 
+/// True if the answer has the part with the domains: an empty one shows nothing.
+fn is_told(answer: &Value) -> bool {
+    dynamic(answer).is_object()
+}
+
 fn domains(answer: &Value) -> Vec<Domain<'_>> {
     let all = dynamic(answer)["authc"].as_object().into_iter().flatten();
     let used = all.filter(|(_, domain)| domain["http_enabled"] == true);
@@ -50,13 +55,17 @@ fn is_for_everybody(pattern: &str) -> bool {
 pub fn ask_elsewhere(answer: &Value) -> bool {
     let own = |domain: &Domain<'_>| domain.kind == "basic" && ["intern", "internal"].contains(&domain.backend);
     let mut roles = dynamic(answer)["authz"].as_object().into_iter().flatten();
-    !domains(answer).iter().all(own)
+    !is_told(answer)
+        || !domains(answer).iter().all(own)
         || roles.any(|(_, source)| source["http_enabled"] == true && source["authorization_backend"]["type"] != "noop")
 }
 
 /// Who is let in without a password of the plugin's own accounts. `known`: accounts with a well-known password.
 pub fn logins(answer: &Value, known: Result<Vec<String>, &Fault>) -> Rules {
     let (mut exceptions, mut doubts, mut found) = (Vec::new(), Vec::new(), Vec::new());
+    if !is_told(answer) {
+        doubts.push("the domains, which the answer does not have".to_owned());
+    }
     if dynamic(answer)["http"]["anonymous_auth_enabled"] == true {
         exceptions.push("anonymous_auth_enabled lets clients in without a password".to_owned());
         found.push(&findings::OPENSEARCH_AUTHN_ANONYMOUS);
@@ -97,6 +106,9 @@ pub fn logins(answer: &Value, known: Result<Vec<String>, &Fault>) -> Rules {
 
 /// Whether a client may act for another one.
 pub fn proxies(answer: &Value) -> Judgement {
+    if !is_told(answer) {
+        return Judgement::unseen("the answer has no domains");
+    }
     let hidden = "impersonation by plugins.security.authcz.rest_impersonation_user, which is not shown";
     let Some(domain) = domains(answer).into_iter().find(|domain| OF_PROXIES.contains(&domain.kind)) else {
         return Judgement::account(State::Off, "no domain believes a proxy").doubted(hidden);
@@ -182,5 +194,14 @@ mod tests {
             a demo: ["admin by the password that every demo configuration has"] [] 1; off; elsewhere: false
             no right: [] ["well-known passwords of accounts (refused: no)"] 0; off; elsewhere: false
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn an_answer_without_domains_shows_nothing() {
+        for answer in [json!({}), json!({ "config": {} }), json!([])] {
+            let Rules { exceptions, doubts, .. } = logins(&answer, Ok(Vec::new()));
+            assert_eq!((exceptions.len(), doubts.len(), ask_elsewhere(&answer)), (0, 1, true), "{answer}");
+            assert_eq!(proxies(&answer).state, State::Unseen, "{answer}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! What the server records: the audit log's configuration, and logs of slow requests.
 
+use std::collections::BTreeMap;
+
 use serde_json::Value;
 use tithe_plugin::matrix::State;
 
@@ -39,11 +41,30 @@ pub fn of_requests(answer: &Value) -> bool {
     layers(answer)[0]
 }
 
+/// Documents whose reads and writes are recorded whatever the layers leave out, in words; `None` if there are none.
+fn watched(answer: &Value) -> Option<String> {
+    let compliance = &of(answer)["compliance"];
+    if of(answer)["enabled"] != true || compliance["enabled"] != true {
+        return None;
+    }
+    let fields = compliance["read_watched_fields"].as_object().into_iter().flatten();
+    let read: Vec<&str> = fields.map(|(index, _)| index.as_str()).collect();
+    let kinds = [("reads of fields of", read), ("writes of", texts(&compliance["write_watched_indices"]))];
+    let kinds = kinds.into_iter().filter(|(_, indices)| !indices.is_empty());
+    let told: Vec<String> = kinds.map(|(what, indices)| format!("{what} {}", indices.join(", "))).collect();
+    (!told.is_empty()).then(|| format!("{} are recorded (compliance)", told.join(" and ")))
+}
+
 /// The judgement of the audit log.
 pub fn judge(answer: &Value) -> Judgement {
     let audit = &of(answer)["audit"];
     let is_on = |name: &str| audit[name] == true;
-    if of(answer)["enabled"] != true || !is_on("enable_rest") && !is_on("enable_transport") {
+    if !of(answer)["enabled"].is_boolean() {
+        return Judgement::unseen("the answer does not say whether the audit log is on");
+    }
+    let watched = watched(answer);
+    let has_layer = is_on("enable_rest") || is_on("enable_transport");
+    if of(answer)["enabled"] != true || !has_layer && watched.is_none() {
         return Judgement::whole(State::Off, "the audit log is switched off").found(&findings::OPENSEARCH_AUDIT_OFF);
     }
     let seen = match layers(answer) {
@@ -53,6 +74,8 @@ pub fn judge(answer: &Value) -> Judgement {
         [false, false] => {
             let seen = "ordinary reads and writes leave no record: AUTHENTICATED and GRANTED_PRIVILEGES are disabled, as in the \
                         product's default";
+            let of_others = "no other reads and writes are: the categories or layers that have them are off";
+            let seen = watched.map_or_else(|| seen.to_owned(), |watched| format!("{watched}; {of_others}"));
             return Judgement::whole(State::Available, seen).found(&findings::OPENSEARCH_AUDIT_PARTIAL);
         }
     };
@@ -96,6 +119,19 @@ pub fn slow(answer: &Value) -> Vec<String> {
     all.sort();
     all.dedup();
     all
+}
+
+/// Logs of slow searches of all indices (2.12 and newer) in the cluster's settings, each with its setting. A transient
+/// one counts before a persistent one.
+pub fn slow_searches(settings: &Value) -> Vec<String> {
+    const LIMITS: &str = "cluster.search.request.slowlog.threshold.";
+    let mut limits: BTreeMap<&str, &str> = BTreeMap::new();
+    for kind in ["persistent", "transient"] {
+        let all = settings[kind].as_object().into_iter().flatten().filter(|(name, _)| name.starts_with(LIMITS));
+        limits.extend(all.filter_map(|(name, limit)| Some((name.as_str(), limit.as_str()?))));
+    }
+    let on = limits.into_iter().filter(|(_, limit)| *limit != "-1");
+    on.map(|(name, limit)| format!("the log of slow searches ({name} = {limit})")).collect()
 }
 
 #[cfg(test)]
@@ -151,8 +187,32 @@ mod tests {
             both layers are off: off, whole server: the audit log is switched off ["OPENSEARCH-AUDIT-OFF"] None
             without a user: available but not enforced, this account: every request, and every action in the server, with the values that are sent; the audit log's configuration: 1 exception: requests of app (ignore_users): PATCH /_plugins/_security/api/audit; not judged: whether a node writes it, and where (plugins.security.audit.type) ["OPENSEARCH-AUDIT-PARTIAL"] Some("the audit log writes the bodies of requests (log_request_body)")
             without a request: available but not enforced, this account: every request, and every action in the server, with the values that are sent; the audit log's configuration: 1 exception: requests like indices:data/read/* (ignore_requests): PATCH /_plugins/_security/api/audit; not judged: whether a node writes it, and where (plugins.security.audit.type) ["OPENSEARCH-AUDIT-PARTIAL"] Some("the audit log writes the bodies of requests (log_request_body)")
-            nothing known: off, whole server: the audit log is switched off ["OPENSEARCH-AUDIT-OFF"] None
+            nothing known: cannot tell, this account: the answer does not say whether the audit log is on [] None
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn documents_that_are_watched_are_recorded_whatever_the_layers_leave_out() {
+        let judged = |compliance: Value, has_layers: bool| {
+            let both = json!(["AUTHENTICATED", "GRANTED_PRIVILEGES"]);
+            let changes = [
+                ("disabled_rest_categories", both.clone()),
+                ("disabled_transport_categories", both),
+                ("enable_rest", json!(has_layers)),
+                ("enable_transport", json!(has_layers)),
+            ];
+            let mut told = answer(true, &changes);
+            told["config"]["compliance"] = compliance;
+            let Judgement { state, seen, .. } = judge(&told);
+            (state, seen.contains("reads of fields of hr and writes of orders, pay are recorded (compliance)"))
+        };
+        let watched = |enabled: bool| {
+            let written = ["orders", "pay"];
+            json!({ "enabled": enabled, "read_watched_fields": { "hr": ["salary"] }, "write_watched_indices": written })
+        };
+        assert_eq!([true, false].map(|has| judged(watched(true), has)), [(State::Available, true); 2]);
+        let off = [true, false].map(|has| judged(watched(false), has));
+        assert_eq!(off, [(State::Available, false), (State::Off, false)]);
     }
 
     #[test]
@@ -188,6 +248,18 @@ mod tests {
         let named = slow(&json!({ "a": settings, "b": settings }));
         assert_eq!(named, ["the log of slow requests (index.search.slowlog.threshold.query.warn = 0ms)"]);
         assert_eq!(slow(&json!({})), Vec::<String>::new());
+    }
+
+    #[test]
+    fn logs_of_slow_searches_are_settings_of_the_cluster() {
+        let (warn, info) =
+            ("cluster.search.request.slowlog.threshold.warn", "cluster.search.request.slowlog.threshold.info");
+        let settings = json!({
+            "persistent": { warn: "10s", info: "0ms", "cluster.search.request.slowlog.level": "TRACE" },
+            "transient": { warn: "-1" },
+        });
+        assert_eq!(slow_searches(&settings), [format!("the log of slow searches ({info} = 0ms)")]);
+        assert_eq!(slow_searches(&json!({})), Vec::<String>::new());
     }
 
     #[test]

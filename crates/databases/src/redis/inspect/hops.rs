@@ -25,12 +25,12 @@ pub struct Ports {
     pub tls: Option<String>,
 }
 
-/// The ports, from the settings. If the server hides them and was reached by TLS, they come from its own report and
-/// from this connection.
+/// The ports, from the settings. If the server hides them and was `reached` by TLS at a port, they come from its own
+/// report and from this connection.
 ///
 /// # Errors
 /// Why they cannot be known.
-pub fn ports(connection: &mut RedisConnection) -> Result<Ports, Fault> {
+pub fn ports(connection: &mut RedisConnection, reached: u16) -> Result<Ports, Fault> {
     let by_settings = connection.setting("port").and_then(|plain| Ok((plain, connection.setting("tls-port")?)));
     match by_settings {
         Ok((plain, tls)) => {
@@ -38,15 +38,23 @@ pub fn ports(connection: &mut RedisConnection) -> Result<Ports, Fault> {
         }
         Err(fault) if connection.tls_facts().is_some() => {
             let own = own_port(connection).ok().flatten();
-            // It reports the plaintext port, or the TLS port if there is no other.
             match (info(connection, "server", "tcp_port"), own) {
-                (Ok(Some(port)), Some(own)) if port == own => Ok(Ports { plain: "0".to_owned(), tls: None }),
-                (Ok(Some(port)), Some(_)) => Ok(Ports { plain: port, tls: None }),
+                (Ok(Some(told)), Some(own)) => by_report(told, &own, reached).ok_or(fault),
                 _ => Err(fault),
             }
         }
         Err(fault) => Err(fault),
     }
+}
+
+/// The ports of a server that reports the port `told`: that for plaintext, or that for TLS if there is no other. `own`
+/// is the port of this connection as the server sees it. If it is not the port that the client `reached`, something is
+/// in between and may end TLS: then the only port may speak plaintext.
+fn by_report(told: String, own: &str, reached: u16) -> Option<Ports> {
+    if told != own {
+        return Some(Ports { plain: told, tls: None });
+    }
+    (own == reached.to_string()).then(|| Ports { plain: "0".to_owned(), tls: None })
 }
 
 /// The port of the server that this connection reached, as the server sees it.
@@ -59,16 +67,9 @@ fn own_port(connection: &mut RedisConnection) -> Result<Option<String>, Fault> {
 /// port decides for all clients.
 pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judgement {
     if target.tls.is_none() {
-        return match ports {
-            Err(fault) => {
-                let seen = format!("plaintext: served; whether the server also has TLS: {fault}");
-                Judgement::account(State::Off, seen)
-            }
-            Ok(ports) => {
-                let offers = ports.tls.as_ref().is_some_and(|port| port != "0");
-                Judgement { scope: Scope::Server, ..transport(target, tls, Ok(offers), super::plaintext) }
-            }
-        };
+        let offers = ports.as_ref().map(|ports| ports.tls.as_ref().is_some_and(|port| port != "0"));
+        let judged = transport(target, tls, offers.map_err(Clone::clone), super::plaintext);
+        return if ports.is_ok() { Judgement { scope: Scope::Server, ..judged } } else { judged };
     }
     match ports {
         Ok(Ports { plain, tls: Some(of_tls) }) if of_tls == "0" => Judgement::whole(
@@ -154,7 +155,11 @@ fn replicas(connection: &mut RedisConnection, ports: &Result<Ports, Fault>) -> R
         let encrypted = came_to.zip(ports.as_ref().ok()).map(|(port, ports)| port != ports.plain);
         Link { to: format!("replica {}", value(line, "addr").unwrap_or("?")), encrypted }
     };
-    Ok(list.lines().filter(|line| !line.is_empty()).map(link).collect())
+    let links: Vec<Link> = list.lines().filter(|line| !line.is_empty()).map(link).collect();
+    if links.is_empty() && !count.is_empty() {
+        return Ok(vec![Link { to: format!("{count} replicas (CLIENT LIST does not have them)"), encrypted: None }]);
+    }
+    Ok(links)
 }
 
 fn judged(links: &[Link], told: Vec<String>, is_replica: bool, ports: &Result<Ports, Fault>) -> Judgement {
@@ -212,5 +217,13 @@ mod tests {
         assert_eq!(seen(&[plain, None], "0", false), (State::Off, Scope::Account, 1));
         assert_eq!(seen(&[tls, plain, None], "0", false), (State::Available, Scope::Account, 1));
         assert_eq!(seen(&[], "0", false), (State::Unseen, Scope::Account, 0));
+    }
+
+    #[test]
+    fn a_port_that_is_reached_by_another_number_may_be_behind_what_ends_tls() {
+        let plain = |told: &str, own: &str| by_report(told.to_owned(), own, 6380).map(|ports| ports.plain);
+        assert_eq!(plain("6380", "6380").as_deref(), Some("0"), "the server has this port alone");
+        assert_eq!(plain("6379", "6380").as_deref(), Some("6379"), "it has one for plaintext, too");
+        assert_eq!(plain("6379", "6379"), None, "the client reached 6380, and the server sees 6379");
     }
 }

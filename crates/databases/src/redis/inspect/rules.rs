@@ -54,7 +54,9 @@ pub struct Account {
     pub name: String,
     /// It logs in without a password (`nopass`).
     pub comes_freely: bool,
-    /// SHA-256 of each of its passwords, as text. Without any, and without `nopass`, no login with it is possible.
+    /// A certificate that names it logs in as it, without a password.
+    pub by_certificate: bool,
+    /// SHA-256 of each of its passwords, as text. Without any, `nopass` or a certificate, no login with it is possible.
     pub hashes: Vec<String>,
     /// Those of [`LEADING`] that it may send.
     pub leading: Vec<&'static str>,
@@ -109,7 +111,7 @@ impl Account {
 
     /// It can be used for a login.
     pub fn is_open(&self) -> bool {
-        self.comes_freely || !self.hashes.is_empty()
+        self.comes_freely || self.by_certificate || !self.hashes.is_empty()
     }
 
     /// It may send `command`, one of [`LEADING`].

@@ -135,6 +135,7 @@ impl Redis {
             ["CLIENT", "LIST"] => bulk(self.clients),
             ["CLIENT", "INFO"] => bulk(self.clients.lines().next().unwrap_or_default()),
             ["CLUSTER", "INFO"] => bulk(self.nodes),
+            ["GET", _] => "$-1\r\n".to_owned(),
             ["COMMAND", "INFO", names @ ..] => {
                 let told = |name: &&str| match self.missing.contains(name) {
                     true => "$-1\r\n".to_owned(),
@@ -212,9 +213,15 @@ fn each_change_shows_in_its_rows() {
         ("an open account that is off", tight().account("user guest off nopass ~g:* +get")),
         ("a password of all", tight().account(&format!("user guest on #{} ~g:* +get", hash_of("foobared")))),
         ("an administrator more", tight().account(&on("~* &* +@all"))),
+        (
+            "an administrator by a certificate",
+            tight().with("tls-auth-clients-user", "CN").account("user ops on ~* &* +@all"),
+        ),
+        ("an account without a way in", tight().with("tls-auth-clients-user", "off").account("user ops on ~* +@all")),
         ("a way to all", tight().account(&on("~o:* +acl|setuser"))),
         ("a way round keys", tight().account(&on("~o:* +monitor"))),
         ("no right to the accounts", tight().refusing(&["ACL LIST"])),
+        ("no right to the accounts and to keys of others", tight().refusing(&["ACL LIST", "GET"])),
         ("no right to the settings", tight().refusing(&["CONFIG GET"])),
         ("no right to the commands", tight().refusing(&["COMMAND"])),
         ("a port for TLS", tight().with("tls-port", "6380")),
@@ -237,6 +244,7 @@ fn each_change_shows_in_its_rows() {
         ),
         ("no right to the version", tight().refusing(&["INFO"])),
         ("an old version", tight().telling("redis_version", "6.2.1").account(&on("~o:* +sort"))),
+        ("a version without accounts", tight().telling("redis_version", "5.0.14")),
         ("functions", tight().telling("number_of_functions", "2").account(&on("~o:* +fcall"))),
         ("a slow log of everything", tight().with("slowlog-log-slower-than", "0")),
         ("a slow log", tight().with("slowlog-log-slower-than", "10000")),
@@ -252,6 +260,7 @@ fn each_change_shows_in_its_rows() {
         ("a replica by TLS", replicas("id=4 addr=10.0.0.2:7 laddr=127.0.0.1:6380\n").with("tls-port", "6380")),
         ("a replica by TLS alone", replicas("id=4 addr=10.0.0.2:7 laddr=127.0.0.1:6380\n").with("port", "0")),
         ("a replica that is not shown", replicas(link).refusing(&["CLIENT LIST"])),
+        ("a replica that the list leaves out", replicas("")),
         ("it follows another", tight().telling("role", "slave").telling("master_host", "10.0.0.9")),
         ("it follows by TLS", tight().telling("role", "slave").with("tls-replication", "yes")),
         ("nodes in plaintext", nodes()),
@@ -279,6 +288,10 @@ fn each_change_shows_in_its_rows() {
         an administrator more
           authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
           authorisation: available but not enforced, whole server: 2 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); ops → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
+        an administrator by a certificate
+          authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
+          authorisation: available but not enforced, whole server: 2 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); ops → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
+        an account without a way in
         a way to all
           authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
           authorisation: available but not enforced, whole server [REDIS-AUTHZ-REACHABLE-EVERYTHING]: 2 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); ops → everything (acl|setuser gives itself the rest): ACL SETUSER … -@admin -@dangerous, with back what it needs
@@ -287,10 +300,13 @@ fn each_change_shows_in_its_rows() {
           authorisation: available but not enforced, whole server [REDIS-AUTHZ-BEYOND-KEYS]: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `ops` reads keys of others by monitor: ACL SETUSER … -@admin -@dangerous, with back what it needs
         no right to the accounts
           authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); others were not judged (refused: NOPERM User x has no permissions to run the 'ACL LIST' command): the account needs +acl|list
-          authorisation: enforced, this account: the list of accounts: refused: NOPERM User x has no permissions to run the 'ACL LIST' command; the account needs +acl|list to judge others
+          authorisation: available but not enforced, this account: this account reads keys of others; the list of accounts: refused: NOPERM User x has no permissions to run the 'ACL LIST' command; the account needs +acl|list to judge others
+        no right to the accounts and to keys of others
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); others were not judged (refused: NOPERM User x has no permissions to run the 'ACL LIST' command): the account needs +acl|list
+          authorisation: enforced, this account: keys of others: refused (NOPERM User x has no permissions to run the 'GET' command); the list of accounts: refused: NOPERM User x has no permissions to run the 'ACL LIST' command; the account needs +acl|list to judge others
         no right to the settings
-          tls: off, this account: plaintext: served; whether the server also has TLS: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
-          client-to-node: off, this account: plaintext: served; whether the server also has TLS: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
+          tls: available but not enforced, this account: plaintext: served; whether TLS is there: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
+          client-to-node: available but not enforced, this account: plaintext: served; whether TLS is there: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
           authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: whether requirepass is set (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command); not judged: whether masterauth is set (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command); not judged: enable-module-command (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command); not judged: enable-debug-command (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command); not judged: enable-protected-configs (refused: NOPERM User x has no permissions to run the 'CONFIG GET' command)
           at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; which files values reach: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command; the slow log: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
           audit: not offered by this product, whole server: ACL LOG keeps refusals only; slow log: refused: NOPERM User x has no permissions to run the 'CONFIG GET' command
@@ -330,6 +346,8 @@ fn each_change_shows_in_its_rows() {
         an old version
           authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
           authorisation: available but not enforced, whole server [REDIS-AUTHZ-BEYOND-KEYS]: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `ops` reads keys of others by sort: ACL SETUSER … -@admin -@dangerous, with back what it needs
+        a version without accounts
+          authorisation: off, whole server: before version 6 there are no accounts: every client that is let in may do everything
         functions
           authentication: enforced, whole server: by password; without a password: refused (NOAUTH Authentication required.); 3 accounts of ACL LIST: no exception
           authorisation: enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands)
@@ -370,6 +388,8 @@ fn each_change_shows_in_its_rows() {
           node-to-node: cannot tell, this account: unknown: 1 replicas (the account needs +client|list)
           at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
           audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
+        a replica that the list leaves out
+          node-to-node: cannot tell, this account: unknown: 1 replicas (CLIENT LIST does not have them)
         it follows another
           node-to-node: off, this account [REDIS-TLS-REPLICATION]: plaintext: its master 10.0.0.9 (tls-replication = no, as it is set now): set tls-replication yes on replicas and tls-cluster yes on nodes
         it follows by TLS
@@ -428,6 +448,25 @@ fn what_a_command_leads_to_depends_on_the_server() {
     assert_eq!(detours(node(), "~o:* +cluster|slots +cluster|meet"), changes("cluster|meet"));
     assert_eq!(detours(node(), "~o:* +cluster|slots +cluster|nodes"), "");
     assert_eq!(detours(tight(), "~o:* +cluster"), "", "it is in no cluster");
+}
+
+#[test]
+fn rights_are_checked_before_the_place_and_the_kind_of_a_key() {
+    let state = |read| of_this_account(read, &Fault::Refused("no".to_owned())).state;
+    let error = |words: &str| Err(Fault::Server(words.to_owned()));
+    assert_eq!(state(Ok(())), State::Available);
+    for passed in ["MOVED 42 10.0.0.2:6379", "WRONGTYPE Operation against a key"] {
+        assert_eq!(state(error(passed)), State::Available, "{passed}");
+    }
+    assert_eq!(state(Err(Fault::Refused("NOPERM no key".to_owned()))), State::Enforced);
+    assert_eq!(state(error("CLUSTERDOWN The cluster is down")), State::Unseen);
+}
+
+#[test]
+fn who_is_asked_for_a_password_needs_no_certificate() {
+    // With `tls-auth-clients optional`, certificates are one of two ways in.
+    assert!(!asks_for_certificate("NOAUTH Authentication required."));
+    assert!(asks_for_certificate("at the first command: the server closed the connection"));
 }
 
 #[test]
@@ -536,6 +575,17 @@ fn what_accounts_become_is_named_with_its_way() {
         enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); for replicas, which read all data: replica; the names of all keys are shown to app (scan)
         enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); not judged: x (refused)
     "#]].assert_eq(&text.concat());
+}
+
+#[test]
+fn a_list_without_passwords_is_that_of_a_service_that_checks_clients_by_something_else() {
+    // ElastiCache with accounts of IAM alone.
+    let lines = ["user default off -@all", "user app on ~* &* +@all"];
+    expect!["cannot tell, this account: 0 of 0 accounts may do everything (ACL LIST)"]
+        .assert_eq(judged(&Ground::default(), &lines).trim());
+    let accounts: Vec<Account> = lines.iter().filter_map(|line| Account::read(line)).collect();
+    let Rules { exceptions, doubts, .. } = of_passwords(&accounts, false);
+    assert_eq!((exceptions.len(), doubts.len()), (0, 1));
 }
 
 #[test]
