@@ -270,7 +270,7 @@ impl Log {
     pub fn judge(&self) -> Judgement {
         let mut seen = words(&self.all);
         self.tables.iter().for_each(|tables| seen += &format!("; {tables}"));
-        let repeats = self.repeats(|_| true);
+        let repeats = self.repeats(|recorder| recorder.values);
         if !repeats.is_empty() {
             seen += &format!("; values are in the log in the clear, by {}", repeats.join(", "));
         }
@@ -318,7 +318,7 @@ impl Log {
         (!is_kept).then(|| "what keeps the server's standard error (logging_collector = off)".to_owned())
     }
 
-    /// Which recorders that are `of_kind` repeat the values of statements in plaintext.
+    /// Which recorders that are `of_kind` repeat the text of statements in plaintext.
     fn repeats(&self, of_kind: fn(&Recorder) -> bool) -> Vec<&'static str> {
         let recorders = self.all.iter().chain(&self.more).filter(|recorder| of_kind(recorder));
         let names: BTreeSet<&str> =
@@ -340,7 +340,7 @@ impl Log {
     /// Which recorders repeat in plaintext the text that is `sent`.
     pub fn recording(&self, sent: Sent) -> Recording {
         let (what, names) = match sent {
-            Sent::Values => ("the log repeats values", self.repeats(|_| true)),
+            Sent::Values => ("the log repeats values", self.repeats(|recorder| recorder.values)),
             Sent::Passwords => ("passwords that ALTER ROLE sets are kept", self.of_passwords_set()),
         };
         let repeats = (!names.is_empty()).then(|| format!("{what} in the clear, by {}", names.join(", ")));
@@ -377,7 +377,7 @@ impl Log {
         let failed = log.keeps_failed.as_ref();
         let failed = failed.map(|setting| format!("; the log has the text of statements that fail ({setting})"));
         let seen = format!("{}{}", judged.seen, failed.unwrap_or_default());
-        let repeats = log.repeats(|_| true);
+        let repeats = log.repeats(|recorder| recorder.values);
         if repeats.is_empty() {
             return Judgement { seen, ..judged };
         }
@@ -496,6 +496,23 @@ mod tests {
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
         "#]]
         .assert_eq(&text);
+    }
+
+    #[test]
+    fn definitions_alone_hold_no_values_and_may_set_passwords() {
+        let log = |name: &str, value: &str| Log::of(&base(&[(name, value)]), &[], Vec::new(), Vec::new(), None);
+        for (name, value) in [("log_statement", "ddl"), ("pgaudit.log", "ddl, role")] {
+            let log = log(name, value);
+            let judged = log.judge();
+            assert!(!judged.seen.contains("values are in the log"), "{}", judged.seen);
+            assert_eq!(judged.findings, [&PG_AUDIT_PARTIAL]);
+            assert!(Log::at_rest(Ok(&log)).findings.is_empty(), "{name}");
+            assert!(log.recording(Sent::Values).repeats.is_empty(), "{name}");
+        }
+        assert_eq!(log("log_statement", "ddl").of_passwords_set(), ["log_statement"]);
+        for (name, value) in [("log_statement", "mod"), ("pgaudit.log", "ddl, write"), ("pgaudit.log", "function")] {
+            assert_eq!(log(name, value).judge().findings, [&PG_AUDIT_PARTIAL, &PG_AUDIT_REPEATS_VALUES]);
+        }
     }
 
     #[test]

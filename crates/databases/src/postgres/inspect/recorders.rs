@@ -62,8 +62,10 @@ pub struct Recorder {
     pub complete: bool,
     /// What it should record and does not.
     pub leaves_out: Vec<String>,
-    /// The setting that puts values into the log in plaintext; empty if none does.
+    /// The setting that puts the text of statements into the log in plaintext; empty if none does.
     pub repeats: &'static str,
+    /// True if there are values in that text, and not definitions alone.
+    pub values: bool,
     /// True if it repeats the password that `ALTER ROLE` sets, too.
     pub passwords: bool,
 }
@@ -116,6 +118,7 @@ fn statement_log(settings: &Settings) -> Option<Recorder> {
         complete: kind == "all",
         leaves_out: cut_parameters(settings),
         repeats: "log_statement",
+        values: kind != "ddl",
         passwords: true,
     })
 }
@@ -147,6 +150,7 @@ fn session_audit(settings: &Settings) -> Option<Recorder> {
         complete,
         leaves_out: left_out_by_pgaudit(settings),
         repeats: repeated_by_pgaudit(settings),
+        values: classes.iter().any(|class| !["ddl", "role"].contains(class)),
         // It writes <REDACTED> in their place.
         passwords: false,
     })
@@ -190,6 +194,7 @@ fn object_audit(settings: &Settings) -> Option<Recorder> {
         complete: false,
         leaves_out: left_out_by_pgaudit(settings),
         repeats: repeated_by_pgaudit(settings),
+        values: true,
         // It writes <REDACTED> in their place.
         passwords: false,
     })
@@ -215,7 +220,8 @@ fn by_duration(settings: &Settings) -> Option<Recorder> {
     };
     let mut leaves_out = vec!["statements that fail or hang".to_owned()];
     leaves_out.extend(cut_parameters(settings));
-    Some(Recorder { records, complete: false, leaves_out, repeats: "the log of durations", passwords: true })
+    let repeats = "the log of durations";
+    Some(Recorder { records, complete: false, leaves_out, repeats, values: true, passwords: true })
 }
 
 fn plans(settings: &Settings) -> Option<Recorder> {
@@ -227,6 +233,7 @@ fn plans(settings: &Settings) -> Option<Recorder> {
         complete: false,
         leaves_out: vec!["statements without a plan, and those that fail or hang".to_owned()],
         repeats: "auto_explain",
+        values: true,
         passwords: false,
     })
 }
