@@ -13,7 +13,8 @@ use tithe_plugin::{
 use super::{
     needing,
     recorders::{
-        NAMES, OF_FAILED, Recorder, Settings, goes_elsewhere, is_collected, keeps_failed, recorders, unseen_name,
+        NAMES, OF_FAILED, Recorder, Settings, canonical, goes_elsewhere, is_collected, keeps_failed, recorders,
+        unseen_name,
     },
 };
 use crate::{
@@ -159,7 +160,10 @@ fn of_file(session: &mut PostgresSession, name: &str, boot: String, doubts: &mut
     let sql =
         format!("SELECT setting FROM pg_file_settings WHERE applied AND name = '{name}' ORDER BY seqno DESC LIMIT 1");
     match session.run(&sql) {
-        Ok(rows) => Some(rows.into_iter().flatten().flatten().next().unwrap_or(boot)),
+        Ok(rows) => {
+            let set = rows.into_iter().flatten().flatten().next();
+            Some(set.map_or(boot, |value| canonical(name, &value)))
+        }
         Err(fault) => {
             doubts.push(format!("{name} of others (this account has its own, and pg_file_settings: {fault})"));
             None
@@ -196,7 +200,9 @@ fn setters(session: &mut PostgresSession) -> Result<Vec<String>, Fault> {
 impl Override {
     fn of([database, role, setting]: [String; 3]) -> Self {
         let (name, value) = setting.split_once('=').unwrap_or_default();
-        Self { database, role, settings: [(name.to_ascii_lowercase(), value.to_owned())].into() }
+        let name = name.to_ascii_lowercase();
+        let value = canonical(&name, value);
+        Self { database, role, settings: [(name, value)].into() }
     }
 }
 
@@ -527,6 +533,12 @@ mod tests {
             judged(&[], &[["", "app", "log_statement=all"]]),
         ]
         .concat();
+        let all = [("log_statement", "all"), ("logging_collector", "on")];
+        assert!(judged(&all, &[["", "app", "log_statement=ALL"]]).starts_with("enforced, whole server"));
+        let audited = [("pgaudit.log", "all"), ("logging_collector", "on")];
+        let textless = judged(&audited, &[["", "app", "pgaudit.log_statement=false"], ["", "app", "pgaudit.log=read"]]);
+        assert!(textless.contains("role app: pgaudit.log = read: these classes alone"), "{textless}");
+        assert!(textless.contains("statement text (pgaudit.log_statement = off)"), "{textless}");
         expect![[r#"
             enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
             available but not enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER; not judged: what keeps the server's standard error (logging_collector = off)

@@ -46,6 +46,34 @@ pub const NAMES: [(&str, &str); 31] = [
 /// The setting about the text of statements that fail.
 pub const OF_FAILED: &str = "log_min_error_statement";
 
+/// Settings that take one of several words.
+const WORDS: [&str; 7] = [
+    "log_statement",
+    OF_FAILED,
+    "pgaudit.log_level",
+    "auto_explain.log_level",
+    "log_min_messages",
+    "log_error_verbosity",
+    "pg_stat_statements.track",
+];
+
+/// The `value` of the setting `name` as the server itself shows it. `ALTER ROLE` and files keep the words as they were
+/// written; the server takes them in any case, and several words for a switch (documentation, "Parameter Names and
+/// Values").
+pub fn canonical(name: &str, value: &str) -> String {
+    let lower = value.trim().to_ascii_lowercase();
+    let unset = NAMES.iter().find(|(known, _)| *known == name).map(|(_, unset)| *unset);
+    match unset {
+        Some("on" | "off") => {
+            let is_on = ["1", "on"].contains(&lower.as_str())
+                || !lower.is_empty() && ["true", "yes"].iter().any(|word| word.starts_with(lower.as_str()));
+            if is_on { "on" } else { "off" }.to_owned()
+        }
+        Some(_) if WORDS.contains(&name) => lower,
+        _ => value.to_owned(),
+    }
+}
+
 /// Levels of messages in the order that `log_min_messages` has for the log (documentation, "log_min_messages").
 const LEVELS: [&str; 12] =
     ["debug5", "debug4", "debug3", "debug2", "debug1", "info", "notice", "warning", "error", "log", "fatal", "panic"];
@@ -372,6 +400,17 @@ mod tests {
         for off in [(OF_FAILED, "panic"), (OF_FAILED, "log"), ("log_min_messages", "log"), ("log_destination", "")] {
             assert_eq!(kept(&[off]), None, "{off:?}");
         }
+    }
+
+    #[test]
+    fn words_are_read_in_any_case_and_switches_by_each_of_their_words() {
+        let switch =
+            |words: &[&str]| words.iter().map(|word| canonical("pgaudit.log_parameter", word)).collect::<Vec<_>>();
+        assert_eq!(switch(&["on", "TRUE", "t", "yes", "1"]), ["on"; 5]);
+        assert_eq!(switch(&["off", "False", "n", "0", "of"]), ["off"; 5]);
+        assert_eq!([canonical("log_statement", "ALL"), canonical("log_statement", "mod")], ["all", "mod"]);
+        // Names keep their case.
+        assert_eq!(canonical("pgaudit.role", "Auditor"), "Auditor");
     }
 
     #[test]
