@@ -215,8 +215,10 @@ impl Log {
         mut doubts: Vec<String>,
         tables: Option<String>,
     ) -> Self {
-        let relevant: Vec<_> =
-            overrides.iter().filter(|own| own.settings.keys().all(|name| base.contains_key(name))).collect();
+        // pgaudit is loaded for all sessions or for none: without it, its settings of a role do nothing.
+        let is_loaded = base["pgaudit.log"] != "not loaded";
+        let applies = |name: &String| base.contains_key(name) && (is_loaded || !name.starts_with("pgaudit."));
+        let relevant: Vec<_> = overrides.iter().filter(|own| own.settings.keys().all(applies)).collect();
         let mut set: HashMap<(&str, &str), Vec<&Override>> = HashMap::new();
         relevant.iter().for_each(|own| set.entry((&own.database, &own.role)).or_default().push(own));
         // The later one wins, in the order: all, database, role, role in the database (documentation, "ALTER ROLE").
@@ -502,6 +504,15 @@ mod tests {
             off, whole server: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
         "#]]
         .assert_eq(&text);
+    }
+
+    #[test]
+    fn settings_of_pgaudit_do_nothing_where_it_is_not_loaded() {
+        let nothing = judged(&[], &[]);
+        let of_role = ["", "app", "pgaudit.log=all"];
+        assert_eq!(judged(&[], &[of_role]), nothing);
+        assert_eq!(judged(&[], &[of_role, ["shop", "", "pgaudit.role=auditor"]]), nothing);
+        assert!(judged(&[("pgaudit.log", "none")], &[of_role]).starts_with("available but not enforced"));
     }
 
     #[test]
