@@ -45,8 +45,9 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     // If the server takes longer, the row is not judged, in place of hanging. A pooler might lend the connection, with
     // its settings, to others.
     let hops = hops_of(&mut session);
-    if hops.as_ref().is_ok_and(|hops| hops.between != Some(POOLED)) {
-        session.run("SET statement_timeout = '4s'")?;
+    let is_direct = hops.as_ref().is_ok_and(|hops| hops.between != Some(POOLED));
+    if is_direct {
+        session.run(HURRY)?;
     }
     let log = audit::read(&mut session);
     let authentication = login::authentication(&mut session, &target, method, (hba.as_ref(), hops.as_ref()));
@@ -65,6 +66,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     match rights::read(&mut session) {
         Ok(mut rights) => {
             let readers = rights::readers_of_passwords(&mut session);
+            rights.read_others(&mut session, |name| session_in(&target, name, is_direct));
             seen.push(rights.authorisation(readers).of(Feature::Authorisation));
             seen.push(rights.roles().of(Feature::ProxyRoles));
         }
@@ -85,6 +87,18 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         (Feature::AuthenticationCaching, "every login is checked again"),
     ]));
     Ok(seen)
+}
+
+/// Has the server abort slow statements.
+const HURRY: &str = "SET statement_timeout = '4s'";
+
+/// A session in the database `name` of the server at `target`, in which slow statements are aborted if it `is_direct`.
+fn session_in(target: &Target, name: &str, is_direct: bool) -> Result<PostgresSession, Fault> {
+    let mut session = PostgresSession::open(&Target { database: name.to_owned(), ..target.clone() }, false)?;
+    if is_direct {
+        session.run(HURRY)?;
+    }
+    Ok(session)
 }
 
 /// A refusal with the `right` that would do.

@@ -91,6 +91,21 @@ const DEFINERS: &str = "SELECT p.proname, r.rolname FROM pg_proc p JOIN pg_roles
                         AND p.oid >= 16384 AND (p.proacl IS NULL OR EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE \
                         a.grantee <> p.proowner)) ORDER BY 1";
 
+/// The other databases to which some account that is no superuser may connect. Templates are left out: a session in one
+/// hinders CREATE DATABASE.
+const OTHERS: &str = "SELECT datname FROM pg_database d WHERE datallowconn AND NOT datistemplate AND datname <> \
+                      current_database() AND EXISTS (SELECT FROM pg_roles r WHERE rolcanlogin AND NOT rolsuper AND \
+                      has_database_privilege(r.oid, d.oid, 'CONNECT')) ORDER BY d.oid";
+
+/// Other databases that are read.
+const OTHERS_READ: usize = 20;
+
+/// What of [`PRIVILEGES`] all databases share.
+const SHARED: &str = "settings";
+
+/// The first version in which privileges on settings can be granted.
+const PARAMETER_PRIVILEGES: u32 = 150_000;
+
 /// Why a member without SET has what its role may do.
 const INHERITS: &str = "INHERIT";
 
@@ -113,6 +128,8 @@ pub struct Rights {
     copying: Vec<String>,
     /// Functions of [`DEFINERS`], each with its owner.
     definers: Vec<[String; 2]>,
+    /// Roles that read the hashes of passwords in other databases, as [`readers_of_passwords`].
+    readers: Vec<String>,
     /// What could not be read.
     doubts: Vec<String>,
 }
@@ -133,26 +150,7 @@ pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
                    r.oid = a.roleid ORDER BY a.roleid, a.member";
     let members: Vec<[String; 4]> = rows(session, members).map_err(denied)?;
     let mut rights = Rights::of(&roles, &members, version);
-    for (what, sql) in PRIVILEGES {
-        if what == "settings" && version < 150_000 {
-            continue;
-        }
-        match rows::<2>(session, sql) {
-            Ok(held) => held.iter().for_each(|[holder, reason]| rights.acts_as_server(holder, reason)),
-            Err(fault) => rights.doubts.push(format!("{what} ({fault})")),
-        }
-    }
-    for (what, sql) in UNJUDGED {
-        match rows::<1>(session, sql) {
-            Ok(names) if names.is_empty() => {}
-            Ok(names) => rights.doubts.push(format!("{what}: {}", named(&names.concat()))),
-            Err(fault) => rights.doubts.push(format!("{what} ({fault})")),
-        }
-    }
-    match rows::<2>(session, DEFINERS) {
-        Ok(definers) => rights.definers = definers,
-        Err(fault) => rights.doubts.push(format!("functions that run with the rights of others ({fault})")),
-    }
+    rights.read_database(session, "", version >= PARAMETER_PRIVILEGES);
     let copying = "SELECT rolname FROM pg_roles WHERE rolreplication AND rolcanlogin AND NOT rolsuper ORDER BY oid";
     rights.copying = rows::<1>(session, copying).map_err(denied)?.concat();
     Ok(rights)
@@ -170,6 +168,7 @@ impl Rights {
             reach: Reach::default(),
             copying: Vec::new(),
             definers: Vec::new(),
+            readers: Vec::new(),
             doubts: Vec::new(),
         };
         for [member, role, set, admin] in members {
@@ -194,6 +193,65 @@ impl Rights {
         rights
     }
 
+    /// Adds what the database of `session` keeps: privileges on functions and languages, triggers and views; and what
+    /// all databases share, if it `is_shared_too`. `place` follows what is found.
+    fn read_database(&mut self, session: &mut PostgresSession, place: &str, is_shared_too: bool) {
+        for (what, sql) in PRIVILEGES.into_iter().filter(|(what, _)| is_shared_too || *what != SHARED) {
+            match rows::<2>(session, sql) {
+                Ok(held) => {
+                    for [holder, reason] in held {
+                        self.acts_as_server(&holder, &format!("{reason}{place}"));
+                    }
+                }
+                Err(fault) => self.doubts.push(format!("{what}{place} ({fault})")),
+            }
+        }
+        for (what, sql) in UNJUDGED {
+            match rows::<1>(session, sql) {
+                Ok(names) if names.is_empty() => {}
+                Ok(names) => self.doubts.push(format!("{what}{place}: {}", named(&names.concat()))),
+                Err(fault) => self.doubts.push(format!("{what}{place} ({fault})")),
+            }
+        }
+        match rows::<2>(session, DEFINERS) {
+            Ok(definers) => {
+                let placed = definers.into_iter().map(|[name, owner]| [format!("{name}{place}"), owner]);
+                self.definers.extend(placed);
+            }
+            Err(fault) => self.doubts.push(format!("functions that run with the rights of others{place} ({fault})")),
+        }
+    }
+
+    /// Adds what the server's other databases keep, each by a session that `open` returns for its name.
+    pub fn read_others(
+        &mut self,
+        session: &mut PostgresSession,
+        open: impl Fn(&str) -> Result<PostgresSession, Fault>,
+    ) {
+        let names = match rows::<1>(session, OTHERS) {
+            Ok(names) => names.concat(),
+            Err(fault) => return self.doubts.push(format!("other databases (SELECT ON pg_database: {fault})")),
+        };
+        for name in names.iter().take(OTHERS_READ) {
+            let place = format!(" in database {name}");
+            let mut session = match open(name) {
+                Ok(session) => session,
+                Err(fault) => {
+                    self.doubts.push(format!("functions, triggers and views{place} ({fault})"));
+                    continue;
+                }
+            };
+            self.read_database(&mut session, &place, false);
+            match readers_of_passwords(&mut session) {
+                Ok(readers) => self.readers.extend(readers),
+                Err(fault) => self.doubts.push(format!("who reads the hashes of passwords{place} ({fault})")),
+            }
+        }
+        if let Some(more) = names.len().checked_sub(OTHERS_READ).filter(|more| *more > 0) {
+            self.doubts.push(format!("{more} further databases"));
+        }
+    }
+
     /// Adds that `holder` can act as the server and so as a superuser; empty means every account.
     fn acts_as_server(&mut self, holder: &str, reason: &str) {
         let Some(superuser) = self.superusers.first() else { return };
@@ -208,7 +266,7 @@ impl Rights {
 
     /// Which accounts have all privileges.
     pub fn authorisation(&mut self, readers: Result<Vec<String>, Fault>) -> Judgement {
-        let Self { accounts, superusers, reach, copying, definers, doubts, .. } = self;
+        let Self { accounts, superusers, reach, copying, definers, readers: elsewhere, doubts, .. } = self;
         let ways = reach.ways(superusers.iter().map(String::as_str));
         let open = definers.iter().filter(|[_, owner]| ways.has(owner)).map(|[name, _]| name.clone());
         let open: Vec<String> = open.collect();
@@ -239,7 +297,8 @@ impl Rights {
             judged.seen += &format!("; for replicas, which read all data, hashes of passwords too: {}", named(copying));
         }
         match readers {
-            Ok(readers) => {
+            Ok(mut readers) => {
+                readers.append(elsewhere);
                 let everybody = readers.iter().any(String::is_empty);
                 let read = reach.ways(readers.iter().map(String::as_str).filter(|name| !name.is_empty()));
                 let names: Vec<String> = accounts.iter().filter(|name| everybody || read.has(name)).cloned().collect();

@@ -15,6 +15,7 @@ use crate::{
 const RULES: &str = "to_jsonb(r) FROM pg_hba_file_rules";
 const ROLES: &str = "SELECT rolname, rolsuper, rolcanlogin, rolcreaterole";
 const MEMBERS: &str = "FROM pg_auth_members";
+const DATABASES: &str = "FROM pg_database d WHERE";
 const OVERRIDES: &str = "FROM pg_db_role_setting";
 const BY_PASSWORD: &str = r#"{"line_number": 1, "type": "hostssl", "database": ["all"], "user_name": ["all"],
     "address": "all", "auth_method": "scram-sha-256"}"#;
@@ -46,6 +47,7 @@ fn tight() -> Told {
             ("pg_ident_file_mappings", Ok(&[])),
             (ROLES, Ok(&[&["postgres", "t", "t", "t"], &["app", "f", "t", "f"], &["repl", "f", "t", "f"]])),
             (MEMBERS, Ok(&[])),
+            (DATABASES, Ok(&[])),
             ("pg_read_binary_file", Ok(&[])),
             ("' of ' || parname", Ok(&[])),
             ("pg_event_trigger", Ok(&[])),
@@ -591,6 +593,40 @@ fn each_change_shows_in_its_rows() {
         a standby that waits for TLS
           node-to-node: cannot tell, this account: a standby that receives from no server now; primary_conninfo has sslmode=verify-ca
     "#]].assert_eq(&tight().changed_rows(&changes));
+}
+
+/// Functions, triggers and views are kept in each database.
+#[test]
+fn other_databases_are_judged_too_or_are_a_doubt() {
+    let judged = |told: Told, is_reached: bool| {
+        told.seen(|server| {
+            let target = PRODUCT.target(server, &crate::test_setup::plain()).expect("a target");
+            let mut session = PostgresSession::open(&target, false).expect("a session");
+            let mut rights = rights::read(&mut session).expect("it is shown");
+            rights.read_others(&mut session, |name| match is_reached {
+                true => session_in(&target, name, true),
+                false => Err(Fault::Refused(format!("28000: no entry for {name}"))),
+            });
+            rights.authorisation(Ok(Vec::new())).seen
+        })
+    };
+    let shop = || tight().telling(DATABASES, &[&["shop"]]);
+    let text = [
+        judged(shop(), true),
+        judged(shop().telling("p.prosecdef", &[&["pay", "postgres"]]), true),
+        judged(shop().telling("JOIN pg_rewrite", &[&["logins"]]), true),
+        judged(shop().telling("pg_catalog.pg_shadow", &[&["app"]]), true),
+        judged(shop(), false),
+        judged(tight().refusing(DATABASES), true),
+    ];
+    expect![[r#"
+        1 of 3 accounts may do everything (superusers, and who can become one)
+        1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): pay; pay in database shop
+        1 of 3 accounts may do everything (superusers, and who can become one); not judged: what views that others may read show of the table of passwords: logins; not judged: what views that others may read show of the table of passwords in database shop: logins
+        1 of 3 accounts may do everything (superusers, and who can become one); 1 read the hashes of all passwords: app: REVOKE SELECT ON pg_authid, pg_shadow, or pg_read_all_data
+        1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions, triggers and views in database shop (refused: 28000: no entry for shop)
+        1 of 3 accounts may do everything (superusers, and who can become one); not judged: other databases (SELECT ON pg_database: refused: 42501: denied to this account)"#]]
+    .assert_eq(&text.join("\n"));
 }
 
 #[test]
