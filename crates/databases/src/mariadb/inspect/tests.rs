@@ -217,7 +217,10 @@ fn each_change_shows_in_its_rows() {
         ("any address", tight().with("proxy_protocol_networks", "*")),
         ("no settings", tight().refusing("SHOW GLOBAL VARIABLES").telling("VARIABLES LIKE", &[&["x", "OFF"]])),
         ("no setting of encryption", tight().without("innodb_encrypt_tables")),
-        ("nothing encrypted", tight().with("innodb_encrypt_tables", "OFF").with("innodb_encrypt_log", "OFF")),
+        (
+            "nothing of InnoDB encrypted",
+            tight().with("innodb_encrypt_tables", "OFF").with("innodb_encrypt_log", "OFF"),
+        ),
         (
             "nothing encrypted but a table",
             tight()
@@ -435,8 +438,8 @@ fn each_change_shows_in_its_rows() {
           node-to-node: cannot tell, this account: refused: 1142 (42000): denied to this account
         no setting of encryption
           at-rest: cannot tell, this account: the server does not show its setting innodb_encrypt_tables
-        nothing encrypted
-          at-rest: off, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
+        nothing of InnoDB encrypted
+          at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         nothing encrypted but a table
           at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         only the log encrypted
@@ -562,6 +565,31 @@ fn each_change_shows_in_its_rows() {
           at-rest: enforced, whole server: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception
           audit: off, whole server [MY-AUDIT-OFF]: server_audit_logging = ON, events = ``, Server_audit_active = OFF: nothing is written, general_log = OFF, slow_query_log = OFF
     "#]].assert_eq(&tight().changed_rows(&changes));
+}
+
+#[test]
+fn encryption_is_off_where_nothing_at_all_is_seen_to_be_encrypted() {
+    const ENCRYPTED: &str = "COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION";
+    let bare = || {
+        let told = tight().with("encrypt_binlog", "OFF").telling(ENCRYPTED, &[&["0"]]);
+        SWITCHES.iter().fold(told, |told, (name, _)| told.with(name, "OFF"))
+    };
+    let state = |told: Told| {
+        let row = told.matrix().into_iter().find(|row| row.starts_with("at-rest: ")).expect("a row");
+        row.split(", ").next().expect("a state").to_owned()
+    };
+    assert_eq!(state(bare()), "at-rest: off");
+    let binlog = || bare().with("encrypt_binlog", "ON");
+    assert_eq!(state(binlog().with("log_bin", "OFF")), "at-rest: off");
+    for told in [
+        bare().with("aria_encrypt_tables", "ON"),
+        bare().with("encrypt_tmp_files", "ON"),
+        binlog(),
+        bare().telling(ENCRYPTED, &[&["1"]]),
+        bare().refusing(ENCRYPTED),
+    ] {
+        assert_eq!(state(told), "at-rest: available but not enforced");
+    }
 }
 
 #[test]
