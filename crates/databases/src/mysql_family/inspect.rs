@@ -260,19 +260,16 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judg
 
 /// Accounts that may act as another, or as a role.
 fn of_proxies(rights: &Rights, ways: &Ways<'_>) -> Judgement {
-    let found = rights.proxies(ways);
-    let (state, mut seen) = match found.len() {
-        0 => (State::Off, "no account may act as another or as a role".to_owned()),
-        count => (
+    let (found, unread) = (rights.proxies(ways), rights.unread_of_proxies());
+    let judged = match found.len() {
+        0 if unread.is_empty() => Judgement::whole(State::Off, "no account may act as another or as a role"),
+        0 => Judgement::unseen("no way is shown by which an account may act as another or as a role"),
+        count => Judgement::whole(
             State::Available,
             format!("{} by which an account may act as another or as a role: {}", counted(count, "way"), named(&found)),
         ),
     };
-    if rights.unread.is_empty() {
-        return Judgement::whole(state, seen);
-    }
-    seen.push_str(&format!("; not judged: {}", named(&rights.unread)));
-    Judgement::account(state, seen)
+    if unread.is_empty() { judged } else { judged.doubted(&named(&unread)) }
 }
 
 /// Only administrators can read the table of accounts, and accounts to which it was granted.

@@ -416,7 +416,7 @@ fn each_change_shows_in_its_rows() {
           proxy-roles: available but not enforced, whole server: 1 way by which an account may act as another or as a role: 'app'@'%' → 'root'@'localhost' (mandatory role)
         no right to the roles
           authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: roles (GRANT SELECT ON mysql.role_edges: refused: 1142 (42000): denied to this account)
-          proxy-roles: off, this account: no account may act as another or as a role; not judged: roles (GRANT SELECT ON mysql.role_edges: refused: 1142 (42000): denied to this account)
+          proxy-roles: cannot tell, this account: no way is shown by which an account may act as another or as a role; not judged: roles (GRANT SELECT ON mysql.role_edges: refused: 1142 (42000): denied to this account)
         rights of a pattern
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (UPDATE ON `my%`.* writes the tables of rights); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         rights of a name that looks like a pattern
@@ -438,7 +438,6 @@ fn each_change_shows_in_its_rows() {
         a view of rights of an ordinary account
         views that are not shown
           authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
-          proxy-roles: off, this account: no account may act as another or as a role; not judged: views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
         no settings
           at-rest: cannot tell, this account: refused: 1142 (42000): denied to this account
           audit: cannot tell, this account: refused: 1142 (42000): denied to this account
