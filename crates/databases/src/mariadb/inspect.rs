@@ -288,8 +288,9 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
         if events.split(',').any(|kind| kind.trim() == "QUERY_DDL") && limit >= DEFINITION_BYTES {
             audit.push(Box::new(definitions_logged()));
         }
-        if events != "QUERY_DDL" {
-            audit.push(Box::new(AuditComplete::new(&events)));
+        let complete = AuditComplete::new(&events);
+        if complete.tries_some() {
+            audit.push(Box::new(complete));
         }
         log = Some(setting("server_audit_file_path")?).filter(|_| output == "file");
     } else if setting("general_log")? == "ON" {

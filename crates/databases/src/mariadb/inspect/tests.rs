@@ -687,13 +687,13 @@ fn canaries_are_searched_for_where_the_server_writes() {
         in syslog
           data tithe/usertable.ibd; journal ib_logfile0; logs ; audit-complete: every event of CONNECT,QUERY is in the audit log once, and no other
         definitions too
-          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log; audit-complete: every event of QUERY_DDL, QUERY_DML is in the audit log once, and no other
+          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log; audit-complete: every event of QUERY_DML is in the audit log once, and no other
         definitions alone
           data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log
         short definitions
-          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; audit-complete: every event of QUERY_DDL,QUERY is in the audit log once, and no other
+          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; audit-complete: every event of QUERY is in the audit log once, and no other
         definitions that just fit
-          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log; audit-complete: every event of QUERY_DDL,QUERY is in the audit log once, and no other
+          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log; audit-complete: every event of QUERY is in the audit log once, and no other
         no audit log
           data tithe/usertable.ibd; journal ib_logfile0; logs ; 
         a general log
