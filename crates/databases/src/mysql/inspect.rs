@@ -173,11 +173,15 @@ fn is_server_audit(name: &str) -> bool {
     name.eq_ignore_ascii_case("server_audit")
 }
 
-/// True if the audit log `name` is loaded, and its own switch is set so that it records nothing.
+/// True if the audit log `name` is loaded, and its own switch is set so that it records nothing. Percona Server's is
+/// switched by its policy; where MySQL Enterprise has filters, the policy does not decide.
 fn is_disabled(name: &str, settings: &Settings) -> bool {
     let short = name.strip_prefix("file://component_").unwrap_or(name);
     let is_off = is_server_audit(name) && settings.value(SERVER_AUDIT) == "OFF";
-    is_off || ["_", "."].iter().any(|between| settings.is_on(&format!("{short}{between}disable")))
+    let has_filters = settings.get("audit_log_filter_id").is_some();
+    let is_without_policy = !has_filters && settings.value(&format!("{short}_policy")) == "NONE";
+    let is_switched = ["_", "."].iter().any(|between| settings.is_on(&format!("{short}{between}disable")));
+    is_off || is_without_policy || is_switched
 }
 
 /// The servers that this one follows.

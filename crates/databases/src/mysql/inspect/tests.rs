@@ -762,9 +762,12 @@ fn an_audit_log_that_is_there_may_be_disabled() {
     const PLUGINS: &str = "information_schema.PLUGINS";
     let judged = |told: Told| told.matrix().into_iter().find(|row| row.starts_with("audit: ")).unwrap_or_default();
     let component = tight().telling("mysql.component", &[&["file://component_audit_log_filter"]]);
+    let without_policy = || tight().telling(PLUGINS, &[&["audit_log"]]).with("audit_log_policy", "NONE");
     let events = |events| tight().with("server_audit_logging", "ON").with("server_audit_events", events);
     let text = [
         judged(tight().telling(PLUGINS, &[&["audit_log"]]).with("audit_log_disable", "ON")),
+        judged(without_policy()),
+        judged(without_policy().with("audit_log_filter_id", "1")),
         judged(component.clone().with("audit_log_filter.disable", "ON")),
         judged(component.with("audit_log_filter.disable", "OFF").with("audit_log_disable", "ON")),
         judged(tight().telling(PLUGINS, &[&["SERVER_AUDIT"]]).with("server_audit_logging", "OFF")),
@@ -775,6 +778,8 @@ fn an_audit_log_that_is_there_may_be_disabled() {
     ];
     expect![[r#"
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (audit_log is disabled), general_log = OFF, slow_query_log = OFF
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (audit_log is disabled), general_log = OFF, slow_query_log = OFF
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: audit_log is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (file://component_audit_log_filter is disabled), general_log = OFF, slow_query_log = OFF
         audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: file://component_audit_log_filter is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (SERVER_AUDIT is disabled), general_log = OFF, slow_query_log = OFF
