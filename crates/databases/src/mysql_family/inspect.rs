@@ -278,13 +278,48 @@ fn authorisation(session: &mut WireSession, is_of_administrator: fn(&str) -> boo
     if grants.iter().flatten().flatten().any(|grant| is_of_administrator(grant)) {
         return Ok(Judgement::unseen("the account has all privileges: nothing is refused to it"));
     }
+    let leading = leading(grants.iter().flatten().flatten());
     Ok(match session.run("SELECT COUNT(*) FROM mysql.user") {
+        Err(fault @ Fault::Refused(_)) if !leading.is_empty() => {
+            let leading = named(&leading);
+            Judgement::unseen(format!("where its {leading} may lead is not judged; the table of accounts: {fault}"))
+        }
         Err(fault @ Fault::Refused(_)) => {
             Judgement::account(State::Enforced, format!("the table of accounts: {fault}"))
         }
         Err(fault) => Judgement::unseen(fault.to_string()),
         Ok(_) => Judgement::account(State::Available, "an account without all privileges reads the table of accounts"),
     })
+}
+
+/// Privileges on all databases that give an account nothing of others.
+const LEADING_NOWHERE: [&str; 8] = [
+    "BINLOG MONITOR",
+    "CREATE TEMPORARY TABLES",
+    "LOCK TABLES",
+    "PROCESS",
+    "REPLICATION CLIENT",
+    "SHOW DATABASES",
+    "SLAVE MONITOR",
+    "USAGE",
+];
+
+/// What of `grants`, as `SHOW GRANTS` writes them, may lead to all privileges: roles, and privileges on all databases or
+/// on the server's own.
+fn leading<'a>(grants: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut leading = Vec::new();
+    let given = grants.filter_map(|grant| Some(grant.strip_prefix("GRANT ")?.split_once(" TO ")?.0));
+    for given in given {
+        match given.split_once(" ON ") {
+            None => leading.push(given.to_owned()),
+            Some((rights, object)) if ["*.*", "`%`.*", "`mysql`.*"].contains(&object) => {
+                let rights = rights.split(',').map(str::trim);
+                leading.extend(rights.filter(|right| !LEADING_NOWHERE.contains(right)).map(str::to_owned));
+            }
+            Some(_) => {}
+        }
+    }
+    leading
 }
 
 /// What recorders other than a product's own audit log keep, as the row of auditing. The general log and the slow query
@@ -477,6 +512,17 @@ mod tests {
         };
         assert_eq!(judged("off"), [State::Enforced, State::Off]);
         assert_eq!(judged("TLSv1.2 b"), [State::Enforced; 2]);
+    }
+
+    #[test]
+    fn privileges_of_the_account_may_lead_further() {
+        let told = |grants: &[&str]| {
+            let grants: Vec<String> = grants.iter().map(|given| format!("GRANT {given} TO `ann`@`%`")).collect();
+            leading(grants.iter()).join("; ")
+        };
+        assert_eq!(told(&["USAGE ON *.*", "ALL PRIVILEGES ON `shop`.*", "PROCESS, SHOW DATABASES ON *.*"]), "");
+        assert_eq!(told(&["PROCESS, SUPER, FILE ON *.*"]), "SUPER; FILE");
+        assert_eq!(told(&["USAGE ON *.*", "INSERT ON `mysql`.*", "`dba`@`%`"]), "INSERT; `dba`@`%`");
     }
 
     #[test]
