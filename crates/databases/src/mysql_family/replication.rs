@@ -25,6 +25,10 @@ pub struct Source {
 /// How one product lists its sources.
 pub type ReadSources = fn(&mut WireSession) -> Result<Vec<Source>, Fault>;
 
+/// The host of a channel of group replication, which has no connection of its own (MySQL's source,
+/// `initialize_channel` in `plugin/group_replication`). The group's settings decide how its members speak.
+const OF_GROUP: &str = "<NULL>";
+
 /// One connection to another server, with its state.
 struct Hop {
     state: State,
@@ -43,7 +47,7 @@ pub fn judge(
     let mut hops = Vec::new();
     let mut doubts = Vec::new();
     match sources {
-        Ok(sources) => hops.extend(sources.iter().map(of_source)),
+        Ok(sources) => hops.extend(sources.iter().filter(|source| source.host != OF_GROUP).map(of_source)),
         Err(fault) => doubts
             .push(format!("whether this is a replica (GRANT REPLICATION CLIENT or SLAVE MONITOR ON *.*: {fault})")),
     }

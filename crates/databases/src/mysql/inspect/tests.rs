@@ -758,6 +758,20 @@ fn audit_logs_are_plugins_or_components() {
 }
 
 #[test]
+fn the_channels_of_a_group_are_no_connections_in_plaintext() {
+    let group = |sources: Rows| {
+        let told = tight().with("group_replication_group_name", "g").with("group_replication_ssl_mode", "VERIFY_CA");
+        let told = told.with("group_replication_recovery_use_ssl", "ON");
+        let told = told.with("group_replication_recovery_ssl_verify_server_cert", "ON").telling(SOURCES, sources);
+        told.matrix().into_iter().find(|row| row.starts_with("node-to-node: ")).unwrap_or_default()
+    };
+    let row = group(&[&["<NULL>", "NO", "NO"], &["<NULL>", "NO", "NO"]]);
+    assert!(row.starts_with("node-to-node: enforced, this account: group_replication_ssl_mode = VERIFY_CA;"), "{row}");
+    // A member that is recovering has a connection.
+    assert!(group(&[&["10.0.0.9", "NO", "NO"]]).starts_with("node-to-node: off"));
+}
+
+#[test]
 fn an_audit_log_that_is_there_may_be_disabled() {
     const PLUGINS: &str = "information_schema.PLUGINS";
     let judged = |told: Told| told.matrix().into_iter().find(|row| row.starts_with("audit: ")).unwrap_or_default();
