@@ -595,6 +595,19 @@ fn each_change_shows_in_its_rows() {
     "#]].assert_eq(&tight().changed_rows(&changes));
 }
 
+/// No network sees a socket, whatever is in front of it.
+#[test]
+fn a_pooler_that_reaches_the_server_by_a_socket_is_no_plaintext_behind_it() {
+    let behind = |is_socket: Rows| {
+        let told = tight().telling("SELECT pg_backend_pid()", &[&["78"]]).telling("inet_client_addr()", is_socket);
+        told.matrix().into_iter().find(|row| row.starts_with("client-to-node: ")).unwrap_or_default()
+    };
+    expect![[r#"
+        client-to-node: available but not enforced, this account: a pooler answers; behind it: by a Unix socket, which no network sees
+        client-to-node: off, this account [PG-TLS-BEHIND-POOLER]: a pooler answers; behind it pg_stat_ssl of this session reports: off
+    "#]].assert_eq(&[behind(&[&["t"]]), behind(&[&["f"]])].concat());
+}
+
 /// Functions, triggers and views are kept in each database.
 #[test]
 fn other_databases_are_judged_too_or_are_a_doubt() {
