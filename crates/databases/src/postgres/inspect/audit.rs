@@ -58,6 +58,8 @@ pub struct Log {
     keeps_failed: Option<String>,
     /// What makes this server encrypt its files, unlike PostgreSQL itself.
     encrypts: Option<String>,
+    /// What another audit log than those that are judged records.
+    audits: Option<String>,
     doubts: Vec<String>,
 }
 
@@ -97,8 +99,9 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
         doubts.push(format!("which tables object auditing is about ({fault})"));
         None
     });
-    let encrypts = encrypting(session, &base["shared_preload_libraries"]);
-    Ok(Log { encrypts, copying, ..Log::of(&base, &overrides, setters, doubts, tables) })
+    let libraries = &base["shared_preload_libraries"];
+    let (encrypts, audits) = (encrypting(session, libraries), auditing(session, libraries));
+    Ok(Log { encrypts, audits, copying, ..Log::of(&base, &overrides, setters, doubts, tables) })
 }
 
 /// The accounts for replicas, if their commands are not recorded. They are no statements.
@@ -108,13 +111,26 @@ const COPYING: &str = "SELECT rolname FROM pg_roles WHERE rolreplication AND rol
 /// What encrypts the server's files: one of the `libraries` of Percona and Postgres Pro, or the server of EDB itself,
 /// which adds a column to the answer.
 fn encrypting(session: &mut PostgresSession, libraries: &str) -> Option<String> {
-    let mut loaded = libraries.split(',').filter_map(|name| name.trim().trim_matches('"').rsplit('/').next());
-    if let Some(library) = loaded.find(|name| ["pg_tde", "pgpro_tde"].contains(name)) {
+    if let Some(library) = loaded(libraries).find(|name| ["pg_tde", "pgpro_tde"].contains(name)) {
         return Some(format!("{library} of shared_preload_libraries"));
     }
     let sql = "SELECT coalesce(to_jsonb(c)->>'data_encryption_version', '0') FROM pg_control_init() c";
     let version = session.value(sql).ok().filter(|version| version != "0")?;
     Some(format!("data_encryption_version = {version}"))
+}
+
+/// What else audits: a library of Postgres Pro, or the server of EDB itself.
+fn auditing(session: &mut PostgresSession, libraries: &str) -> Option<String> {
+    if loaded(libraries).any(|name| name == "pg_proaudit") {
+        return Some("what pg_proaudit of shared_preload_libraries records".to_owned());
+    }
+    let kind = session.value("SELECT setting FROM pg_settings WHERE name = 'edb_audit'").ok()?;
+    (!["", "none"].contains(&kind.as_str())).then(|| format!("what EDB's audit log records (edb_audit = {kind})"))
+}
+
+/// The names in a list of `libraries`.
+fn loaded(libraries: &str) -> impl Iterator<Item = &str> {
+    libraries.split(',').filter_map(|name| name.trim().trim_matches('"').rsplit('/').next())
 }
 
 /// How many tables of this database the object auditing `role` has privileges on; `None` if there is no such role.
@@ -263,6 +279,7 @@ impl Log {
             keeps_texts: base["pg_stat_statements.track"] != "none" && base["pg_stat_statements.track_utility"] == "on",
             keeps_failed: keeps_failed(base),
             encrypts: None,
+            audits: None,
             copying: Vec::new(),
             own_settings: relevant.len(),
             all,
@@ -276,7 +293,10 @@ impl Log {
 
     /// The row of auditing.
     pub fn judge(&self) -> Judgement {
-        let mut seen = words(&self.all);
+        let mut seen = match &self.audits {
+            Some(_) if self.all.is_empty() => "no setting of PostgreSQL or pgaudit records what clients do".to_owned(),
+            _ => words(&self.all),
+        };
         self.tables.iter().for_each(|tables| seen += &format!("; {tables}"));
         let repeats = self.repeats(|recorder| recorder.values);
         if !repeats.is_empty() {
@@ -291,6 +311,7 @@ impl Log {
             let some: Vec<String> = self.more.iter().map(|recorder| words(std::slice::from_ref(recorder))).collect();
             seen += &format!("; some roles or databases are recorded: {}", named(&some));
         }
+        let doubts = self.doubts.iter().chain(&self.elsewhere).chain(&self.audits).cloned();
         let rules = Rules {
             read: match self.own_settings {
                 1 => "1 setting of single roles and databases".to_owned(),
@@ -302,11 +323,12 @@ impl Log {
             } else {
                 "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER"
             },
-            doubts: self.doubts.iter().chain(&self.elsewhere).cloned().chain(self.untold()).collect(),
+            doubts: doubts.chain(self.untold()).collect(),
             ..Rules::default()
         };
         let judged = Judgement::account(state, seen).with_rules(Ok(rules), "");
         let judged = match judged.state {
+            State::Off if self.audits.is_some() => Judgement { state: State::Unseen, ..judged },
             State::Off => judged.found(&PG_AUDIT_OFF),
             State::Available => judged.found(&PG_AUDIT_PARTIAL),
             _ => judged,

@@ -595,6 +595,24 @@ fn each_change_shows_in_its_rows() {
     "#]].assert_eq(&tight().changed_rows(&changes));
 }
 
+#[test]
+fn an_audit_log_that_is_not_judged_is_not_one_that_is_off() {
+    let audit = |told: Told| {
+        let told = told.with("log_statement", "none");
+        told.matrix().into_iter().find(|row| row.starts_with("audit: ")).unwrap_or_default()
+    };
+    let text = [
+        audit(tight().with("shared_preload_libraries", "pg_stat_statements, pg_proaudit")),
+        audit(tight().telling("name = 'edb_audit'", &[&["csv"]])),
+        audit(tight().telling("name = 'edb_audit'", &[&["none"]])),
+    ];
+    expect![[r#"
+        audit: cannot tell, this account: no setting of PostgreSQL or pgaudit records what clients do; 0 settings of single roles and databases: no exception; not judged: what pg_proaudit of shared_preload_libraries records
+        audit: cannot tell, this account: no setting of PostgreSQL or pgaudit records what clients do; 0 settings of single roles and databases: no exception; not judged: what EDB's audit log records (edb_audit = csv)
+        audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
+    "#]].assert_eq(&text.concat());
+}
+
 /// No network sees a socket, whatever is in front of it.
 #[test]
 fn a_pooler_that_reaches_the_server_by_a_socket_is_no_plaintext_behind_it() {
