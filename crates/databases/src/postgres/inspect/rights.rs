@@ -100,6 +100,9 @@ const OTHERS: &str = "SELECT datname FROM pg_database d WHERE datallowconn AND N
 /// Other databases that are read.
 const OTHERS_READ: usize = 20;
 
+/// How many doubts are shown: several databases may have the same.
+const DOUBTS_SHOWN: usize = 10;
+
 /// What of [`PRIVILEGES`] all databases share.
 const SHARED: &str = "settings";
 
@@ -316,7 +319,11 @@ impl Rights {
             }
             Err(fault) => doubts.push(format!("who reads the hashes of passwords ({fault})")),
         }
-        doubts.iter().fold(judged, |judged, doubt| judged.doubted(doubt))
+        let judged = doubts.iter().take(DOUBTS_SHOWN).fold(judged, |judged, doubt| judged.doubted(doubt));
+        match doubts.len().checked_sub(DOUBTS_SHOWN) {
+            None | Some(0) => judged,
+            Some(more) => judged.doubted(&format!("{more} more")),
+        }
     }
 
     /// Which accounts may act as which.
