@@ -436,6 +436,17 @@ mod tests {
     }
 
     #[test]
+    fn ten_doubts_are_shown_and_further_ones_counted() {
+        let last = |count: usize| {
+            let mut rights = Rights::of(&[], &[], 160_000);
+            rights.doubts = (1..=count).map(|number| format!("d{number}")).collect();
+            let seen = rights.authorisation(Ok(Vec::new())).seen;
+            seen.rsplit("; ").next().map(str::to_owned).unwrap_or_default()
+        };
+        assert_eq!([10, 11, 12].map(last), ["not judged: d10", "not judged: 1 more", "not judged: 2 more"]);
+    }
+
+    #[test]
     fn ten_thousand_roles() {
         let roles: Vec<String> =
             (0..10_000).map(|number| format!("r{number} l")).chain(["postgres sl".to_owned()]).collect();

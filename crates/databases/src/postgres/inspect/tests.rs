@@ -613,6 +613,18 @@ fn an_audit_log_that_is_not_judged_is_not_one_that_is_off() {
     "#]].assert_eq(&text.concat());
 }
 
+/// A view of another schema may have the name of one of the server's own.
+#[test]
+fn names_are_those_of_the_servers_own_schema() {
+    let is_asked = |told: Told| {
+        let told = told.refusing("SET search_path = pg_catalog");
+        told.seen(|server| inspect(server, &crate::test_setup::plain()).is_err())
+    };
+    assert!(is_asked(tight()));
+    // The pooler may lend the connection, with its settings, to others.
+    assert!(!is_asked(tight().telling("SELECT pg_backend_pid()", &[&["78"]])));
+}
+
 /// No network sees a socket, whatever is in front of it.
 #[test]
 fn a_pooler_that_reaches_the_server_by_a_socket_is_no_plaintext_behind_it() {
