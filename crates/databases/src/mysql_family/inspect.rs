@@ -20,7 +20,7 @@ use super::{
     accounts::{self, Account, Gate, ReadAccounts},
     proof::CACHING_SHA2,
     recorders::{self, Kept, Recorder, Settings},
-    replication::{self, ReadSources, Source},
+    replication::{self, ReadSources, Source, has_option},
     rights::{Rights, has_everywhere},
     schema::{YCSB_DIALECT, hops_of},
     session::WireSession,
@@ -358,7 +358,7 @@ pub fn other_files(
         Ok(_) => {}
         Err(fault) => doubts.push(format!("whether there are relay logs ({fault})")),
     }
-    if settings.is_in_cluster() {
+    if settings.is_in_cluster() && !has_option(settings.value("wsrep_provider_options"), "gcache.encryption") {
         exceptions.push("the cluster's cache of changes (galera.cache) is in the clear".to_owned());
     }
     if settings.is_on("core_file") {
@@ -496,6 +496,9 @@ mod tests {
              changes (galera.cache) is in the clear"
         );
         assert_eq!(files_of(0, true, &[("wsrep_on", "ON"), ("wsrep_provider", "none")]), "");
+        // Of Percona XtraDB Cluster.
+        let encrypted = ("wsrep_provider_options", "gcache.dir = /d; gcache.encryption = ON");
+        assert_eq!(files_of(0, true, &[galera[0], galera[1], encrypted]), "");
         assert_eq!(
             files_of(0, true, &[("core_file", "ON")]),
             "core_file = ON: a crash writes memory into a file in the clear"

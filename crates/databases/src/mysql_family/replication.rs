@@ -119,16 +119,18 @@ fn replicas(session: &mut WireSession, requires_tls: bool) -> Result<Vec<Hop>, F
     Ok(hops)
 }
 
+/// True if the switch `wanted` is on in the `options` of Galera's provider.
+pub fn has_option(options: &str, wanted: &str) -> bool {
+    options.split(';').any(|option| {
+        option.split_once('=').is_some_and(|(name, value)| {
+            name.trim() == wanted && ["yes", "true", "1", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
+        })
+    })
+}
+
 /// The connections among the members of a Galera cluster, by the provider's `options`.
 fn of_bus(options: &str) -> Hop {
-    let is_on = |wanted: &str| {
-        options.split(';').any(|option| {
-            option.split_once('=').is_some_and(|(name, value)| {
-                name.trim() == wanted
-                    && ["yes", "true", "1", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
-            })
-        })
-    };
+    let is_on = |wanted: &str| has_option(options, wanted);
     let (state, words) = match (is_on("socket.ssl"), is_on("socket.dynamic")) {
         (false, _) => (State::Off, "no"),
         (true, true) => (State::Available, "yes, and by socket.dynamic = yes it takes plaintext as well"),
