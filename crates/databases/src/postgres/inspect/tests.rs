@@ -613,6 +613,20 @@ fn an_audit_log_that_is_not_judged_is_not_one_that_is_off() {
     "#]].assert_eq(&text.concat());
 }
 
+#[test]
+fn a_role_of_its_own_may_keep_passwords_as_old_hashes() {
+    const MD5: &str = r#"{"line_number": 9, "type": "hostssl", "database": ["all"], "user_name": ["all"],
+        "address": "all", "auth_method": "md5"}"#;
+    let kept = |method: Rows| {
+        let told = tight().telling(RULES, method).telling("password_encryption=md5", &[&["role ops"]]);
+        let row = told.matrix().into_iter().find(|row| row.starts_with("authentication: ")).unwrap_or_default();
+        row.contains("1 exception: new passwords that role ops sets are kept as MD5 hashes (ALTER … SET): ")
+            && row.starts_with("authentication: available but not enforced, whole server [PG-AUTHN-WEAK-HASH]")
+    };
+    assert!(kept(&[&[MD5], &[OF_REPLICAS]]));
+    assert!(!kept(&[&[BY_PASSWORD], &[OF_REPLICAS]]), "no rule takes one");
+}
+
 /// A view of another schema may have the name of one of the server's own.
 #[test]
 fn names_are_those_of_the_servers_own_schema() {
