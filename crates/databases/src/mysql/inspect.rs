@@ -158,6 +158,9 @@ fn auditing(session: &mut WireSession, settings: &Settings) -> Result<Judgement,
     if built_in && !plugins.iter().any(|name| is_server_audit(name)) {
         plugins.push("server_audit (built in)".to_owned());
     }
+    if settings.is_on(OF_AZURE) && !plugins.iter().any(|name| name.eq_ignore_ascii_case("audit_log")) {
+        plugins.push("audit_log (built in)".to_owned());
+    }
     let mut disabled = Vec::new();
     for names in std::iter::once(&mut plugins).chain(components.as_mut()) {
         disabled.extend(names.extract_if(.., |name| is_disabled(name, settings)));
@@ -168,6 +171,9 @@ fn auditing(session: &mut WireSession, settings: &Settings) -> Result<Judgement,
 /// The switch of MariaDB's audit plugin, which MySQL loads too and Aurora has built in. Aurora records nothing without
 /// a list of events.
 const SERVER_AUDIT: &str = "server_audit_logging";
+
+/// The switch of the audit log that Azure has built in.
+const OF_AZURE: &str = "audit_log_enabled";
 
 fn is_server_audit(name: &str) -> bool {
     name.eq_ignore_ascii_case("server_audit")

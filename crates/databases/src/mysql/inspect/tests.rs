@@ -789,6 +789,8 @@ fn an_audit_log_that_is_there_may_be_disabled() {
         // Aurora has no plugin for it.
         judged(events("CONNECT,QUERY")),
         judged(events("")),
+        judged(tight().with("audit_log_enabled", "ON")),
+        judged(tight().with("audit_log_enabled", "OFF")),
     ];
     expect![[r#"
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (audit_log is disabled), general_log = OFF, slow_query_log = OFF
@@ -799,6 +801,8 @@ fn an_audit_log_that_is_there_may_be_disabled() {
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (SERVER_AUDIT is disabled), general_log = OFF, slow_query_log = OFF
         audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: SERVER_AUDIT is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit (built in) is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is MySQL Community Server), general_log = OFF, slow_query_log = OFF
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: audit_log (built in) is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is MySQL Community Server), general_log = OFF, slow_query_log = OFF
     "#]].assert_eq(&text.concat());
 }
