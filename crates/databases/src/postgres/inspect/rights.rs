@@ -74,14 +74,17 @@ const UNJUDGED: [(&str, &str); 3] = [
         "where user mappings lead, with the passwords in them",
         "SELECT usename || ' on ' || srvname FROM pg_user_mappings ORDER BY 1",
     ),
-    // A view has the rights of its owner. Dependencies on pg_authid are not recorded, so its text decides.
+    // A view has the rights of its owner. Dependencies on pg_authid are not recorded, so its text decides; those of
+    // views on other views are.
     (
         "what views that others may read show of the table of passwords",
-        "SELECT DISTINCT c.oid::regclass::text FROM pg_class c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE c.relkind IN \
-         ('v', 'm') AND c.oid >= 16384 AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner AND \
-         a.privilege_type = 'SELECT') AND NOT coalesce('security_invoker=true' = ANY (c.reloptions), false) AND \
-         w.ev_action::text ~ (':relid (' || 'pg_authid'::regclass::oid || '|' || 'pg_shadow'::regclass::oid || ') ') \
-         ORDER BY 1",
+        "WITH RECURSIVE seen (id) AS (SELECT ev_class FROM pg_rewrite WHERE ev_class >= 16384 AND ev_action::text ~ \
+         (':relid (' || 'pg_authid'::regclass::oid || '|' || 'pg_shadow'::regclass::oid || ') ') UNION SELECT w.ev_class \
+         FROM seen JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = id AND d.classid = \
+         'pg_rewrite'::regclass JOIN pg_rewrite w ON w.oid = d.objid) SELECT DISTINCT c.oid::regclass::text FROM seen JOIN \
+         pg_class c ON c.oid = id WHERE c.relkind IN ('v', 'm') AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE \
+         a.grantee <> c.relowner AND a.privilege_type = 'SELECT') AND NOT coalesce('security_invoker=true' = \
+         ANY (c.reloptions), false) ORDER BY 1",
     ),
 ];
 
