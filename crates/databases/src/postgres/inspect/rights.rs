@@ -82,9 +82,9 @@ const UNJUDGED: [(&str, &str); 3] = [
          (':relid (' || 'pg_authid'::regclass::oid || '|' || 'pg_shadow'::regclass::oid || ') ') UNION SELECT w.ev_class \
          FROM seen JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = id AND d.classid = \
          'pg_rewrite'::regclass JOIN pg_rewrite w ON w.oid = d.objid) SELECT DISTINCT c.oid::regclass::text FROM seen JOIN \
-         pg_class c ON c.oid = id WHERE c.relkind IN ('v', 'm') AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE \
-         a.grantee <> c.relowner AND a.privilege_type = 'SELECT') AND NOT coalesce('security_invoker=true' = \
-         ANY (c.reloptions), false) ORDER BY 1",
+         pg_class c ON c.oid = id WHERE c.relkind IN ('v', 'm') AND EXISTS (SELECT FROM (SELECT c.relacl AS acl UNION ALL \
+         SELECT attacl FROM pg_attribute WHERE attrelid = c.oid) p, aclexplode(acl) a WHERE a.grantee <> c.relowner AND \
+         a.privilege_type = 'SELECT') AND NOT coalesce('security_invoker=true' = ANY (c.reloptions), false) ORDER BY 1",
     ),
 ];
 
