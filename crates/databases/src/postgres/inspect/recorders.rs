@@ -67,7 +67,7 @@ pub fn canonical(name: &str, value: &str) -> String {
         Some("on" | "off") => {
             let is_on = ["1", "on"].contains(&lower.as_str())
                 || !lower.is_empty() && ["true", "yes"].iter().any(|word| word.starts_with(lower.as_str()));
-            if is_on { "on" } else { "off" }.to_owned()
+            String::from(if is_on { "on" } else { "off" })
         }
         Some(_) if WORDS.contains(&name) => lower,
         _ => value.to_owned(),
