@@ -83,8 +83,10 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
         settings.value("encrypt_binlog"),
         settings.value("log_bin")
     ));
-    let is_set = tables != "OFF" || settings.is_on("innodb_encrypt_log");
-    let off = !is_set && !encrypts_some(session).unwrap_or(false);
+    let is_set = SWITCHES.iter().any(|(name, _)| !["", "OFF"].contains(&settings.value(name)));
+    let encrypts_binlog = settings.is_on("encrypt_binlog") && settings.is_on("log_bin");
+    // Which tablespaces are encrypted is not shown to every account.
+    let off = !is_set && !encrypts_binlog && encrypts_some(session).is_ok_and(|some| !some);
     let (others, mut doubts) = other_tables(session)?;
     let encrypts_aria = settings.is_on("aria_encrypt_tables");
     others.iter().for_each(|table| judge_table(table, encrypts_aria, &mut exceptions, &mut doubts));
@@ -286,8 +288,9 @@ pub fn canary_checks(server: &Server, setup: &Setup, table: &Table) -> Result<Ca
         if events.split(',').any(|kind| kind.trim() == "QUERY_DDL") && limit >= DEFINITION_BYTES {
             audit.push(Box::new(definitions_logged()));
         }
-        if events != "QUERY_DDL" {
-            audit.push(Box::new(AuditComplete::new(&events)));
+        let complete = AuditComplete::new(&events);
+        if complete.tries_some() {
+            audit.push(Box::new(complete));
         }
         log = Some(setting("server_audit_file_path")?).filter(|_| output == "file");
     } else if setting("general_log")? == "ON" {

@@ -158,6 +158,9 @@ fn auditing(session: &mut WireSession, settings: &Settings) -> Result<Judgement,
     if built_in && !plugins.iter().any(|name| is_server_audit(name)) {
         plugins.push("server_audit (built in)".to_owned());
     }
+    if settings.is_on(OF_AZURE) && !plugins.iter().any(|name| name.eq_ignore_ascii_case("audit_log")) {
+        plugins.push("audit_log (built in)".to_owned());
+    }
     let mut disabled = Vec::new();
     for names in std::iter::once(&mut plugins).chain(components.as_mut()) {
         disabled.extend(names.extract_if(.., |name| is_disabled(name, settings)));
@@ -169,15 +172,22 @@ fn auditing(session: &mut WireSession, settings: &Settings) -> Result<Judgement,
 /// a list of events.
 const SERVER_AUDIT: &str = "server_audit_logging";
 
+/// The switch of the audit log that Azure has built in.
+const OF_AZURE: &str = "audit_log_enabled";
+
 fn is_server_audit(name: &str) -> bool {
     name.eq_ignore_ascii_case("server_audit")
 }
 
-/// True if the audit log `name` is loaded, and its own switch is set so that it records nothing.
+/// True if the audit log `name` is loaded, and its own switch is set so that it records nothing. Percona Server's is
+/// switched by its policy; where MySQL Enterprise has filters, the policy does not decide.
 fn is_disabled(name: &str, settings: &Settings) -> bool {
     let short = name.strip_prefix("file://component_").unwrap_or(name);
     let is_off = is_server_audit(name) && settings.value(SERVER_AUDIT) == "OFF";
-    is_off || ["_", "."].iter().any(|between| settings.is_on(&format!("{short}{between}disable")))
+    let has_filters = settings.get("audit_log_filter_id").is_some();
+    let is_without_policy = !has_filters && settings.value(&format!("{short}_policy")) == "NONE";
+    let is_switched = ["_", "."].iter().any(|between| settings.is_on(&format!("{short}{between}disable")));
+    is_off || is_without_policy || is_switched
 }
 
 /// The servers that this one follows.

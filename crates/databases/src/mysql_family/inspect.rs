@@ -20,7 +20,7 @@ use super::{
     accounts::{self, Account, Gate, ReadAccounts},
     proof::CACHING_SHA2,
     recorders::{self, Kept, Recorder, Settings},
-    replication::{self, ReadSources, Source},
+    replication::{self, ReadSources, Source, has_option},
     rights::{Rights, has_everywhere},
     schema::{YCSB_DIALECT, hops_of},
     session::WireSession,
@@ -260,19 +260,16 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judg
 
 /// Accounts that may act as another, or as a role.
 fn of_proxies(rights: &Rights, ways: &Ways<'_>) -> Judgement {
-    let found = rights.proxies(ways);
-    let (state, mut seen) = match found.len() {
-        0 => (State::Off, "no account may act as another or as a role".to_owned()),
-        count => (
+    let (found, unread) = (rights.proxies(ways), rights.unread_of_proxies());
+    let judged = match found.len() {
+        0 if unread.is_empty() => Judgement::whole(State::Off, "no account may act as another or as a role"),
+        0 => Judgement::unseen("no way is shown by which an account may act as another or as a role"),
+        count => Judgement::whole(
             State::Available,
             format!("{} by which an account may act as another or as a role: {}", counted(count, "way"), named(&found)),
         ),
     };
-    if rights.unread.is_empty() {
-        return Judgement::whole(state, seen);
-    }
-    seen.push_str(&format!("; not judged: {}", named(&rights.unread)));
-    Judgement::account(state, seen)
+    if unread.is_empty() { judged } else { judged.doubted(&named(&unread)) }
 }
 
 /// Only administrators can read the table of accounts, and accounts to which it was granted.
@@ -281,13 +278,48 @@ fn authorisation(session: &mut WireSession, is_of_administrator: fn(&str) -> boo
     if grants.iter().flatten().flatten().any(|grant| is_of_administrator(grant)) {
         return Ok(Judgement::unseen("the account has all privileges: nothing is refused to it"));
     }
+    let leading = leading(grants.iter().flatten().flatten());
     Ok(match session.run("SELECT COUNT(*) FROM mysql.user") {
+        Err(fault @ Fault::Refused(_)) if !leading.is_empty() => {
+            let leading = named(&leading);
+            Judgement::unseen(format!("where its {leading} may lead is not judged; the table of accounts: {fault}"))
+        }
         Err(fault @ Fault::Refused(_)) => {
             Judgement::account(State::Enforced, format!("the table of accounts: {fault}"))
         }
         Err(fault) => Judgement::unseen(fault.to_string()),
         Ok(_) => Judgement::account(State::Available, "an account without all privileges reads the table of accounts"),
     })
+}
+
+/// Privileges on all databases that give an account nothing of others.
+const LEADING_NOWHERE: [&str; 8] = [
+    "BINLOG MONITOR",
+    "CREATE TEMPORARY TABLES",
+    "LOCK TABLES",
+    "PROCESS",
+    "REPLICATION CLIENT",
+    "SHOW DATABASES",
+    "SLAVE MONITOR",
+    "USAGE",
+];
+
+/// What of `grants`, as `SHOW GRANTS` writes them, may lead to all privileges: roles, and privileges on all databases or
+/// on the server's own.
+fn leading<'a>(grants: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut leading = Vec::new();
+    let given = grants.filter_map(|grant| Some(grant.strip_prefix("GRANT ")?.split_once(" TO ")?.0));
+    for given in given {
+        match given.split_once(" ON ") {
+            None => leading.push(given.to_owned()),
+            Some((rights, object)) if ["*.*", "`%`.*", "`mysql`.*"].contains(&object) => {
+                let rights = rights.split(',').map(str::trim);
+                leading.extend(rights.filter(|right| !LEADING_NOWHERE.contains(right)).map(str::to_owned));
+            }
+            Some(_) => {}
+        }
+    }
+    leading
 }
 
 /// What recorders other than a product's own audit log keep, as the row of auditing. The general log and the slow query
@@ -326,7 +358,7 @@ pub fn other_files(
         Ok(_) => {}
         Err(fault) => doubts.push(format!("whether there are relay logs ({fault})")),
     }
-    if settings.is_in_cluster() {
+    if settings.is_in_cluster() && !has_option(settings.value("wsrep_provider_options"), "gcache.encryption") {
         exceptions.push("the cluster's cache of changes (galera.cache) is in the clear".to_owned());
     }
     if settings.is_on("core_file") {
@@ -464,6 +496,9 @@ mod tests {
              changes (galera.cache) is in the clear"
         );
         assert_eq!(files_of(0, true, &[("wsrep_on", "ON"), ("wsrep_provider", "none")]), "");
+        // Of Percona XtraDB Cluster.
+        let encrypted = ("wsrep_provider_options", "gcache.dir = /d; gcache.encryption = ON");
+        assert_eq!(files_of(0, true, &[galera[0], galera[1], encrypted]), "");
         assert_eq!(
             files_of(0, true, &[("core_file", "ON")]),
             "core_file = ON: a crash writes memory into a file in the clear"
@@ -480,6 +515,17 @@ mod tests {
         };
         assert_eq!(judged("off"), [State::Enforced, State::Off]);
         assert_eq!(judged("TLSv1.2 b"), [State::Enforced; 2]);
+    }
+
+    #[test]
+    fn privileges_of_the_account_may_lead_further() {
+        let told = |grants: &[&str]| {
+            let grants: Vec<String> = grants.iter().map(|given| format!("GRANT {given} TO `ann`@`%`")).collect();
+            leading(grants.iter()).join("; ")
+        };
+        assert_eq!(told(&["USAGE ON *.*", "ALL PRIVILEGES ON `shop`.*", "PROCESS, SHOW DATABASES ON *.*"]), "");
+        assert_eq!(told(&["PROCESS, SUPER, FILE ON *.*"]), "SUPER; FILE");
+        assert_eq!(told(&["USAGE ON *.*", "INSERT ON `mysql`.*", "`dba`@`%`"]), "INSERT; `dba`@`%`");
     }
 
     #[test]

@@ -25,6 +25,10 @@ pub struct Source {
 /// How one product lists its sources.
 pub type ReadSources = fn(&mut WireSession) -> Result<Vec<Source>, Fault>;
 
+/// The host of a channel of group replication, which has no connection of its own (MySQL's source,
+/// `initialize_channel` in `plugin/group_replication`). The group's settings decide how its members speak.
+const OF_GROUP: &str = "<NULL>";
+
 /// One connection to another server, with its state.
 struct Hop {
     state: State,
@@ -43,7 +47,7 @@ pub fn judge(
     let mut hops = Vec::new();
     let mut doubts = Vec::new();
     match sources {
-        Ok(sources) => hops.extend(sources.iter().map(of_source)),
+        Ok(sources) => hops.extend(sources.iter().filter(|source| source.host != OF_GROUP).map(of_source)),
         Err(fault) => doubts
             .push(format!("whether this is a replica (GRANT REPLICATION CLIENT or SLAVE MONITOR ON *.*: {fault})")),
     }
@@ -115,16 +119,18 @@ fn replicas(session: &mut WireSession, requires_tls: bool) -> Result<Vec<Hop>, F
     Ok(hops)
 }
 
+/// True if the switch `wanted` is on in the `options` of Galera's provider.
+pub fn has_option(options: &str, wanted: &str) -> bool {
+    options.split(';').any(|option| {
+        option.split_once('=').is_some_and(|(name, value)| {
+            name.trim() == wanted && ["yes", "true", "1", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
+        })
+    })
+}
+
 /// The connections among the members of a Galera cluster, by the provider's `options`.
 fn of_bus(options: &str) -> Hop {
-    let is_on = |wanted: &str| {
-        options.split(';').any(|option| {
-            option.split_once('=').is_some_and(|(name, value)| {
-                name.trim() == wanted
-                    && ["yes", "true", "1", "on"].contains(&value.trim().to_ascii_lowercase().as_str())
-            })
-        })
-    };
+    let is_on = |wanted: &str| has_option(options, wanted);
     let (state, words) = match (is_on("socket.ssl"), is_on("socket.dynamic")) {
         (false, _) => (State::Off, "no"),
         (true, true) => (State::Available, "yes, and by socket.dynamic = yes it takes plaintext as well"),

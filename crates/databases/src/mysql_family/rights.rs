@@ -122,6 +122,9 @@ pub const PUBLIC: &str = "PUBLIC";
 /// Why an account is a member of it.
 pub const EVERYBODY: &str = "everybody";
 
+/// Beginnings of [`Rights::unread`] about who may act as whom.
+const OF_PROXIES: [&str; 2] = ["roles (", "proxies ("];
+
 impl Rights {
     /// Reads what decides what `holders` can become; `roles` reads the part that differs between the products.
     ///
@@ -202,6 +205,12 @@ impl Rights {
         if !hidden.is_empty() || !has_everywhere(session, &["SELECT"]).unwrap_or(true) {
             self.unread.push("views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)".to_owned());
         }
+    }
+
+    /// What could not be read of who may act as whom.
+    pub fn unread_of_proxies(&self) -> Vec<String> {
+        let is_of_them = |unread: &&String| OF_PROXIES.iter().any(|begin| unread.starts_with(*begin));
+        self.unread.iter().filter(is_of_them).cloned().collect()
     }
 
     /// The rows of `sql`. If they cannot be read, the result is empty and that is recorded.

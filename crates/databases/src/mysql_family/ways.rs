@@ -28,6 +28,9 @@ const ANY_SYSTEM_USER: &str = "any account, system users included";
 /// Every account for whose connections the server executes `init_connect`.
 const ANY_NEW_CONNECTION: &str = "any account that runs init_connect";
 
+/// Why an account that makes code acts as its definer.
+const CODE: &str = "code that runs as it";
+
 /// Routines that are judged one by one.
 const ROUTINES_JUDGED: usize = 100;
 
@@ -40,10 +43,14 @@ impl Rights {
         let mut reach = Reach::default();
         let mut roles = Reach::default();
         self.members.iter().for_each(|(who, role, how)| roles.edge(who, role, *how));
+        let combining = self.combining(&mut roles);
         let skipping = roles.ways(self.skipping_init_connect().iter().map(String::as_str));
         for holder in &self.holders {
             let name = holder.text();
             self.leads(holder).into_iter().for_each(|(to, how)| reach.edge(&name, to, how));
+            if combining.contains(&name) {
+                reach.edge(&name, self.anyone(holder), CODE);
+            }
             if holder.logs_in {
                 let guarded = self.powers.guards_system_users && holder.rights.contains(&SystemUser);
                 reach.edge(if guarded { ANY_SYSTEM_USER } else { ANYBODY }, &name, "one of them");
@@ -55,6 +62,19 @@ impl Rights {
         reach.edge(ANY_SYSTEM_USER, ANYBODY, "one of them");
         self.acts_as().into_iter().for_each(|(from, to, how)| reach.edge(&from, &to, how));
         reach
+    }
+
+    /// Accounts and roles that make code and name its definer, where no single account or role has both privileges.
+    fn combining(&self, roles: &mut Reach) -> BTreeSet<String> {
+        let mut having = |has: &dyn Fn(&Account) -> bool| -> BTreeSet<String> {
+            let own: Vec<String> = self.holders.iter().filter(|holder| has(holder)).map(Account::text).collect();
+            let ways = roles.ways(own.iter().map(String::as_str));
+            self.holders.iter().map(Account::text).filter(|name| ways.has(name)).collect()
+        };
+        let sets_definer = |holder: &Account| holder.rights.contains(&SetDefiner);
+        let (makers, definers) = (having(&|holder| self.makes_code(holder)), having(&sets_definer));
+        let by_one = having(&|holder| sets_definer(holder) && self.makes_code(holder));
+        definers.into_iter().filter(|name| makers.contains(name) && !by_one.contains(name)).collect()
     }
 
     /// Accounts and roles for which the server does not execute `init_connect`.
@@ -207,11 +227,10 @@ impl Rights {
                 leads.push((UNPROTECTED, words.to_owned()));
             }
         }
-        let makes_code = has(MakeCode) || self.may_make_code(holder);
-        let anyone = if self.powers.guards_system_users && has(SystemUser) { ANY_SYSTEM_USER } else { ANYBODY };
+        let anyone = self.anyone(holder);
         for (has, words) in [
             (has(CreateUser), "CREATE USER sets its password"),
-            (has(SetDefiner) && makes_code, "code that runs as it"),
+            (has(SetDefiner) && self.makes_code(holder), CODE),
             (has(GrantRoles), "ROLE_ADMIN makes it a role"),
         ] {
             if has {
@@ -221,7 +240,16 @@ impl Rights {
         leads
     }
 
-    fn may_make_code(&self, holder: &Account) -> bool {
+    /// Whom `holder` acts as if it acts as any account: those with `SYSTEM_USER` only if it has that too.
+    fn anyone(&self, holder: &Account) -> &'static str {
+        let is_guarded = self.powers.guards_system_users && holder.rights.contains(&SystemUser);
+        if is_guarded { ANY_SYSTEM_USER } else { ANYBODY }
+    }
+
+    fn makes_code(&self, holder: &Account) -> bool {
+        if holder.rights.contains(&MakeCode) {
+            return true;
+        }
         let own = self.databases_of(&holder.user).iter().filter(|right| right.host == holder.host);
         let of_all = ["", PUBLIC].into_iter().flat_map(|user| self.databases_of(user));
         own.chain(of_all).any(|right| right.makes_code)
@@ -369,6 +397,25 @@ mod tests {
         assert_eq!(way(&[CreateUser, Super], &[], true), None);
         assert_eq!(way(&[CreateUser, Super], &[], false).as_deref(), Some(told));
         assert_eq!(way(&[], &[], false), None, "an account that leads nowhere");
+    }
+
+    #[test]
+    fn privileges_of_two_roles_make_code_that_runs_as_another() {
+        let all = [Select, Insert, Update, Delete, CreateUser];
+        let way = |of_app: &[Right], roles: &[(&str, Right)]| {
+            let mut holders = vec![holder("root", "localhost", &all), holder("app", "%", of_app)];
+            holders.extend(roles.iter().map(|(name, right)| holder(name, "", &[*right])));
+            let member = |(name, _): &(&str, Right)| (named("app", "%"), named(name, ""), "role");
+            let members = roles.iter().map(member).collect();
+            let mut reach = Rights { holders, members, ..Rights::default() }.reach();
+            let ways = reach.ways([EVERYTHING]);
+            ways.of("'app'@'%'").map(|way| words(&way))
+        };
+        let told = "'app'@'%' → any account (code that runs as it) → 'root'@'localhost' (one of them) → everything \
+                    (rights on *.*)";
+        assert_eq!(way(&[SetDefiner], &[("dev", MakeCode)]).as_deref(), Some(told));
+        assert_eq!(way(&[], &[("dev", MakeCode), ("ops", SetDefiner)]).as_deref(), Some(told));
+        assert_eq!(way(&[SetDefiner], &[("ops", SetDefiner)]), None);
     }
 
     #[test]

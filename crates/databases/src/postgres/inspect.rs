@@ -39,15 +39,14 @@ use crate::{
 pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fault> {
     let target = PRODUCT.target(server, setup)?;
     let mut session = PostgresSession::open(&target, false)?;
-    let method = peer::method(&mut session, &target);
-    let hba = hba::read(&mut session);
-    let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
     // If the server takes longer, the row is not judged, in place of hanging. A pooler might lend the connection, with
     // its settings, to others.
     let hops = hops_of(&mut session);
-    if hops.as_ref().is_ok_and(|hops| hops.between != Some(POOLED)) {
-        session.run("SET statement_timeout = '4s'")?;
-    }
+    let is_direct = hops.as_ref().is_ok_and(|hops| hops.between != Some(POOLED));
+    prepare(&mut session, is_direct)?;
+    let method = peer::method(&mut session, &target);
+    let hba = hba::read(&mut session);
+    let rules = |of: fn(&Hba) -> Rules| hba.as_ref().map(of).map_err(Clone::clone);
     let log = audit::read(&mut session);
     let authentication = login::authentication(&mut session, &target, method, (hba.as_ref(), hops.as_ref()));
     let authentication = match &log {
@@ -65,6 +64,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     match rights::read(&mut session) {
         Ok(mut rights) => {
             let readers = rights::readers_of_passwords(&mut session);
+            rights.read_others(&mut session, |name| session_in(&target, name, is_direct));
             seen.push(rights.authorisation(readers).of(Feature::Authorisation));
             seen.push(rights.roles().of(Feature::ProxyRoles));
         }
@@ -85,6 +85,20 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         (Feature::AuthenticationCaching, "every login is checked again"),
     ]));
     Ok(seen)
+}
+
+/// Has the server abort slow statements and take names from its own schema alone, because others may make views and
+/// functions of the same names (CVE-2018-1058). For a `session` that `is_direct` only.
+fn prepare(session: &mut PostgresSession, is_direct: bool) -> Result<(), Fault> {
+    const SETTINGS: [&str; 2] = ["SET statement_timeout = '4s'", "SET search_path = pg_catalog"];
+    SETTINGS.into_iter().filter(|_| is_direct).try_for_each(|setting| session.run(setting).map(drop))
+}
+
+/// A session in the database `name` of the server at `target`, [prepared](prepare).
+fn session_in(target: &Target, name: &str, is_direct: bool) -> Result<PostgresSession, Fault> {
+    let mut session = PostgresSession::open(&Target { database: name.to_owned(), ..target.clone() }, false)?;
+    prepare(&mut session, is_direct)?;
+    Ok(session)
 }
 
 /// A refusal with the `right` that would do.

@@ -217,7 +217,10 @@ fn each_change_shows_in_its_rows() {
         ("any address", tight().with("proxy_protocol_networks", "*")),
         ("no settings", tight().refusing("SHOW GLOBAL VARIABLES").telling("VARIABLES LIKE", &[&["x", "OFF"]])),
         ("no setting of encryption", tight().without("innodb_encrypt_tables")),
-        ("nothing encrypted", tight().with("innodb_encrypt_tables", "OFF").with("innodb_encrypt_log", "OFF")),
+        (
+            "nothing of InnoDB encrypted",
+            tight().with("innodb_encrypt_tables", "OFF").with("innodb_encrypt_log", "OFF"),
+        ),
         (
             "nothing encrypted but a table",
             tight()
@@ -425,7 +428,7 @@ fn each_change_shows_in_its_rows() {
         a routine that nobody may call
         no right to the roles
           authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: roles (GRANT SELECT ON mysql.roles_mapping: refused: 1142 (42000): denied to this account)
-          proxy-roles: off, this account: no account may act as another or as a role; not judged: roles (GRANT SELECT ON mysql.roles_mapping: refused: 1142 (42000): denied to this account)
+          proxy-roles: cannot tell, this account: no way is shown by which an account may act as another or as a role; not judged: roles (GRANT SELECT ON mysql.roles_mapping: refused: 1142 (42000): denied to this account)
         any address
           authentication: available but not enforced, whole server [MY-AUTHN-NO-PROOF] [MY-AUTHN-REPEATS-PASSWORDS]: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 2 accounts (1 by ed25519, 1 by local socket): no exception; proxy_protocol_networks = *: every client may claim any address, so that the hosts of accounts restrict no client; passwords that statements set are kept in the clear, by the binary log (encrypted; replicas and SHOW BINLOG EVENTS have it in the clear)
         no settings
@@ -435,8 +438,8 @@ fn each_change_shows_in_its_rows() {
           node-to-node: cannot tell, this account: refused: 1142 (42000): denied to this account
         no setting of encryption
           at-rest: cannot tell, this account: the server does not show its setting innodb_encrypt_tables
-        nothing encrypted
-          at-rest: off, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
+        nothing of InnoDB encrypted
+          at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         nothing encrypted but a table
           at-rest: available but not enforced, whole server [MY-REST-NOT-ENCRYPTED] [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = OFF, innodb_encrypt_log = OFF, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 3 exceptions: innodb_encrypt_tables is not FORCE; innodb_encrypt_log is not ON; server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
         only the log encrypted
@@ -461,7 +464,6 @@ fn each_change_shows_in_its_rows() {
           authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: routines that this account is not shown (GRANT SELECT ON *.*); views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
           at-rest: available but not enforced, this account [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = ON (log_bin = ON), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off; not judged: tables that this account is not shown (it needs GRANT SELECT ON *.*)
           node-to-node: cannot tell, this account: no other server is connected; not judged: replicas (GRANT PROCESS ON *.*)
-          proxy-roles: off, this account: no account may act as another or as a role; not judged: routines that this account is not shown (GRANT SELECT ON *.*); views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
         no binary log
           authentication: enforced, whole server: by mysql_native_password; without a password: refused (1045 (42000): Access denied (using password: NO)); 2 accounts (1 by ed25519, 1 by local socket): no exception
           at-rest: available but not enforced, whole server [MY-REST-REPEATS-VALUES]: innodb_encrypt_tables = FORCE, innodb_encrypt_log = ON, aria_encrypt_tables = ON, encrypt_tmp_disk_tables = ON, encrypt_tmp_files = ON, innodb_encrypt_temporary_tables = ON, encrypt_binlog = OFF (log_bin = OFF), 0 tablespaces are not encrypted, undo and doublewrite as their tablespaces, keys by file_key_management (/keys/keys.enc); settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: server_audit_logging = ON, events = `` writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTED = YES, switch the log off
@@ -565,6 +567,31 @@ fn each_change_shows_in_its_rows() {
 }
 
 #[test]
+fn encryption_is_off_where_nothing_at_all_is_seen_to_be_encrypted() {
+    const ENCRYPTED: &str = "COUNT(*) FROM information_schema.INNODB_TABLESPACES_ENCRYPTION";
+    let bare = || {
+        let told = tight().with("encrypt_binlog", "OFF").telling(ENCRYPTED, &[&["0"]]);
+        SWITCHES.iter().fold(told, |told, (name, _)| told.with(name, "OFF"))
+    };
+    let state = |told: Told| {
+        let row = told.matrix().into_iter().find(|row| row.starts_with("at-rest: ")).expect("a row");
+        row.split(", ").next().expect("a state").to_owned()
+    };
+    assert_eq!(state(bare()), "at-rest: off");
+    let binlog = || bare().with("encrypt_binlog", "ON");
+    assert_eq!(state(binlog().with("log_bin", "OFF")), "at-rest: off");
+    for told in [
+        bare().with("aria_encrypt_tables", "ON"),
+        bare().with("encrypt_tmp_files", "ON"),
+        binlog(),
+        bare().telling(ENCRYPTED, &[&["1"]]),
+        bare().refusing(ENCRYPTED),
+    ] {
+        assert_eq!(state(told), "at-rest: available but not enforced");
+    }
+}
+
+#[test]
 fn encryption_is_in_force_where_nothing_is_left_out() {
     let mut text = String::new();
     for (name, told) in [
@@ -660,13 +687,13 @@ fn canaries_are_searched_for_where_the_server_writes() {
         in syslog
           data tithe/usertable.ibd; journal ib_logfile0; logs ; audit-complete: every event of CONNECT,QUERY is in the audit log once, and no other
         definitions too
-          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log; audit-complete: every event of QUERY_DDL, QUERY_DML is in the audit log once, and no other
+          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log; audit-complete: every event of QUERY_DML is in the audit log once, and no other
         definitions alone
           data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log
         short definitions
-          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; audit-complete: every event of QUERY_DDL,QUERY is in the audit log once, and no other
+          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; audit-complete: every event of QUERY is in the audit log once, and no other
         definitions that just fit
-          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log; audit-complete: every event of QUERY_DDL,QUERY is in the audit log once, and no other
+          data tithe/usertable.ibd; journal ib_logfile0; logs audit.log; definitions-logged: statements that define tables are in the audit log; audit-complete: every event of QUERY is in the audit log once, and no other
         no audit log
           data tithe/usertable.ibd; journal ib_logfile0; logs ; 
         a general log

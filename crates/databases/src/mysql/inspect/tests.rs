@@ -416,7 +416,7 @@ fn each_change_shows_in_its_rows() {
           proxy-roles: available but not enforced, whole server: 1 way by which an account may act as another or as a role: 'app'@'%' → 'root'@'localhost' (mandatory role)
         no right to the roles
           authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: roles (GRANT SELECT ON mysql.role_edges: refused: 1142 (42000): denied to this account)
-          proxy-roles: off, this account: no account may act as another or as a role; not judged: roles (GRANT SELECT ON mysql.role_edges: refused: 1142 (42000): denied to this account)
+          proxy-roles: cannot tell, this account: no way is shown by which an account may act as another or as a role; not judged: roles (GRANT SELECT ON mysql.role_edges: refused: 1142 (42000): denied to this account)
         rights of a pattern
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (UPDATE ON `my%`.* writes the tables of rights); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
         rights of a name that looks like a pattern
@@ -438,7 +438,6 @@ fn each_change_shows_in_its_rows() {
         a view of rights of an ordinary account
         views that are not shown
           authorisation: enforced, this account: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); not judged: views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
-          proxy-roles: off, this account: no account may act as another or as a role; not judged: views that this account is not shown (GRANT SELECT, SHOW VIEW ON *.*)
         no settings
           at-rest: cannot tell, this account: refused: 1142 (42000): denied to this account
           audit: cannot tell, this account: refused: 1142 (42000): denied to this account
@@ -759,13 +758,30 @@ fn audit_logs_are_plugins_or_components() {
 }
 
 #[test]
+fn the_channels_of_a_group_are_no_connections_in_plaintext() {
+    let group = |sources: Rows| {
+        let told = tight().with("group_replication_group_name", "g").with("group_replication_ssl_mode", "VERIFY_CA");
+        let told = told.with("group_replication_recovery_use_ssl", "ON");
+        let told = told.with("group_replication_recovery_ssl_verify_server_cert", "ON").telling(SOURCES, sources);
+        told.matrix().into_iter().find(|row| row.starts_with("node-to-node: ")).unwrap_or_default()
+    };
+    let row = group(&[&["<NULL>", "NO", "NO"], &["<NULL>", "NO", "NO"]]);
+    assert!(row.starts_with("node-to-node: enforced, this account: group_replication_ssl_mode = VERIFY_CA;"), "{row}");
+    // A member that is recovering has a connection.
+    assert!(group(&[&["10.0.0.9", "NO", "NO"]]).starts_with("node-to-node: off"));
+}
+
+#[test]
 fn an_audit_log_that_is_there_may_be_disabled() {
     const PLUGINS: &str = "information_schema.PLUGINS";
     let judged = |told: Told| told.matrix().into_iter().find(|row| row.starts_with("audit: ")).unwrap_or_default();
     let component = tight().telling("mysql.component", &[&["file://component_audit_log_filter"]]);
+    let without_policy = || tight().telling(PLUGINS, &[&["audit_log"]]).with("audit_log_policy", "NONE");
     let events = |events| tight().with("server_audit_logging", "ON").with("server_audit_events", events);
     let text = [
         judged(tight().telling(PLUGINS, &[&["audit_log"]]).with("audit_log_disable", "ON")),
+        judged(without_policy()),
+        judged(without_policy().with("audit_log_filter_id", "1")),
         judged(component.clone().with("audit_log_filter.disable", "ON")),
         judged(component.with("audit_log_filter.disable", "OFF").with("audit_log_disable", "ON")),
         judged(tight().telling(PLUGINS, &[&["SERVER_AUDIT"]]).with("server_audit_logging", "OFF")),
@@ -773,14 +789,20 @@ fn an_audit_log_that_is_there_may_be_disabled() {
         // Aurora has no plugin for it.
         judged(events("CONNECT,QUERY")),
         judged(events("")),
+        judged(tight().with("audit_log_enabled", "ON")),
+        judged(tight().with("audit_log_enabled", "OFF")),
     ];
     expect![[r#"
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (audit_log is disabled), general_log = OFF, slow_query_log = OFF
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (audit_log is disabled), general_log = OFF, slow_query_log = OFF
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: audit_log is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (file://component_audit_log_filter is disabled), general_log = OFF, slow_query_log = OFF
         audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: file://component_audit_log_filter is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is on (SERVER_AUDIT is disabled), general_log = OFF, slow_query_log = OFF
         audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: SERVER_AUDIT is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit (built in) is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
+        audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is MySQL Community Server), general_log = OFF, slow_query_log = OFF
+        audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: audit_log (built in) is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is MySQL Community Server), general_log = OFF, slow_query_log = OFF
     "#]].assert_eq(&text.concat());
 }

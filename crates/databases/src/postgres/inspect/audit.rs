@@ -13,7 +13,8 @@ use tithe_plugin::{
 use super::{
     needing,
     recorders::{
-        NAMES, OF_FAILED, Recorder, Settings, goes_elsewhere, is_collected, keeps_failed, recorders, unseen_name,
+        NAMES, OF_FAILED, Recorder, Settings, canonical, goes_elsewhere, is_collected, keeps_failed, recorders,
+        unseen_name,
     },
 };
 use crate::{
@@ -57,6 +58,8 @@ pub struct Log {
     keeps_failed: Option<String>,
     /// What makes this server encrypt its files, unlike PostgreSQL itself.
     encrypts: Option<String>,
+    /// What another audit log than those that are judged records.
+    audits: Option<String>,
     doubts: Vec<String>,
 }
 
@@ -96,8 +99,9 @@ pub fn read(session: &mut PostgresSession) -> Result<Log, Fault> {
         doubts.push(format!("which tables object auditing is about ({fault})"));
         None
     });
-    let encrypts = encrypting(session, &base["shared_preload_libraries"]);
-    Ok(Log { encrypts, copying, ..Log::of(&base, &overrides, setters, doubts, tables) })
+    let libraries = &base["shared_preload_libraries"];
+    let (encrypts, audits) = (encrypting(session, libraries), auditing(session, libraries));
+    Ok(Log { encrypts, audits, copying, ..Log::of(&base, &overrides, setters, doubts, tables) })
 }
 
 /// The accounts for replicas, if their commands are not recorded. They are no statements.
@@ -107,13 +111,26 @@ const COPYING: &str = "SELECT rolname FROM pg_roles WHERE rolreplication AND rol
 /// What encrypts the server's files: one of the `libraries` of Percona and Postgres Pro, or the server of EDB itself,
 /// which adds a column to the answer.
 fn encrypting(session: &mut PostgresSession, libraries: &str) -> Option<String> {
-    let mut loaded = libraries.split(',').filter_map(|name| name.trim().trim_matches('"').rsplit('/').next());
-    if let Some(library) = loaded.find(|name| ["pg_tde", "pgpro_tde"].contains(name)) {
+    if let Some(library) = loaded(libraries).find(|name| ["pg_tde", "pgpro_tde"].contains(name)) {
         return Some(format!("{library} of shared_preload_libraries"));
     }
     let sql = "SELECT coalesce(to_jsonb(c)->>'data_encryption_version', '0') FROM pg_control_init() c";
     let version = session.value(sql).ok().filter(|version| version != "0")?;
     Some(format!("data_encryption_version = {version}"))
+}
+
+/// What else audits: a library of Postgres Pro, or the server of EDB itself.
+fn auditing(session: &mut PostgresSession, libraries: &str) -> Option<String> {
+    if loaded(libraries).any(|name| name == "pg_proaudit") {
+        return Some("what pg_proaudit of shared_preload_libraries records".to_owned());
+    }
+    let kind = session.value("SELECT setting FROM pg_settings WHERE name = 'edb_audit'").ok()?;
+    (!["", "none"].contains(&kind.as_str())).then(|| format!("what EDB's audit log records (edb_audit = {kind})"))
+}
+
+/// The names in a list of `libraries`.
+fn loaded(libraries: &str) -> impl Iterator<Item = &str> {
+    libraries.split(',').filter_map(|name| name.trim().trim_matches('"').rsplit('/').next())
 }
 
 /// How many tables of this database the object auditing `role` has privileges on; `None` if there is no such role.
@@ -159,7 +176,10 @@ fn of_file(session: &mut PostgresSession, name: &str, boot: String, doubts: &mut
     let sql =
         format!("SELECT setting FROM pg_file_settings WHERE applied AND name = '{name}' ORDER BY seqno DESC LIMIT 1");
     match session.run(&sql) {
-        Ok(rows) => Some(rows.into_iter().flatten().flatten().next().unwrap_or(boot)),
+        Ok(rows) => {
+            let set = rows.into_iter().flatten().flatten().next();
+            Some(set.map_or(boot, |value| canonical(name, &value)))
+        }
         Err(fault) => {
             doubts.push(format!("{name} of others (this account has its own, and pg_file_settings: {fault})"));
             None
@@ -196,7 +216,9 @@ fn setters(session: &mut PostgresSession) -> Result<Vec<String>, Fault> {
 impl Override {
     fn of([database, role, setting]: [String; 3]) -> Self {
         let (name, value) = setting.split_once('=').unwrap_or_default();
-        Self { database, role, settings: [(name.to_ascii_lowercase(), value.to_owned())].into() }
+        let name = name.to_ascii_lowercase();
+        let value = canonical(&name, value);
+        Self { database, role, settings: [(name, value)].into() }
     }
 }
 
@@ -209,8 +231,10 @@ impl Log {
         mut doubts: Vec<String>,
         tables: Option<String>,
     ) -> Self {
-        let relevant: Vec<_> =
-            overrides.iter().filter(|own| own.settings.keys().all(|name| base.contains_key(name))).collect();
+        // pgaudit is loaded for all sessions or for none: without it, its settings of a role do nothing.
+        let is_loaded = base["pgaudit.log"] != "not loaded";
+        let applies = |name: &String| base.contains_key(name) && (is_loaded || !name.starts_with("pgaudit."));
+        let relevant: Vec<_> = overrides.iter().filter(|own| own.settings.keys().all(applies)).collect();
         let mut set: HashMap<(&str, &str), Vec<&Override>> = HashMap::new();
         relevant.iter().for_each(|own| set.entry((&own.database, &own.role)).or_default().push(own));
         // The later one wins, in the order: all, database, role, role in the database (documentation, "ALTER ROLE").
@@ -255,6 +279,7 @@ impl Log {
             keeps_texts: base["pg_stat_statements.track"] != "none" && base["pg_stat_statements.track_utility"] == "on",
             keeps_failed: keeps_failed(base),
             encrypts: None,
+            audits: None,
             copying: Vec::new(),
             own_settings: relevant.len(),
             all,
@@ -268,9 +293,12 @@ impl Log {
 
     /// The row of auditing.
     pub fn judge(&self) -> Judgement {
-        let mut seen = words(&self.all);
+        let mut seen = match &self.audits {
+            Some(_) if self.all.is_empty() => "no setting of PostgreSQL or pgaudit records what clients do".to_owned(),
+            _ => words(&self.all),
+        };
         self.tables.iter().for_each(|tables| seen += &format!("; {tables}"));
-        let repeats = self.repeats(|_| true);
+        let repeats = self.repeats(|recorder| recorder.values);
         if !repeats.is_empty() {
             seen += &format!("; values are in the log in the clear, by {}", repeats.join(", "));
         }
@@ -283,6 +311,7 @@ impl Log {
             let some: Vec<String> = self.more.iter().map(|recorder| words(std::slice::from_ref(recorder))).collect();
             seen += &format!("; some roles or databases are recorded: {}", named(&some));
         }
+        let doubts = self.doubts.iter().chain(&self.elsewhere).chain(&self.audits).cloned();
         let rules = Rules {
             read: match self.own_settings {
                 1 => "1 setting of single roles and databases".to_owned(),
@@ -294,11 +323,12 @@ impl Log {
             } else {
                 "ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER"
             },
-            doubts: self.doubts.iter().chain(&self.elsewhere).cloned().chain(self.untold()).collect(),
+            doubts: doubts.chain(self.untold()).collect(),
             ..Rules::default()
         };
         let judged = Judgement::account(state, seen).with_rules(Ok(rules), "");
         let judged = match judged.state {
+            State::Off if self.audits.is_some() => Judgement { state: State::Unseen, ..judged },
             State::Off => judged.found(&PG_AUDIT_OFF),
             State::Available => judged.found(&PG_AUDIT_PARTIAL),
             _ => judged,
@@ -318,7 +348,7 @@ impl Log {
         (!is_kept).then(|| "what keeps the server's standard error (logging_collector = off)".to_owned())
     }
 
-    /// Which recorders that are `of_kind` repeat the values of statements in plaintext.
+    /// Which recorders that are `of_kind` repeat the text of statements in plaintext.
     fn repeats(&self, of_kind: fn(&Recorder) -> bool) -> Vec<&'static str> {
         let recorders = self.all.iter().chain(&self.more).filter(|recorder| of_kind(recorder));
         let names: BTreeSet<&str> =
@@ -340,7 +370,7 @@ impl Log {
     /// Which recorders repeat in plaintext the text that is `sent`.
     pub fn recording(&self, sent: Sent) -> Recording {
         let (what, names) = match sent {
-            Sent::Values => ("the log repeats values", self.repeats(|_| true)),
+            Sent::Values => ("the log repeats values", self.repeats(|recorder| recorder.values)),
             Sent::Passwords => ("passwords that ALTER ROLE sets are kept", self.of_passwords_set()),
         };
         let repeats = (!names.is_empty()).then(|| format!("{what} in the clear, by {}", names.join(", ")));
@@ -377,7 +407,7 @@ impl Log {
         let failed = log.keeps_failed.as_ref();
         let failed = failed.map(|setting| format!("; the log has the text of statements that fail ({setting})"));
         let seen = format!("{}{}", judged.seen, failed.unwrap_or_default());
-        let repeats = log.repeats(|_| true);
+        let repeats = log.repeats(|recorder| recorder.values);
         if repeats.is_empty() {
             return Judgement { seen, ..judged };
         }
@@ -499,6 +529,32 @@ mod tests {
     }
 
     #[test]
+    fn settings_of_pgaudit_do_nothing_where_it_is_not_loaded() {
+        let nothing = judged(&[], &[]);
+        let of_role = ["", "app", "pgaudit.log=all"];
+        assert_eq!(judged(&[], &[of_role]), nothing);
+        assert_eq!(judged(&[], &[of_role, ["shop", "", "pgaudit.role=auditor"]]), nothing);
+        assert!(judged(&[("pgaudit.log", "none")], &[of_role]).starts_with("available but not enforced"));
+    }
+
+    #[test]
+    fn definitions_alone_hold_no_values_and_may_set_passwords() {
+        let log = |name: &str, value: &str| Log::of(&base(&[(name, value)]), &[], Vec::new(), Vec::new(), None);
+        for (name, value) in [("log_statement", "ddl"), ("pgaudit.log", "ddl, role")] {
+            let log = log(name, value);
+            let judged = log.judge();
+            assert!(!judged.seen.contains("values are in the log"), "{}", judged.seen);
+            assert_eq!(judged.findings, [&PG_AUDIT_PARTIAL]);
+            assert!(Log::at_rest(Ok(&log)).findings.is_empty(), "{name}");
+            assert!(log.recording(Sent::Values).repeats.is_empty(), "{name}");
+        }
+        assert_eq!(log("log_statement", "ddl").of_passwords_set(), ["log_statement"]);
+        for (name, value) in [("log_statement", "mod"), ("pgaudit.log", "ddl, write"), ("pgaudit.log", "function")] {
+            assert_eq!(log(name, value).judge().findings, [&PG_AUDIT_PARTIAL, &PG_AUDIT_REPEATS_VALUES]);
+        }
+    }
+
+    #[test]
     fn roles_and_databases_that_are_left_out_are_named() {
         let all = [("pgaudit.log", "read,write")];
         let text = [
@@ -510,6 +566,12 @@ mod tests {
             judged(&[], &[["", "app", "log_statement=all"]]),
         ]
         .concat();
+        let all = [("log_statement", "all"), ("logging_collector", "on")];
+        assert!(judged(&all, &[["", "app", "log_statement=ALL"]]).starts_with("enforced, whole server"));
+        let audited = [("pgaudit.log", "all"), ("logging_collector", "on")];
+        let textless = judged(&audited, &[["", "app", "pgaudit.log_statement=false"], ["", "app", "pgaudit.log=read"]]);
+        assert!(textless.contains("role app: pgaudit.log = read: these classes alone"), "{textless}");
+        assert!(textless.contains("statement text (pgaudit.log_statement = off)"), "{textless}");
         expect![[r#"
             enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
             available but not enforced, this account: pgaudit.log = read,write: reads and writes that succeed, without denied statements; values are in the log in the clear, by pgaudit.log_statement; 1 setting of single roles and databases: 1 exception: role app: nothing that clients do is recorded: ALTER ROLE or ALTER DATABASE … RESET, REVOKE SET, ALTER SYSTEM ON PARAMETER; not judged: what keeps the server's standard error (logging_collector = off)

@@ -38,10 +38,20 @@ pub fn clients(
         return Ok(client_rows(found(judged)));
     };
     let behind = match behind.state {
+        State::Off if is_by_socket(session) => {
+            let between = hops.between.unwrap_or_default();
+            let words = format!("{between}; behind it: by a Unix socket, which no network sees");
+            Judgement::account(State::Available, words)
+        }
         State::Off => behind.found(&PG_TLS_BEHIND_POOLER),
         _ => behind.with_rules(rules, hba::RIGHT),
     };
     Ok([found(own).of(Feature::Transport), behind.of(Feature::ClientToNode)])
+}
+
+/// True if the server says that its client, which may be a pooler, came by a Unix socket.
+fn is_by_socket(session: &mut PostgresSession) -> bool {
+    session.value("SELECT inet_client_addr() IS NULL").is_ok_and(|is_socket| is_socket == "t")
 }
 
 /// Whether the answering server or pooler has TLS. No password is sent, because its certificate is not checked here.

@@ -42,6 +42,12 @@ pub fn authentication(
     if open { judged.found(&PG_AUTHN_NO_PASSWORD) } else { judged }
 }
 
+/// The roles and databases in whose sessions new passwords are kept as MD5 hashes, whatever the server is set to.
+const OWN_KIND: &str = "SELECT DISTINCT coalesce('role ' || r.rolname, 'database ' || d.datname, 'everybody') FROM \
+                        pg_db_role_setting s CROSS JOIN LATERAL unnest(s.setconfig) c LEFT JOIN pg_roles r ON \
+                        r.oid = s.setrole LEFT JOIN pg_database d ON d.oid = s.setdatabase WHERE lower(c) IN \
+                        ('password_encryption=md5', 'password_encryption=on') ORDER BY 1";
+
 /// Adds the accounts that log in with an MD5 hash, if some rule [takes one](Hba::takes_md5).
 fn add_hashes(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     if !hba.takes_md5() {
@@ -50,6 +56,17 @@ fn add_hashes(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     if session.value("SHOW password_encryption").is_ok_and(|kind| kind == "md5") {
         rules.findings.push(&PG_AUTHN_WEAK_HASH);
         rules.exceptions.push("new passwords are kept as MD5 hashes (password_encryption = md5)".to_owned());
+    }
+    match rows::<1>(session, OWN_KIND) {
+        Ok(names) => {
+            for [name] in names {
+                rules.findings.push(&PG_AUTHN_WEAK_HASH);
+                rules.exceptions.push(format!("new passwords that {name} sets are kept as MD5 hashes (ALTER … SET)"));
+            }
+        }
+        Err(fault) => {
+            rules.doubts.push(format!("whose new passwords are MD5 hashes (SELECT ON pg_db_role_setting: {fault})"));
+        }
     }
     let sql = "SELECT rolname FROM pg_authid WHERE rolcanlogin AND rolpassword LIKE 'md5%' ORDER BY oid";
     match session.run(sql) {

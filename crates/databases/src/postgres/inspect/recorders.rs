@@ -46,6 +46,34 @@ pub const NAMES: [(&str, &str); 31] = [
 /// The setting about the text of statements that fail.
 pub const OF_FAILED: &str = "log_min_error_statement";
 
+/// Settings that take one of several words.
+const WORDS: [&str; 7] = [
+    "log_statement",
+    OF_FAILED,
+    "pgaudit.log_level",
+    "auto_explain.log_level",
+    "log_min_messages",
+    "log_error_verbosity",
+    "pg_stat_statements.track",
+];
+
+/// The `value` of the setting `name` as the server itself shows it. `ALTER ROLE` and files keep the words as they were
+/// written; the server takes them in any case, and several words for a switch (documentation, "Parameter Names and
+/// Values").
+pub fn canonical(name: &str, value: &str) -> String {
+    let lower = value.trim().to_ascii_lowercase();
+    let unset = NAMES.iter().find(|(known, _)| *known == name).map(|(_, unset)| *unset);
+    match unset {
+        Some("on" | "off") => {
+            let is_on = ["1", "on"].contains(&lower.as_str())
+                || !lower.is_empty() && ["true", "yes"].iter().any(|word| word.starts_with(lower.as_str()));
+            String::from(if is_on { "on" } else { "off" })
+        }
+        Some(_) if WORDS.contains(&name) => lower,
+        _ => value.to_owned(),
+    }
+}
+
 /// Levels of messages in the order that `log_min_messages` has for the log (documentation, "log_min_messages").
 const LEVELS: [&str; 12] =
     ["debug5", "debug4", "debug3", "debug2", "debug1", "info", "notice", "warning", "error", "log", "fatal", "panic"];
@@ -62,8 +90,10 @@ pub struct Recorder {
     pub complete: bool,
     /// What it should record and does not.
     pub leaves_out: Vec<String>,
-    /// The setting that puts values into the log in plaintext; empty if none does.
+    /// The setting that puts the text of statements into the log in plaintext; empty if none does.
     pub repeats: &'static str,
+    /// True if there are values in that text, and not definitions alone.
+    pub values: bool,
     /// True if it repeats the password that `ALTER ROLE` sets, too.
     pub passwords: bool,
 }
@@ -116,6 +146,7 @@ fn statement_log(settings: &Settings) -> Option<Recorder> {
         complete: kind == "all",
         leaves_out: cut_parameters(settings),
         repeats: "log_statement",
+        values: kind != "ddl",
         passwords: true,
     })
 }
@@ -147,6 +178,7 @@ fn session_audit(settings: &Settings) -> Option<Recorder> {
         complete,
         leaves_out: left_out_by_pgaudit(settings),
         repeats: repeated_by_pgaudit(settings),
+        values: classes.iter().any(|class| !["ddl", "role"].contains(class)),
         // It writes <REDACTED> in their place.
         passwords: false,
     })
@@ -190,6 +222,7 @@ fn object_audit(settings: &Settings) -> Option<Recorder> {
         complete: false,
         leaves_out: left_out_by_pgaudit(settings),
         repeats: repeated_by_pgaudit(settings),
+        values: true,
         // It writes <REDACTED> in their place.
         passwords: false,
     })
@@ -215,7 +248,8 @@ fn by_duration(settings: &Settings) -> Option<Recorder> {
     };
     let mut leaves_out = vec!["statements that fail or hang".to_owned()];
     leaves_out.extend(cut_parameters(settings));
-    Some(Recorder { records, complete: false, leaves_out, repeats: "the log of durations", passwords: true })
+    let repeats = "the log of durations";
+    Some(Recorder { records, complete: false, leaves_out, repeats, values: true, passwords: true })
 }
 
 fn plans(settings: &Settings) -> Option<Recorder> {
@@ -227,6 +261,7 @@ fn plans(settings: &Settings) -> Option<Recorder> {
         complete: false,
         leaves_out: vec!["statements without a plan, and those that fail or hang".to_owned()],
         repeats: "auto_explain",
+        values: true,
         passwords: false,
     })
 }
@@ -365,6 +400,17 @@ mod tests {
         for off in [(OF_FAILED, "panic"), (OF_FAILED, "log"), ("log_min_messages", "log"), ("log_destination", "")] {
             assert_eq!(kept(&[off]), None, "{off:?}");
         }
+    }
+
+    #[test]
+    fn words_are_read_in_any_case_and_switches_by_each_of_their_words() {
+        let switch =
+            |words: &[&str]| words.iter().map(|word| canonical("pgaudit.log_parameter", word)).collect::<Vec<_>>();
+        assert_eq!(switch(&["on", "TRUE", "t", "yes", "1"]), ["on"; 5]);
+        assert_eq!(switch(&["off", "False", "n", "0", "of"]), ["off"; 5]);
+        assert_eq!([canonical("log_statement", "ALL"), canonical("log_statement", "mod")], ["all", "mod"]);
+        // Names keep their case.
+        assert_eq!(canonical("pgaudit.role", "Auditor"), "Auditor");
     }
 
     #[test]

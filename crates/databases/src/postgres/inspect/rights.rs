@@ -74,14 +74,17 @@ const UNJUDGED: [(&str, &str); 3] = [
         "where user mappings lead, with the passwords in them",
         "SELECT usename || ' on ' || srvname FROM pg_user_mappings ORDER BY 1",
     ),
-    // A view has the rights of its owner. Dependencies on pg_authid are not recorded, so its text decides.
+    // A view has the rights of its owner. Dependencies on pg_authid are not recorded, so its text decides; those of
+    // views on other views are.
     (
         "what views that others may read show of the table of passwords",
-        "SELECT DISTINCT c.oid::regclass::text FROM pg_class c JOIN pg_rewrite w ON w.ev_class = c.oid WHERE c.relkind IN \
-         ('v', 'm') AND c.oid >= 16384 AND EXISTS (SELECT FROM aclexplode(c.relacl) a WHERE a.grantee <> c.relowner AND \
-         a.privilege_type = 'SELECT') AND NOT coalesce('security_invoker=true' = ANY (c.reloptions), false) AND \
-         w.ev_action::text ~ (':relid (' || 'pg_authid'::regclass::oid || '|' || 'pg_shadow'::regclass::oid || ') ') \
-         ORDER BY 1",
+        "WITH RECURSIVE seen (id) AS (SELECT ev_class FROM pg_rewrite WHERE ev_class >= 16384 AND ev_action::text ~ \
+         (':relid (' || 'pg_authid'::regclass::oid || '|' || 'pg_shadow'::regclass::oid || ') ') UNION SELECT w.ev_class \
+         FROM seen JOIN pg_depend d ON d.refclassid = 'pg_class'::regclass AND d.refobjid = id AND d.classid = \
+         'pg_rewrite'::regclass JOIN pg_rewrite w ON w.oid = d.objid) SELECT DISTINCT c.oid::regclass::text FROM seen JOIN \
+         pg_class c ON c.oid = id WHERE c.relkind IN ('v', 'm') AND EXISTS (SELECT FROM (SELECT c.relacl AS acl UNION ALL \
+         SELECT attacl FROM pg_attribute WHERE attrelid = c.oid) p, aclexplode(acl) a WHERE a.grantee <> c.relowner AND \
+         a.privilege_type = 'SELECT') AND NOT coalesce('security_invoker=true' = ANY (c.reloptions), false) ORDER BY 1",
     ),
 ];
 
@@ -90,6 +93,24 @@ const UNJUDGED: [(&str, &str); 3] = [
 const DEFINERS: &str = "SELECT p.proname, r.rolname FROM pg_proc p JOIN pg_roles r ON r.oid = p.proowner WHERE p.prosecdef \
                         AND p.oid >= 16384 AND (p.proacl IS NULL OR EXISTS (SELECT FROM aclexplode(p.proacl) a WHERE \
                         a.grantee <> p.proowner)) ORDER BY 1";
+
+/// The other databases to which some account that is no superuser may connect. Templates are left out: a session in one
+/// hinders CREATE DATABASE.
+const OTHERS: &str = "SELECT datname FROM pg_database d WHERE datallowconn AND NOT datistemplate AND datname <> \
+                      current_database() AND EXISTS (SELECT FROM pg_roles r WHERE rolcanlogin AND NOT rolsuper AND \
+                      has_database_privilege(r.oid, d.oid, 'CONNECT')) ORDER BY d.oid";
+
+/// Other databases that are read.
+const OTHERS_READ: usize = 20;
+
+/// How many doubts are shown: several databases may have the same.
+const DOUBTS_SHOWN: usize = 10;
+
+/// What of [`PRIVILEGES`] all databases share.
+const SHARED: &str = "settings";
+
+/// The first version in which privileges on settings can be granted.
+const PARAMETER_PRIVILEGES: u32 = 150_000;
 
 /// Why a member without SET has what its role may do.
 const INHERITS: &str = "INHERIT";
@@ -113,6 +134,8 @@ pub struct Rights {
     copying: Vec<String>,
     /// Functions of [`DEFINERS`], each with its owner.
     definers: Vec<[String; 2]>,
+    /// Roles that read the hashes of passwords in other databases, as [`readers_of_passwords`].
+    readers: Vec<String>,
     /// What could not be read.
     doubts: Vec<String>,
 }
@@ -133,26 +156,7 @@ pub fn read(session: &mut PostgresSession) -> Result<Rights, Fault> {
                    r.oid = a.roleid ORDER BY a.roleid, a.member";
     let members: Vec<[String; 4]> = rows(session, members).map_err(denied)?;
     let mut rights = Rights::of(&roles, &members, version);
-    for (what, sql) in PRIVILEGES {
-        if what == "settings" && version < 150_000 {
-            continue;
-        }
-        match rows::<2>(session, sql) {
-            Ok(held) => held.iter().for_each(|[holder, reason]| rights.acts_as_server(holder, reason)),
-            Err(fault) => rights.doubts.push(format!("{what} ({fault})")),
-        }
-    }
-    for (what, sql) in UNJUDGED {
-        match rows::<1>(session, sql) {
-            Ok(names) if names.is_empty() => {}
-            Ok(names) => rights.doubts.push(format!("{what}: {}", named(&names.concat()))),
-            Err(fault) => rights.doubts.push(format!("{what} ({fault})")),
-        }
-    }
-    match rows::<2>(session, DEFINERS) {
-        Ok(definers) => rights.definers = definers,
-        Err(fault) => rights.doubts.push(format!("functions that run with the rights of others ({fault})")),
-    }
+    rights.read_database(session, "", version >= PARAMETER_PRIVILEGES);
     let copying = "SELECT rolname FROM pg_roles WHERE rolreplication AND rolcanlogin AND NOT rolsuper ORDER BY oid";
     rights.copying = rows::<1>(session, copying).map_err(denied)?.concat();
     Ok(rights)
@@ -170,6 +174,7 @@ impl Rights {
             reach: Reach::default(),
             copying: Vec::new(),
             definers: Vec::new(),
+            readers: Vec::new(),
             doubts: Vec::new(),
         };
         for [member, role, set, admin] in members {
@@ -194,6 +199,65 @@ impl Rights {
         rights
     }
 
+    /// Adds what the database of `session` keeps: privileges on functions and languages, triggers and views; and what
+    /// all databases share, if it `is_shared_too`. `place` follows what is found.
+    fn read_database(&mut self, session: &mut PostgresSession, place: &str, is_shared_too: bool) {
+        for (what, sql) in PRIVILEGES.into_iter().filter(|(what, _)| is_shared_too || *what != SHARED) {
+            match rows::<2>(session, sql) {
+                Ok(held) => {
+                    for [holder, reason] in held {
+                        self.acts_as_server(&holder, &format!("{reason}{place}"));
+                    }
+                }
+                Err(fault) => self.doubts.push(format!("{what}{place} ({fault})")),
+            }
+        }
+        for (what, sql) in UNJUDGED {
+            match rows::<1>(session, sql) {
+                Ok(names) if names.is_empty() => {}
+                Ok(names) => self.doubts.push(format!("{what}{place}: {}", named(&names.concat()))),
+                Err(fault) => self.doubts.push(format!("{what}{place} ({fault})")),
+            }
+        }
+        match rows::<2>(session, DEFINERS) {
+            Ok(definers) => {
+                let placed = definers.into_iter().map(|[name, owner]| [format!("{name}{place}"), owner]);
+                self.definers.extend(placed);
+            }
+            Err(fault) => self.doubts.push(format!("functions that run with the rights of others{place} ({fault})")),
+        }
+    }
+
+    /// Adds what the server's other databases keep, each by a session that `open` returns for its name.
+    pub fn read_others(
+        &mut self,
+        session: &mut PostgresSession,
+        open: impl Fn(&str) -> Result<PostgresSession, Fault>,
+    ) {
+        let names = match rows::<1>(session, OTHERS) {
+            Ok(names) => names.concat(),
+            Err(fault) => return self.doubts.push(format!("other databases (SELECT ON pg_database: {fault})")),
+        };
+        for name in names.iter().take(OTHERS_READ) {
+            let place = format!(" in database {name}");
+            let mut session = match open(name) {
+                Ok(session) => session,
+                Err(fault) => {
+                    self.doubts.push(format!("functions, triggers and views{place} ({fault})"));
+                    continue;
+                }
+            };
+            self.read_database(&mut session, &place, false);
+            match readers_of_passwords(&mut session) {
+                Ok(readers) => self.readers.extend(readers),
+                Err(fault) => self.doubts.push(format!("who reads the hashes of passwords{place} ({fault})")),
+            }
+        }
+        if let Some(more) = names.len().checked_sub(OTHERS_READ).filter(|more| *more > 0) {
+            self.doubts.push(format!("{more} further databases"));
+        }
+    }
+
     /// Adds that `holder` can act as the server and so as a superuser; empty means every account.
     fn acts_as_server(&mut self, holder: &str, reason: &str) {
         let Some(superuser) = self.superusers.first() else { return };
@@ -208,7 +272,7 @@ impl Rights {
 
     /// Which accounts have all privileges.
     pub fn authorisation(&mut self, readers: Result<Vec<String>, Fault>) -> Judgement {
-        let Self { accounts, superusers, reach, copying, definers, doubts, .. } = self;
+        let Self { accounts, superusers, reach, copying, definers, readers: elsewhere, doubts, .. } = self;
         let ways = reach.ways(superusers.iter().map(String::as_str));
         let open = definers.iter().filter(|[_, owner]| ways.has(owner)).map(|[name, _]| name.clone());
         let open: Vec<String> = open.collect();
@@ -240,7 +304,8 @@ impl Rights {
             judged.seen += &format!("; for replicas, which read all data, hashes of passwords too: {}", named(copying));
         }
         match readers {
-            Ok(readers) => {
+            Ok(mut readers) => {
+                readers.append(elsewhere);
                 let everybody = readers.iter().any(String::is_empty);
                 let read = reach.ways(readers.iter().map(String::as_str).filter(|name| !name.is_empty()));
                 let names: Vec<String> = accounts.iter().filter(|name| everybody || read.has(name)).cloned().collect();
@@ -258,7 +323,11 @@ impl Rights {
             }
             Err(fault) => doubts.push(format!("which accounts read the hashes of passwords ({fault})")),
         }
-        doubts.iter().fold(judged, |judged, doubt| judged.doubted(doubt))
+        let judged = doubts.iter().take(DOUBTS_SHOWN).fold(judged, |judged, doubt| judged.doubted(doubt));
+        match doubts.len().checked_sub(DOUBTS_SHOWN) {
+            None | Some(0) => judged,
+            Some(more) => judged.doubted(&format!("{more} more")),
+        }
     }
 
     /// Which accounts may act as which.
@@ -368,6 +437,17 @@ mod tests {
             enforced: 1 of 3 accounts may do everything (superusers, and who can become one)
             off: 0 memberships by which an account may act as another (SET ROLE)
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn ten_doubts_are_shown_and_further_ones_counted() {
+        let last = |count: usize| {
+            let mut rights = Rights::of(&[], &[], 160_000);
+            rights.doubts = (1..=count).map(|number| format!("d{number}")).collect();
+            let seen = rights.authorisation(Ok(Vec::new())).seen;
+            seen.rsplit("; ").next().map(str::to_owned).unwrap_or_default()
+        };
+        assert_eq!([10, 11, 12].map(last), ["not judged: d10", "not judged: 1 more", "not judged: 2 more"]);
     }
 
     #[test]

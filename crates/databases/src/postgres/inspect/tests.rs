@@ -15,6 +15,7 @@ use crate::{
 const RULES: &str = "to_jsonb(r) FROM pg_hba_file_rules";
 const ROLES: &str = "SELECT rolname, rolsuper, rolcanlogin, rolcreaterole";
 const MEMBERS: &str = "FROM pg_auth_members";
+const DATABASES: &str = "FROM pg_database d WHERE";
 const OVERRIDES: &str = "FROM pg_db_role_setting";
 const BY_PASSWORD: &str = r#"{"line_number": 1, "type": "hostssl", "database": ["all"], "user_name": ["all"],
     "address": "all", "auth_method": "scram-sha-256"}"#;
@@ -46,6 +47,7 @@ fn tight() -> Told {
             ("pg_ident_file_mappings", Ok(&[])),
             (ROLES, Ok(&[&["postgres", "t", "t", "t"], &["app", "f", "t", "f"], &["repl", "f", "t", "f"]])),
             (MEMBERS, Ok(&[])),
+            (DATABASES, Ok(&[])),
             ("pg_read_binary_file", Ok(&[])),
             ("' of ' || parname", Ok(&[])),
             ("pg_event_trigger", Ok(&[])),
@@ -591,6 +593,97 @@ fn each_change_shows_in_its_rows() {
         a standby that waits for TLS
           node-to-node: cannot tell, this account: a standby that receives from no server now; primary_conninfo has sslmode=verify-ca
     "#]].assert_eq(&tight().changed_rows(&changes));
+}
+
+#[test]
+fn an_audit_log_that_is_not_judged_is_not_one_that_is_off() {
+    let audit = |told: Told| {
+        let told = told.with("log_statement", "none");
+        told.matrix().into_iter().find(|row| row.starts_with("audit: ")).unwrap_or_default()
+    };
+    let text = [
+        audit(tight().with("shared_preload_libraries", "pg_stat_statements, pg_proaudit")),
+        audit(tight().telling("name = 'edb_audit'", &[&["csv"]])),
+        audit(tight().telling("name = 'edb_audit'", &[&["none"]])),
+    ];
+    expect![[r#"
+        audit: cannot tell, this account: no setting of PostgreSQL or pgaudit records what clients do; 0 settings of single roles and databases: no exception; not judged: what pg_proaudit of shared_preload_libraries records
+        audit: cannot tell, this account: no setting of PostgreSQL or pgaudit records what clients do; 0 settings of single roles and databases: no exception; not judged: what EDB's audit log records (edb_audit = csv)
+        audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
+    "#]].assert_eq(&text.concat());
+}
+
+#[test]
+fn a_role_of_its_own_may_keep_passwords_as_old_hashes() {
+    const MD5: &str = r#"{"line_number": 9, "type": "hostssl", "database": ["all"], "user_name": ["all"],
+        "address": "all", "auth_method": "md5"}"#;
+    let kept = |method: Rows| {
+        let told = tight().telling(RULES, method).telling("password_encryption=md5", &[&["role ops"]]);
+        let row = told.matrix().into_iter().find(|row| row.starts_with("authentication: ")).unwrap_or_default();
+        row.contains("1 exception: new passwords that role ops sets are kept as MD5 hashes (ALTER … SET): ")
+            && row.starts_with("authentication: available but not enforced, whole server [PG-AUTHN-WEAK-HASH]")
+    };
+    assert!(kept(&[&[MD5], &[OF_REPLICAS]]));
+    assert!(!kept(&[&[BY_PASSWORD], &[OF_REPLICAS]]), "no rule takes one");
+}
+
+/// A view of another schema may have the name of one of the server's own.
+#[test]
+fn names_are_those_of_the_servers_own_schema() {
+    let is_asked = |told: Told| {
+        let told = told.refusing("SET search_path = pg_catalog");
+        told.seen(|server| inspect(server, &crate::test_setup::plain()).is_err())
+    };
+    assert!(is_asked(tight()));
+    // The pooler may lend the connection, with its settings, to others.
+    assert!(!is_asked(tight().telling("SELECT pg_backend_pid()", &[&["78"]])));
+}
+
+/// No network sees a socket, whatever is in front of it.
+#[test]
+fn a_pooler_that_reaches_the_server_by_a_socket_is_no_plaintext_behind_it() {
+    let behind = |is_socket: Rows| {
+        let told = tight().telling("SELECT pg_backend_pid()", &[&["78"]]).telling("inet_client_addr()", is_socket);
+        told.matrix().into_iter().find(|row| row.starts_with("client-to-node: ")).unwrap_or_default()
+    };
+    expect![[r#"
+        client-to-node: available but not enforced, this account: a pooler answers; behind it: by a Unix socket, which no network sees
+        client-to-node: off, this account [PG-TLS-BEHIND-POOLER]: a pooler answers; behind it pg_stat_ssl of this session reports: off
+    "#]].assert_eq(&[behind(&[&["t"]]), behind(&[&["f"]])].concat());
+}
+
+/// Functions, triggers and views are kept in each database.
+#[test]
+fn other_databases_are_judged_too_or_are_a_doubt() {
+    let judged = |told: Told, is_reached: bool| {
+        told.seen(|server| {
+            let target = PRODUCT.target(server, &crate::test_setup::plain()).expect("a target");
+            let mut session = PostgresSession::open(&target, false).expect("a session");
+            let mut rights = rights::read(&mut session).expect("it is shown");
+            rights.read_others(&mut session, |name| match is_reached {
+                true => session_in(&target, name, true),
+                false => Err(Fault::Refused(format!("28000: no entry for {name}"))),
+            });
+            rights.authorisation(Ok(Vec::new())).seen
+        })
+    };
+    let shop = || tight().telling(DATABASES, &[&["shop"]]);
+    let text = [
+        judged(shop(), true),
+        judged(shop().telling("p.prosecdef", &[&["pay", "postgres"]]), true),
+        judged(shop().telling("JOIN pg_rewrite", &[&["logins"]]), true),
+        judged(shop().telling("pg_catalog.pg_shadow", &[&["app"]]), true),
+        judged(shop(), false),
+        judged(tight().refusing(DATABASES), true),
+    ];
+    expect![[r#"
+        1 of 3 accounts may do everything (superusers, and who can become one)
+        1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): pay; pay in database shop
+        1 of 3 accounts may do everything (superusers, and who can become one); not judged: what views that others may read show of the table of passwords: logins; not judged: what views that others may read show of the table of passwords in database shop: logins
+        1 of 3 accounts may do everything (superusers, and who can become one); 1 read the hashes of all passwords: app: REVOKE SELECT ON pg_authid, pg_shadow, or pg_read_all_data
+        1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions, triggers and views in database shop (refused: 28000: no entry for shop)
+        1 of 3 accounts may do everything (superusers, and who can become one); not judged: other databases (SELECT ON pg_database: refused: 42501: denied to this account)"#]]
+    .assert_eq(&text.join("\n"));
 }
 
 #[test]
