@@ -29,6 +29,8 @@ pub struct Options {
     workload: String,
     /// File to which the rows of all starts are appended.
     rows: Option<PathBuf>,
+    /// Starts of a cell; 0 for those that the plan chooses.
+    starts: u32,
 }
 
 impl Options {
@@ -41,6 +43,7 @@ impl Options {
             hogs: arguments.number(3, "hogs", 0)?,
             workload: arguments.word(4).unwrap_or("c").to_owned(),
             rows: arguments.word(5).map(PathBuf::from),
+            starts: arguments.number(6, "starts", 0)?,
         })
     }
 
@@ -49,6 +52,7 @@ impl Options {
         let Self { product, cells, seconds, workload, .. } = self;
         let resources: String = (1..=*cells).map(|cell| format!("[[resources]]\nname = \"{cell}\"\n")).collect();
         let again: String = (1..=AGAIN).map(|arm| format!("[[arm]]\nname = \"again {arm}\"\n")).collect();
+        let starts = if self.starts > 0 { format!("starts = {}\n", self.starts) } else { String::new() };
         let clients = match product.as_str() {
             // Several clients of an embedded database would wait for each other's locks.
             "sqlite" | "wiredtiger" => 1,
@@ -56,7 +60,7 @@ impl Options {
         };
         format!(
             "title = \"The same four times\"\ndatabase = \"{product}\"\n{}[data]\nrecords = 20_000\n[load]\nclients = {clients}\n\
-             [measure]\nbudget = \"{} s\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\n{}\n{resources}[[arm]]\nname = \"plain\"\n{again}",
+             [measure]\nbudget = \"{} s\"\nprecision = \"0.01%\"\naa_arm = false\n{starts}[[workload]]\n{}\n{resources}[[arm]]\nname = \"plain\"\n{again}",
             settings(product, workload),
             seconds * cells,
             ycsb(workload)
