@@ -488,7 +488,8 @@ fn main() {
     if std::env::args_os().nth(1).is_some_and(|command| command == commands::child::KEEPER) {
         end(commands::child::keep());
     }
-    let cli = Cli::from_arg_matches(&help::command().get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = help::command().try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     end(match cli.command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Plan(arguments) => commands::plan::plan(&arguments),
@@ -513,6 +514,17 @@ fn main() {
         Command::Observe(arguments) => commands::observe::observe(&arguments),
         Command::Manual(arguments) => commands::manual::manual(&arguments),
     });
+}
+
+/// Ends the program with the `error` of an argument. One that may hold a password is not repeated.
+fn refuse(error: &clap::Error) -> ! {
+    let told = error.render().to_string();
+    let words = std::env::args_os().filter_map(|word| word.into_string().ok());
+    let shown = help::without_secrets(&told, words);
+    if shown == told {
+        error.exit();
+    }
+    end(Err(exit::Stop { message: shown, status: error.exit_code() }))
 }
 
 /// Ends the program with the result of a command.
