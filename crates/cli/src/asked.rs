@@ -145,6 +145,7 @@ fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
         (!arguments.ycsb_file.is_empty(), "--ycsb-file"),
         (!arguments.script.is_empty(), "--script"),
         (!arguments.replay.is_empty(), "--replay"),
+        (arguments.prepare.is_some(), "--prepare"),
         (arguments.like_production, "--like-production"),
         (arguments.plain.is_some(), "--plain"),
     ];
@@ -230,6 +231,10 @@ fn in_words(
         if given {
             return Err(usage(format!("{option} is for files: without one write --records N")));
         }
+    }
+    if arguments.prepare.is_some() && arguments.script.is_empty() && arguments.replay.is_empty() {
+        let words = "--prepare restores the data of --script or --replay, and there is neither: name your statements";
+        return Err(usage(words.to_owned()));
     }
     check_target(target, database)?;
     if let Some(plain) = &arguments.plain {

@@ -230,7 +230,7 @@ pub struct RunArgs {
     #[command(flatten)]
     asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "replay", "like_production", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "replay", "prepare", "like_production", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
     resume: Option<PathBuf>,
     /// Compare two builds of the server instead of the experiment's arms, both set up as the first arm: PROGRAM (a
     /// folder of programs, one of them, or an installed version) and the installed build

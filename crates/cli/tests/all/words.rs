@@ -173,6 +173,21 @@ fn mistakes_point_at_the_words() {
 }
 
 #[test]
+fn data_that_nothing_would_use_are_refused() {
+    let bench = Bench::new("words-prepare");
+    bench.file("e.toml", "title = \"x\"\n");
+    for (words, told) in [
+        (&["simulated", "--protect", "seal"][..], "there is neither: name your statements"),
+        (&["e.toml"][..], "--prepare cannot change e.toml"),
+        (&[][..], "--prepare needs a database"),
+    ] {
+        let output = bench.tithe(&[&["plan"], words, &["--prepare", "shop.sql"]].concat());
+        assert_eq!(status(&output), 2, "{}", out(&output));
+        assert!(err(&output).contains(told), "{}", err(&output));
+    }
+}
+
+#[test]
 fn what_speaks_another_protocol_is_named() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let url = format!("postgres://ann@{}/shop", listener.local_addr().expect("an address"));
