@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tithe_model::{
     catalogue::{Catalogue, OfferedDatabase, PropertyFile},
-    compose::{self, Composed, Words, WorkloadFile},
+    compose::{self, Composed, Words, WorkloadFile, quoted},
     diagnostic::{Diagnostic, nearest, text_of},
     experiment::Url,
 };
@@ -306,9 +306,7 @@ fn pairs(group: &str, option: &str, words: &[String]) -> Result<Vec<(String, Str
     words.iter().map(pair).collect()
 }
 
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.escape_default())
-}
+
 
 /// A property file of YCSB, with the experiment keys that it sets. Its mistakes are reported when the experiment is
 /// read.
@@ -371,4 +369,16 @@ pub fn check_target(target: &str, database: &OfferedDatabase) -> Result<(), Stop
 
 fn usage(message: String) -> Stop {
     Stop::new(exit::USAGE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pairs;
+
+    #[test]
+    fn values_of_options_may_have_any_sign() {
+        let words = ["prefix=%m [%p] 'é\"\\'".to_owned()];
+        let read = pairs("properties", "--property", &words).expect("a pair");
+        assert_eq!(read, [("properties.prefix".to_owned(), r#""%m [%p] 'é\"\\'""#.to_owned())]);
+    }
 }
