@@ -171,7 +171,7 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
         )
         | ("UNLOCK", _) => Kind::SessionState,
         ("LOCK", "TABLES") if flavour == Flavour::MySql => Kind::SessionState,
-        ("SELECT", _) if has("pg_advisory_lock") || has("GET_LOCK") || has("set_config") => Kind::SessionState,
+        ("SELECT" | "WITH", _) if LASTING.into_iter().any(has) => Kind::SessionState,
         ("COPY", _) if has("STDIN") || has("STDOUT") || has("FROM") => Kind::Copies,
         ("LOAD", "DATA" | "XML") => Kind::Copies,
         ("SELECT", _) if has("OUTFILE") || has("DUMPFILE") => Kind::Copies,
@@ -188,6 +188,16 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
         _ => Kind::Defines,
     }
 }
+
+/// Functions whose effect lasts as long as the session.
+const LASTING: [&str; 6] = [
+    "pg_advisory_lock",
+    "pg_advisory_lock_shared",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_lock_shared",
+    "set_config",
+    "GET_LOCK",
+];
 
 struct Scanner<'t> {
     rest: &'t str,
@@ -361,6 +371,9 @@ mod tests {
             ("set work_mem = '5MB'", Kind::SessionState),
             ("set local work_mem = '5MB'", Kind::Writes),
             ("execute p(4)", Kind::SessionState),
+            ("select pg_try_advisory_lock(7)", Kind::SessionState),
+            ("with x as (select 1) select pg_advisory_lock_shared(7) from x", Kind::SessionState),
+            ("select pg_try_advisory_xact_lock(7)", Kind::Reads),
             ("-- nothing", Kind::Nothing),
             ("vacuum", Kind::Defines),
         ] {

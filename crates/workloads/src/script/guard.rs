@@ -53,20 +53,20 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
         )),
         _ => {
             let lower = statement.to_ascii_lowercase();
-            ["pg_advisory_lock", "set_config(", "get_lock("].into_iter().find(|name| lower.contains(name)).and_then(
-                |name| {
-                    let of_session = !(name == "set_config(" && lower.contains("true)"));
-                    let name = name.trim_end_matches('(');
-                    of_session.then(|| {
-                        let help =
-                            "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction".to_owned();
-                        (format!("{name} lasts longer than the transaction"), help)
-                    })
-                },
-            )
+            LASTING.into_iter().find(|name| lower.contains(name)).and_then(|name| {
+                let of_session = !(name == "set_config(" && lower.contains("true)"));
+                let name = name.trim_end_matches('(');
+                of_session.then(|| {
+                    let help = "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction".to_owned();
+                    (format!("{name} lasts longer than the transaction"), help)
+                })
+            })
         }
     }
 }
+
+/// Functions whose effect lasts as long as the session.
+const LASTING: [&str; 4] = ["pg_advisory_lock", "pg_try_advisory_lock", "set_config(", "get_lock("];
 
 /// True if a statement about transactions removes their read-only mode.
 pub fn makes_writable(statement: &str, flavour: Flavour) -> bool {
@@ -240,6 +240,7 @@ mod tests {
             "PRAGMA synchronous = OFF",
             "COPY t FROM STDIN",
             "SELECT pg_advisory_lock(1)",
+            "SELECT pg_try_advisory_lock_shared(1)",
             "SELECT set_config('a.b', 'c', false)",
             "SET @@session.sql_mode = ''",
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE",
@@ -256,6 +257,7 @@ mod tests {
             "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1",
             "SELECT 'DROP TABLE t'",
             "SELECT pg_advisory_xact_lock(1)",
+            "SELECT pg_try_advisory_xact_lock(1)",
             "SET @a = 1",
             "/* SET */ SELECT 1",
             "SELECT a INTO @a FROM t",
