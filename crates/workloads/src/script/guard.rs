@@ -17,7 +17,11 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
         Some((format!("{what} changes the session for every later transaction"), help.to_owned()))
     };
     let connection = "set it for the account, or in the URL of the server: it is not part of a transaction";
+    if statement.strip_prefix('.').is_some_and(|name| name.starts_with(|sign: char| sign.is_ascii_alphabetic())) {
+        return Some((OF_A_PROGRAM.to_owned(), TAKE_OUT.to_owned()));
+    }
     match first {
+        "DELIMITER" | "SOURCE" => Some((OF_A_PROGRAM.to_owned(), TAKE_OUT.to_owned())),
         "SET" | "BEGIN" | "START" if makes_writable(statement, flavour) => Some((
             "a transaction that only reads is made one that writes".to_owned(),
             "leave out READ WRITE: transactions write where the server lets them".to_owned(),
@@ -47,6 +51,10 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
             "SELECT INTO makes a table or a file, and the slots of all arms must find the same".to_owned(),
             "leave out INTO, or take the values as variables by `\\gset`".to_owned(),
         )),
+        "COPY" if copies_into_a_file(statement, flavour) => Some((
+            "COPY to a file or a program changes more than rows".to_owned(),
+            "write COPY … TO STDOUT, whose rows the client reads".to_owned(),
+        )),
         "COPY" if words.iter().any(|word| word == "STDIN") => Some((
             "COPY FROM STDIN waits for data that a script does not have".to_owned(),
             "write INSERT, or load the file when the data are prepared".to_owned(),
@@ -63,6 +71,17 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
             })
         }
     }
+}
+
+/// Why commands of `mysql` and `sqlite3` are refused, and what to do.
+const OF_A_PROGRAM: &str = "this is a command of a client program, and no SQL";
+const TAKE_OUT: &str = "take it out; what prepares data goes into the file that prepares them";
+
+/// True for a `COPY` into a file of the server or into a program.
+fn copies_into_a_file(statement: &str, flavour: Flavour) -> bool {
+    let words: Vec<String> = words(statement, flavour).map(str::to_ascii_uppercase).collect();
+    let is_file = |at: usize| words.get(at + 1).is_none_or(|word| word != "STDOUT");
+    words.iter().rposition(|word| word == "TO").is_some_and(is_file)
 }
 
 /// Functions whose effect lasts as long as the session.
@@ -239,6 +258,10 @@ mod tests {
             "DROP TABLE t",
             "PRAGMA synchronous = OFF",
             "COPY t FROM STDIN",
+            "COPY t TO '/tmp/t'",
+            "COPY (SELECT a, b, c, d FROM t) TO PROGRAM 'cat >/tmp/t' WITH (FORMAT csv)",
+            ".mode csv\nSELECT 1",
+            "delimiter //\nSELECT 1 //",
             "SELECT pg_advisory_lock(1)",
             "SELECT pg_try_advisory_lock_shared(1)",
             "SELECT set_config('a.b', 'c', false)",
@@ -255,6 +278,8 @@ mod tests {
             "SET LOCAL work_mem = '1GB'",
             "SET TRANSACTION READ ONLY",
             "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1",
+            "COPY t TO STDOUT WITH (FORMAT csv)",
+            "COPY t FROM '/tmp/t'",
             "SELECT 'DROP TABLE t'",
             "SELECT pg_advisory_xact_lock(1)",
             "SELECT pg_try_advisory_xact_lock(1)",
