@@ -764,6 +764,14 @@ fn logs_of_providers_and_containers_are_known_and_a_verbose_one_says_the_same() 
     let banner = "\nPostgreSQL Database directory appears to contain a database; Skipping initialization\n\n";
     let record = |number: u32| format!("{at} [7] LOG:  {statement} {number}\n");
     assert_eq!(texts(&format!("{banner}{}{banner}{}", record(1), record(2))), "select 1|select 2");
+    let made = format!(
+        "The files belonging to this database system will be owned by user \"postgres\".\ncreating subdirectories ... \
+         ok\n\nwaiting for server to start....{at} [48] LOG:  starting PostgreSQL\n{at} [51] LOG:  {statement} 0\n\
+         PostgreSQL init process complete; ready for start up.\n\n"
+    );
+    assert_eq!(texts(&format!("{made}{}", record(1))), "select 1");
+    let coloured = "\u{1b}[38;5;6mpostgresql \u{1b}[38;5;5m05:36:06.76 \u{1b}[0m==> ** Starting PostgreSQL **\n";
+    assert_eq!(texts(&format!("{coloured}{}", record(1))), "select 1");
     let verbose = format!(
         "{at} [7] u@d LOG:  00000: {statement} 1\n{at} [7] u@d LOCATION:  exec_simple_query, postgres.c:1358\n\
          {at} [7] u@d LOG:  00000: {statement} 2\n"
