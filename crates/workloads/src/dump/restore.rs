@@ -112,16 +112,14 @@ impl Restore for Dump {
             run(words.chain([place.display().to_string()]).collect())
         };
         if at.protocol == WireProtocol::MySql {
-            let place = quoted('`', self.mysql_database());
-            let make = format!("CREATE DATABASE IF NOT EXISTS {place};\nUSE {place};\n");
             let options = format!("--defaults-file={}", at.folder.join(OPTIONS).display());
             // Otherwise the program continues after a failed statement, and reports success.
             let abort = "--abort-source-on-error";
-            let source = |text: &PathBuf| {
-                let execute = format!("--execute={make}source {}", text.display());
+            let source = |(number, text): (usize, &PathBuf)| {
+                let execute = format!("--execute={}source {}", self.entering(number), text.display());
                 run([options.as_str(), abort, &execute].map(str::to_owned).to_vec())
             };
-            return texts.iter().map(source).collect();
+            return texts.iter().enumerate().map(source).collect();
         }
         const PSQL: [&str; 4] = ["-X", "-q", "-v", "ON_ERROR_STOP=1"];
         let mut commands: Vec<Command> = texts.iter().map(|text| with(&[&PSQL[..], &["-f"]].concat(), text)).collect();
@@ -182,6 +180,16 @@ impl Restore for Dump {
 }
 
 impl Dump {
+    /// The statements by which the client of MariaDB enters the database before the file with this number, from 0.
+    pub(super) fn entering(&self, number: usize) -> String {
+        // Statements that make their database fail if it is there.
+        if number == 0 && self.head.makes_database {
+            return String::new();
+        }
+        let place = quoted('`', self.mysql_database());
+        format!("CREATE DATABASE IF NOT EXISTS {place};\nUSE {place};\n")
+    }
+
     fn mysql_database(&self) -> &str {
         if self.head.database.is_empty() { DATABASE } else { &self.head.database }
     }
