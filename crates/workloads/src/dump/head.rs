@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tithe_model::catalogue::BYTE_ORDER_MARK;
+
 /// The form of the user's own data on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -135,6 +137,21 @@ pub fn read(bytes: &[u8]) -> Result<Head, String> {
         return Err("it is neither text nor a dump that Tithe knows (pg_dump, mysqldump, a file of SQLite)".to_owned());
     }
     statements(&String::from_utf8_lossy(bytes))
+}
+
+/// Checks the first `bytes` of a CSV file.
+///
+/// # Errors
+/// Why its rows cannot be loaded.
+pub fn table(bytes: &[u8]) -> Result<(), String> {
+    let first = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).split(|byte| *byte == b'\n').next();
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") || bytes.contains(&0) {
+        Err("it is no text in UTF-8: save it as \"CSV UTF-8\"".to_owned())
+    } else if first.is_none_or(|line| line.trim_ascii().is_empty()) {
+        Err("its first line has no names of columns".to_owned())
+    } else {
+        Ok(())
+    }
 }
 
 /// The head of an archive of `pg_dump -Fc`, `-Ft` and `-Fd`.

@@ -78,6 +78,11 @@ impl Dump {
                         "a folder holds `{CONTENTS}` (pg_dump -Fd), or `{SCHEMA}` and a file TABLE.csv for each table"
                     ));
                 }
+                for (_, file) in &tables {
+                    let name = file.file_name().unwrap_or_default().to_string_lossy();
+                    let named = |why: String| format!("{name}: {why}");
+                    head::table(&first_bytes(file).map_err(unread)?).map_err(named)?;
+                }
                 let schema = head::read(&first_bytes(&path.join(SCHEMA)).map_err(unread)?)?;
                 Head { form: Form::Csv, ..schema }
             }
@@ -154,7 +159,8 @@ fn ends_with(path: &Path, line: &str) -> io::Result<bool> {
 
 /// True for the name of a CSV file.
 fn is_table(path: &Path) -> bool {
-    path.extension().is_some_and(|ending| ending == "csv" || ending == "tsv")
+    let is = |ending: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending));
+    is("csv") || is("tsv")
 }
 
 /// The CSV files in `folder`, by the name of their table.
@@ -162,6 +168,11 @@ fn files_of_tables(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut tables = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
+        // `t.csv.gz`: its rows would be left out.
+        if !is_table(&path) && path.file_stem().is_some_and(|stem| is_table(Path::new(stem))) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            return Err(io::Error::other(format!("{name} is packed, or a copy: unpack it, or take it away")));
+        }
         if is_table(&path) {
             tables.extend(path.file_stem().and_then(|stem| stem.to_str()).map(|stem| (stem.to_owned(), path.clone())));
         }

@@ -274,3 +274,23 @@ fn a_folder_has_one_file_of_fields_for_each_table() {
     write("a.csv");
     assert_eq!(tables(), Err("it has two files for the table a".to_owned()));
 }
+
+#[test]
+fn files_whose_rows_would_not_be_loaded_are_refused_by_name() {
+    let refused = |name: &str, bytes: &[u8]| {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("schema.sql"), "CREATE TABLE a (id int);\n").expect("written");
+        fs::write(folder.path().join("b.CSV"), "id\n1\n").expect("written");
+        fs::write(folder.path().join(name), bytes).expect("written");
+        Dump::find(folder.path()).map(|dump| dump.tables.len())
+    };
+    assert_eq!(refused("notes.txt", b""), Ok(1));
+    for (name, bytes, why) in [
+        ("a.csv", &b""[..], "a.csv: its first line has no names of columns"),
+        ("a.csv", &b"\xef\xbb\xbf\r\n1\r\n"[..], "a.csv: its first line has no names of columns"),
+        ("a.tsv", &b"\xff\xfei\0d\0\n\0"[..], "a.tsv: it is no text in UTF-8: save it as \"CSV UTF-8\""),
+        ("a.csv.gz", &b"\x1f\x8b"[..], "it cannot be read: a.csv.gz is packed, or a copy: unpack it, or take it away"),
+    ] {
+        assert_eq!(refused(name, bytes), Err(why.to_owned()), "{name}");
+    }
+}
