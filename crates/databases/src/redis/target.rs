@@ -51,6 +51,8 @@ pub const TLS_OPTIONS: &[&str] = &[
     "ssl_check_hostname",
     "skip_verify",
     "server_name",
+    "ssl",
+    "tls",
 ];
 
 /// Options of drivers and pools that change nothing here.
@@ -135,6 +137,15 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         || says("skip_verify", &["yes", "true", "1"])
         || says("ssl_cert_reqs", &["none", "cert_none", "optional", "cert_optional", "0", "1"]);
     let any_name = says("ssl_check_hostname", &["false", "no", "0"]);
+    // In drivers of other languages these ask for what the scheme asks for here.
+    for name in ["ssl", "tls"].into_iter().filter(|name| parts.option(name).is_some()) {
+        let (on, off) = (says(name, &["true", "yes", "1"]), says(name, &["false", "no", "0"]));
+        match parts.scheme == "rediss" {
+            true if !on => return Err(refused(&format!("{name} contradicts rediss://, which is TLS"))),
+            false if !off => return Err(refused(&format!("{name} is not used: TLS is written rediss://"))),
+            _ => {}
+        }
+    }
     let authority = match (parts.scheme.as_str(), file, insecure) {
         ("rediss", Some(file), false) if any_name => Authority::AnyNameOf(file.into()),
         ("rediss", Some(file), false) => Authority::named(file),
@@ -274,6 +285,16 @@ mod tests {
             "redis://db?ca=/ca.pem",
             &plain(),
             expect!["refused: the server's URL: options for TLS without rediss:// would not be used"],
+        );
+        check(
+            "redis://db?ssl=True",
+            &plain(),
+            expect!["refused: the server's URL: ssl is not used: TLS is written rediss://"],
+        );
+        check(
+            "rediss://db?tls=false",
+            &plain(),
+            expect!["refused: the server's URL: tls contradicts rediss://, which is TLS"],
         );
         check(
             "redis://db?db=3",
