@@ -77,6 +77,7 @@ impl UrlParts {
     /// [`Fault::Refused`] with the malformed part.
     pub fn read(url: &Url) -> Result<Self, Fault> {
         filled_in(url)?;
+        separated(url)?;
         let (_, rest) = url.expose().split_once("://").ok_or_else(|| refused("it has no ://"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
@@ -250,6 +251,21 @@ pub fn filled_in(url: &Url) -> Result<(), Fault> {
     }
 }
 
+/// Refuses options without a `?` before them, which would be taken for a part of the database's name, and what they ask
+/// for, as TLS, be left out: `/shop&sslmode=require`, `/shop;ssl=true`.
+///
+/// # Errors
+/// [`Fault::Refused`] with what to write.
+pub fn separated(url: &Url) -> Result<(), Fault> {
+    let rest = url.expose().split_once("://").map_or("", |(_, rest)| rest);
+    let path = rest.split('?').next().and_then(|rest| rest.split_once('/')).map_or("", |(_, path)| path);
+    let is_option = |(_, behind): (&str, &str)| behind.contains('=');
+    match !path.contains('@') && path.split_once(['&', ';']).is_some_and(is_option) {
+        true => Err(refused("its options begin with ?, and & is between them: /name?one=1&two=2")),
+        false => Ok(()),
+    }
+}
+
 /// Options that mean the same for every product.
 const COMMON: [&str; 2] = ["server_name", PASSWORD_COMMAND];
 
@@ -355,6 +371,18 @@ mod tests {
         for url in ["postgres://app:[brackets]@db", "postgres://app:a$pass@db", "redis://db"] {
             assert_eq!(why(url), "", "{url}");
         }
+    }
+
+    #[test]
+    fn options_without_their_sign_are_no_part_of_a_name() {
+        let why = |url: &str| UrlParts::read(&Url::new(url)).err().map(|fault| fault.to_string()).unwrap_or_default();
+        for url in ["postgres://app@db/shop&sslmode=require", "jdbc:mysql://db/shop;useSSL=true", "redis://db/0&ssl=true"] {
+            assert!(why(url).contains("its options begin with ?"), "{url}: {}", why(url));
+        }
+        for url in ["postgres://app@db/shop?sslmode=require&a=b", "mysql://app@db/a&b", "postgres://app@db/a%26b%3Dc"] {
+            assert_eq!(why(url), "", "{url}");
+        }
+        assert!(why("postgres://app:a/b&c=d@db/shop").contains("there is an @ after its first /"));
     }
 
     #[test]
