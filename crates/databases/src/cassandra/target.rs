@@ -2,8 +2,9 @@
 //!
 //! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is requested by `?ca=FILE`, or `?insecure=yes` to
 //! accept any certificate; `&cert=FILE&key=FILE` is the client's own. A password that is not in the URL is taken from
-//! `CASSANDRA_PASSWORD`. Of several hosts the first that answers is used: other nodes of its cluster are reached
-//! through it. An existing keyspace keeps its replication; one that Tithe creates has one copy of each record.
+//! `CASSANDRA_PASSWORD`, a server from `CQLSH_HOST` and `CQLSH_PORT`. Of several hosts the first that answers is used:
+//! other nodes of its cluster are reached through it. An existing keyspace keeps its replication; one that Tithe creates
+//! has one copy of each record.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::{SPACE, Setup};
@@ -63,6 +64,9 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     }
     parts.password = parts.option("password").map(str::to_owned).or(parts.password.take());
     parts.settle_password(outside, PRODUCT.password_variable);
+    if parts.hosts.iter().all(|host| host.name.is_empty() && host.port.is_none()) {
+        parts.put_place(outside.variable("CQLSH_HOST"), outside.variable("CQLSH_PORT"))?;
+    }
     // A port after the last of several hosts applies to all, as drivers read them.
     let port = parts.hosts.last().and_then(|host| host.port);
     for host in &mut parts.hosts {
@@ -154,6 +158,17 @@ mod tests {
                 r#"[Target { host: "db", port: 9042, user: "ann", database: "tithe", password: None, password_command: None, must_ask: false, tls: Some(Tls { authority: Anyone, server_name: None, versions: [V1_3, V1_2], identity: None, resumption: false, suite: None, protocol: None }), mechanism: None, asked: {}, relay: None }]"#
             ]],
         );
+    }
+
+    #[test]
+    fn a_server_that_a_url_does_not_name_is_that_of_cqlsh() {
+        let outside = Outside::of(&[("CQLSH_HOST", "db"), ("CQLSH_PORT", "9142")]);
+        let place = |url: &str| {
+            let targets = PRODUCT.attached(&Url::new(url), &plain(), &outside).expect("a target");
+            format!("{}:{}", targets[0].host, targets[0].port)
+        };
+        assert_eq!(place("cassandra://ann@/shop"), "db:9142");
+        assert_eq!(place("cassandra://other"), "other:9042");
     }
 
     #[test]
