@@ -25,11 +25,12 @@ const KEYWORDS: [&str; 10] =
     ["host", "hostaddr", "port", "user", "dbname", "password", "service", "sslmode", "application_name", "passfile"];
 
 impl Url {
-    /// Reads `text`: a URL, libpq's `keyword=value`, Go's `user@tcp(host:3306)/name`, or Java's `jdbc:postgresql:name`.
-    /// Any other text stays unchanged, and has no scheme.
+    /// Reads `text`: a URL, libpq's `keyword=value`, Go's `user@tcp(host:3306)/name`, or Java's `jdbc:postgresql:name`;
+    /// each also in quotes, and behind the name of its program. Any other text stays unchanged, and has no scheme.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        let read = keywords(&text).or_else(|| go(&text)).or_else(|| java(&text)).or_else(|| with_small_scheme(&text));
+        let it = without_program(&text);
+        let read = keywords(it).or_else(|| go(it)).or_else(|| java(it)).or_else(|| with_small_scheme(it));
         Self(read.unwrap_or(text))
     }
 
@@ -173,6 +174,15 @@ fn are_hosts(text: &str) -> bool {
     let is_port = |port: &str| port.ends_with(']') || port.chars().all(|c| c.is_ascii_digit());
     let hides = text.contains('=') && may_hold_secret(text);
     !hides && text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
+}
+
+/// `text` without what consoles and files of variables put around an address: `psql 'postgres://…'`, `"redis://…"`.
+fn without_program(text: &str) -> &str {
+    const PROGRAMS: [&str; 3] = ["psql ", "mongosh ", "redis-cli -u "];
+    let text = text.trim();
+    let text = PROGRAMS.iter().find_map(|program| text.strip_prefix(*program)).unwrap_or(text).trim();
+    let quoted = ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
+    quoted.unwrap_or(text)
 }
 
 /// Schemes that mean the same as another one, TLS included.
@@ -348,6 +358,10 @@ mod tests {
             "app:a://b@tcp(db)/shop",
             "app@unix(/run/mysqld/mysqld.sock)/shop",
             "root:p@ss@/shop?charset=utf8",
+            "psql 'postgresql://app@db/shop?sslmode=require'",
+            "psql \"host=db user=app\"",
+            "redis-cli -u redis://db",
+            "'redis://db'",
             "postgres",
             "SELECT a=1",
             "host=db;password=x",
@@ -378,6 +392,10 @@ mod tests {
             mysql://app:a%3A%2F%2Fb@db/shop
             mysql://app@%2Frun%2Fmysqld%2Fmysqld.sock/shop
             mysql://root:p%40ss@localhost/shop?charset=utf8
+            postgresql://app@db/shop?sslmode=require
+            postgresql://app@db/
+            redis://db
+            redis://db
             postgres
             SELECT a=1
             host=db;password=x
@@ -488,6 +506,8 @@ mod tests {
             "jdbc:mysql://address=(host=db)(password=hunter2)/shop",
             "rediss://hunter2hunter2hunter2hunter2@db:6379/0",
             "host=db user=app password=hunter2 open='",
+            "psql 'postgres://app:hunter2@db/shop'",
+            "psql 'postgres://app:hunter2@db/shop",
         ] {
             assert!(!Url::new(form).redacted().contains("hunter2"), "{form}");
         }
