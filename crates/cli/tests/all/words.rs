@@ -143,6 +143,13 @@ fn mistakes_point_at_the_words() {
         );
     }
     check(
+        &["inspect", "sqlite3:///app.db"],
+        expect![[r#"
+        2
+        tithe: SQLite has no server: name sqlite in place of a URL, and your data by --prepare and --script
+    "#]],
+    );
+    check(
         &["plan", "nothing.toml"],
         expect![[r#"
         2
