@@ -519,18 +519,21 @@ fn main() {
 /// Ends the program with the `error` of an argument. One that may hold a password is not repeated.
 fn refuse(error: &clap::Error) -> ! {
     let told = error.render().to_string();
-    let words = std::env::args_os().filter_map(|word| word.into_string().ok());
-    let shown = help::without_secrets(&told, words);
-    if shown == told {
+    if help::without_secrets(&told, words()) == told {
         error.exit();
     }
-    end(Err(exit::Stop { message: shown, status: error.exit_code() }))
+    end(Err(exit::Stop { message: told, status: error.exit_code() }))
+}
+
+/// The words of the command line, as far as they are text.
+fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().filter_map(|word| word.into_string().ok())
 }
 
 /// Ends the program with the result of a command.
 fn end(outcome: Result<i32, exit::Stop>) -> ! {
     let status = outcome.unwrap_or_else(|stop| {
-        crate::shown::tell!("{}", stop.message);
+        crate::shown::tell!("{}", help::without_secrets(&stop.message, words()));
         stop.status
     });
     let status = match shown::unwritten() {

@@ -180,6 +180,17 @@ fn mistakes_point_at_the_words() {
 }
 
 #[test]
+fn no_message_repeats_a_password_of_the_command_line() {
+    let bench = Bench::new("words-secret");
+    let url = "postgres://app:hunter2@db.example/shop";
+    for words in [&["run", "simulated", url][..], &["calibrate", url], &["ls", url], &["report", url], &["get", url]] {
+        let output = bench.tithe(words);
+        assert!(status(&output) != 0 && !err(&output).contains("hunter2"), "{words:?}: {}", err(&output));
+    }
+    assert!(err(&bench.tithe(&["calibrate", url])).contains("calibrate takes a file or the name of a database"));
+}
+
+#[test]
 fn data_that_nothing_would_use_are_refused() {
     let bench = Bench::new("words-prepare");
     bench.file("e.toml", "title = \"x\"\n");
