@@ -108,7 +108,7 @@ const CONNECTS: &str =
 /// Beginnings of messages of such programs.
 const MESSAGE: [&str; 4] = ["mysqldump: ", "mariadb-dump: ", "pg_dump: ", "Enter password:"];
 /// Lines to read: a dump identifies itself in the first ones, and enters its database below the licence.
-const LINES: usize = 100;
+const LINES: usize = 150;
 
 /// Reads the first `bytes` of a file.
 ///
@@ -218,6 +218,8 @@ fn statements(text: &str) -> Result<Head, String> {
             return Err(MESSAGES.to_owned());
         } else if line.starts_with("\\connect ") || line.starts_with("\\c ") {
             return Err(CONNECTS.to_owned());
+        } else if reads_file(line) {
+            return Err("it reads further files (source, \\i), which are not restored: join them into one".to_owned());
         } else if line.starts_with("-- PostgreSQL database cluster dump") {
             return Err(
                 "it is a dump of all databases and accounts (pg_dumpall): dump one database by pg_dump".to_owned()
@@ -266,6 +268,13 @@ fn statements(text: &str) -> Result<Head, String> {
         }
     }
     Ok(head)
+}
+
+/// True for a command of `mysql` or `psql` that reads another file.
+fn reads_file(line: &str) -> bool {
+    let command = ["source ", "\\. ", "\\i ", "\\ir "].into_iter().find(|command| begins(line, command));
+    let name = command.map_or("", |command| line[command.len()..].trim_matches(['\'', '"', ';', ' ']));
+    !name.contains(' ') && [".sql", ".dump"].iter().any(|ending| name.ends_with(ending))
 }
 
 /// The product that `words` of a dump's comment name.

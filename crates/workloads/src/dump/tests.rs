@@ -111,10 +111,14 @@ fn heads_of_other_programs_say_product_and_database() {
 fn what_no_client_could_restore_is_refused_by_its_cause() {
     let warned = format!("mysqldump: [Warning] Using a password on the command line can be insecure.\n{MYSQL}");
     let connects = "DROP DATABASE IF EXISTS chinook;\nCREATE DATABASE chinook;\n\\c chinook;\n";
+    let reads = "USE employees;\nsource load_departments.dump ;\n";
     let page = "<?xml version=\"1.0\"?>\n";
-    for (text, expected) in
-        [(warned.as_str(), "without `2>&1`"), (connects, "by \\connect"), (page, "without --xml")]
-    {
+    for (text, expected) in [
+        (warned.as_str(), "without `2>&1`"),
+        (connects, "by \\connect"),
+        (reads, "join them into one"),
+        (page, "without --xml"),
+    ] {
         assert!(told(text.as_bytes()).contains(expected), "{}", told(text.as_bytes()));
     }
 }
