@@ -43,10 +43,12 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
         "CREATE" if word(1).starts_with("TEMP") && statement.to_ascii_uppercase().contains("ON COMMIT DROP") => None,
         "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "GRANT" | "REVOKE" | "COMMENT" | "VACUUM" | "REINDEX"
         | "CLUSTER" | "RENAME" | "OPTIMIZE" | "REPAIR" | "INSTALL" | "UNINSTALL" | "SECURITY" | "REASSIGN"
-        | "REFRESH" | "IMPORT" | "PURGE" => Some((
-            format!("{first} changes more than rows, and the slots of all arms must find the same"),
-            "write it into the file that prepares the data".to_owned(),
-        )),
+        | "REFRESH" | "IMPORT" | "PURGE" | "CHECKPOINT" | "CLONE" | "RESTART" | "STOP" | "BINLOG" => more_than_rows(first),
+        "START" if word(1) != "TRANSACTION" => more_than_rows(first),
+        // MariaDB's ANALYZE runs the statement behind it.
+        "ANALYZE" if !words.iter().any(|word| ["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&word.as_str())) => {
+            more_than_rows(first)
+        }
         "SELECT" | "WITH" | "TABLE" | "VALUES" if makes_what_it_selects_into(statement, flavour) => Some((
             "SELECT INTO makes a table or a file, and the slots of all arms must find the same".to_owned(),
             "leave out INTO, or take the values as variables by `\\gset`".to_owned(),
@@ -71,6 +73,14 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
             })
         }
     }
+}
+
+/// The refusal of statements that begin with `first`.
+fn more_than_rows(first: &str) -> Option<(String, String)> {
+    Some((
+        format!("{first} changes more than rows, and the slots of all arms must find the same"),
+        "write it into the file that prepares the data".to_owned(),
+    ))
 }
 
 /// Why commands of `mysql` and `sqlite3` are refused, and what to do.
@@ -257,6 +267,9 @@ mod tests {
             "CREATE TEMP TABLE t (a int)",
             "DROP TABLE t",
             "PRAGMA synchronous = OFF",
+            "ANALYZE t",
+            "CHECKPOINT",
+            "START REPLICA",
             "COPY t FROM STDIN",
             "COPY t TO '/tmp/t'",
             "COPY (SELECT a, b, c, d FROM t) TO PROGRAM 'cat >/tmp/t' WITH (FORMAT csv)",
@@ -280,6 +293,8 @@ mod tests {
             "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1",
             "COPY t TO STDOUT WITH (FORMAT csv)",
             "COPY t FROM '/tmp/t'",
+            "START TRANSACTION READ ONLY",
+            "ANALYZE FORMAT=JSON SELECT 1",
             "SELECT 'DROP TABLE t'",
             "SELECT pg_advisory_xact_lock(1)",
             "SELECT pg_try_advisory_xact_lock(1)",
