@@ -181,7 +181,8 @@ pub fn unknown_scheme(scheme: &str, catalogue: &Catalogue) -> Stop {
     let entries = || catalogue.databases.iter().map(|database| database.entry);
     if let Some(entry) = entries().find(|entry| entry.embedded && scheme.trim_end_matches('3') == entry.id) {
         let (id, title) = (entry.id, entry.title);
-        return usage(format!("{title} has no server: name {id} in place of a URL, and your data by --prepare and --script"));
+        let instead = format!("name {id} in place of a URL, and your data by --prepare and --script");
+        return usage(format!("{title} has no server: {instead}"));
     }
     let over_http = entries().filter(|entry| entry.over_http).filter_map(|entry| entry.url_tls.schemes);
     let instead: Vec<String> = match scheme {

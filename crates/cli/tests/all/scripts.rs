@@ -90,8 +90,8 @@ fn no_records_are_asked_for_where_none_are_generated() {
 fn a_variable_of_a_script_may_hold_a_quote() {
     let bench = Bench::new("quote");
     bench.file("app.sql", "SELECT :name;\n");
-    let text = "title = \"Own\"\ndatabase = \"sqlite\"\n[[workload]]\nscript = \"app.sql\"\ndefine = { name = \"O'Neill\" }\n\
-                [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"page-encryption\" }]\n";
+    let text = "title = \"Own\"\ndatabase = \"sqlite\"\n[[workload]]\nscript = \"app.sql\"\n\
+                define = { name = \"O'Neill\" }\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"page-encryption\" }]\n";
     bench.file("e.toml", text);
     let output = bench.tithe(&["plan", "e.toml"]);
     assert_eq!(status(&output), 0, "{}", err(&output));

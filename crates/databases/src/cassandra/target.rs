@@ -3,8 +3,8 @@
 //! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is requested by `?ca=FILE`, or `?insecure=yes` to
 //! accept any certificate; `&cert=FILE&key=FILE` is the client's own. A password that is not in the URL is taken from
 //! `CASSANDRA_PASSWORD`, a server from `CQLSH_HOST` and `CQLSH_PORT`. Of several hosts the first that answers is used:
-//! other nodes of its cluster are reached through it. An existing keyspace keeps its replication; one that Tithe creates
-//! has one copy of each record.
+//! other nodes of its cluster are reached through it. An existing keyspace keeps its replication; one that Tithe
+//! creates has one copy of each record.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::{SPACE, Setup};

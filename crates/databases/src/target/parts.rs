@@ -376,7 +376,9 @@ mod tests {
     #[test]
     fn options_without_their_sign_are_no_part_of_a_name() {
         let why = |url: &str| UrlParts::read(&Url::new(url)).err().map(|fault| fault.to_string()).unwrap_or_default();
-        for url in ["postgres://app@db/shop&sslmode=require", "jdbc:mysql://db/shop;useSSL=true", "redis://db/0&ssl=true"] {
+        for url in
+            ["postgres://app@db/shop&sslmode=require", "jdbc:mysql://db/shop;useSSL=true", "redis://db/0&ssl=true"]
+        {
             assert!(why(url).contains("its options begin with ?"), "{url}: {}", why(url));
         }
         for url in ["postgres://app@db/shop?sslmode=require&a=b", "mysql://app@db/a&b", "postgres://app@db/a%26b%3Dc"] {

@@ -43,7 +43,9 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
         "CREATE" if word(1).starts_with("TEMP") && statement.to_ascii_uppercase().contains("ON COMMIT DROP") => None,
         "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "GRANT" | "REVOKE" | "COMMENT" | "VACUUM" | "REINDEX"
         | "CLUSTER" | "RENAME" | "OPTIMIZE" | "REPAIR" | "INSTALL" | "UNINSTALL" | "SECURITY" | "REASSIGN"
-        | "REFRESH" | "IMPORT" | "PURGE" | "CHECKPOINT" | "CLONE" | "RESTART" | "STOP" | "BINLOG" => more_than_rows(first),
+        | "REFRESH" | "IMPORT" | "PURGE" | "CHECKPOINT" | "CLONE" | "RESTART" | "STOP" | "BINLOG" => {
+            more_than_rows(first)
+        }
         "START" if word(1) != "TRANSACTION" => more_than_rows(first),
         // MariaDB's ANALYZE runs the statement behind it.
         "ANALYZE" if !words.iter().any(|word| ["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&word.as_str())) => {
