@@ -3,7 +3,7 @@
 //! Texts are scanned, not parsed: the server parses them.
 
 pub use crate::script::statement::Flavour;
-use crate::script::statement::executed_comment;
+use crate::script::{guard, statement::executed_comment};
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -172,6 +172,7 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
         | ("UNLOCK", _) => Kind::SessionState,
         ("LOCK", "TABLES") if flavour == Flavour::MySql => Kind::SessionState,
         ("SELECT" | "WITH", _) if LASTING.into_iter().any(has) => Kind::SessionState,
+        ("SELECT" | "WITH", _) if words.iter().any(|word| guard::maintains(word)) => Kind::Defines,
         ("COPY", _) if has("STDIN") || has("STDOUT") || has("FROM") => Kind::Copies,
         ("LOAD", "DATA" | "XML") => Kind::Copies,
         ("SELECT", _) if has("OUTFILE") || has("DUMPFILE") => Kind::Copies,
@@ -374,6 +375,8 @@ mod tests {
             ("select pg_try_advisory_lock(7)", Kind::SessionState),
             ("with x as (select 1) select pg_advisory_lock_shared(7) from x", Kind::SessionState),
             ("select pg_try_advisory_xact_lock(7)", Kind::Reads),
+            ("select pg_stat_statements_reset()", Kind::Defines),
+            ("select pg_reload_conf() from t", Kind::Defines),
             ("-- nothing", Kind::Nothing),
             ("vacuum", Kind::Defines),
         ] {

@@ -64,6 +64,9 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
             "write INSERT, or load the file when the data are prepared".to_owned(),
         )),
         _ => {
+            if let Some(name) = self::words(statement, flavour).find(|word| maintains(word)) {
+                return more_than_rows(name);
+            }
             let lower = statement.to_ascii_lowercase();
             LASTING.into_iter().find(|name| lower.contains(name)).and_then(|name| {
                 let of_session = !(name == "set_config(" && lower.contains("true)"));
@@ -94,6 +97,35 @@ fn copies_into_a_file(statement: &str, flavour: Flavour) -> bool {
     let words: Vec<String> = words(statement, flavour).map(str::to_ascii_uppercase).collect();
     let is_file = |at: usize| words.get(at + 1).is_none_or(|word| word != "STDOUT");
     words.iter().rposition(|word| word == "TO").is_some_and(is_file)
+}
+
+/// Functions that change the server or other sessions, and no rows.
+const MAINTAINING: [&str; 19] = [
+    "lo_export",
+    "pg_backup_start",
+    "pg_backup_stop",
+    "pg_cancel_backend",
+    "pg_create_logical_replication_slot",
+    "pg_create_physical_replication_slot",
+    "pg_create_restore_point",
+    "pg_drop_replication_slot",
+    "pg_logical_slot_get_changes",
+    "pg_promote",
+    "pg_reload_conf",
+    "pg_replication_slot_advance",
+    "pg_rotate_logfile",
+    "pg_start_backup",
+    "pg_stop_backup",
+    "pg_switch_wal",
+    "pg_terminate_backend",
+    "pg_wal_replay_pause",
+    "pg_wal_replay_resume",
+];
+
+/// True for the name of a function that changes the server or other sessions, and no rows.
+pub fn maintains(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    MAINTAINING.contains(&name.as_str()) || name.starts_with("pg_stat_") && name.contains("reset")
 }
 
 /// Functions whose effect lasts as long as the session.
@@ -269,6 +301,8 @@ mod tests {
             "CREATE TEMP TABLE t (a int)",
             "DROP TABLE t",
             "PRAGMA synchronous = OFF",
+            "SELECT pg_stat_statements_reset()",
+            "SELECT pg_catalog.PG_TERMINATE_BACKEND(pid) FROM pg_stat_activity",
             "ANALYZE t",
             "CHECKPOINT",
             "START REPLICA",
@@ -298,6 +332,7 @@ mod tests {
             "START TRANSACTION READ ONLY",
             "ANALYZE FORMAT=JSON SELECT 1",
             "SELECT 'DROP TABLE t'",
+            "SELECT stats_reset, 'pg_reload_conf' FROM pg_stat_database",
             "SELECT pg_advisory_xact_lock(1)",
             "SELECT pg_try_advisory_xact_lock(1)",
             "SET @a = 1",
