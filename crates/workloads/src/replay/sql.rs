@@ -173,6 +173,7 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
         ("LOCK", "TABLES") if flavour == Flavour::MySql => Kind::SessionState,
         ("SELECT" | "WITH", _) if LASTING.into_iter().any(has) => Kind::SessionState,
         ("SELECT" | "WITH", _) if words.iter().any(|word| guard::maintains(word)) => Kind::Defines,
+        ("SELECT" | "WITH", _) if OUTWARD.into_iter().any(has) => Kind::Defines,
         ("COPY", _) if has("STDIN") || has("STDOUT") || has("FROM") => Kind::Copies,
         ("LOAD", "DATA" | "XML") => Kind::Copies,
         ("SELECT", _) if has("OUTFILE") || has("DUMPFILE") => Kind::Copies,
@@ -185,7 +186,7 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
             | "CLOSE" | "MOVE",
             _,
         ) => Kind::Reads,
-        ("INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "CALL" | "DO" | "NOTIFY" | "LOCK", _) => Kind::Writes,
+        ("INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "CALL" | "DO" | "LOCK", _) => Kind::Writes,
         _ => Kind::Defines,
     }
 }
@@ -199,6 +200,10 @@ const LASTING: [&str; 6] = [
     "set_config",
     "GET_LOCK",
 ];
+
+/// Functions that reach listeners or other servers, which a replay on a running server must not.
+const OUTWARD: [&str; 8] =
+    ["pg_notify", "dblink", "dblink_exec", "http_delete", "http_get", "http_post", "http_put", "query_export_to_s3"];
 
 struct Scanner<'t> {
     rest: &'t str,
@@ -377,6 +382,9 @@ mod tests {
             ("select pg_try_advisory_xact_lock(7)", Kind::Reads),
             ("select pg_stat_statements_reset()", Kind::Defines),
             ("select pg_reload_conf() from t", Kind::Defines),
+            ("select pg_notify('jobs', $1)", Kind::Defines),
+            ("notify jobs", Kind::Defines),
+            ("select net.http_post('https://db.example', body) from t", Kind::Defines),
             ("-- nothing", Kind::Nothing),
             ("vacuum", Kind::Defines),
         ] {
