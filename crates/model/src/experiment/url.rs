@@ -112,6 +112,16 @@ impl Url {
         format!("{scheme}://{user}{hosts}{path}")
     }
 
+    /// As [`Url::redacted`], without an account that may be a password: for a URL with which no password is given.
+    pub fn redacted_alone(&self) -> String {
+        let shown = self.redacted();
+        let scheme = PASSWORD_ALONE.iter().find(|scheme| shown.starts_with(**scheme)).map_or("", |scheme| *scheme);
+        match shown[scheme.len()..].split_once('@') {
+            Some((user, place)) if !scheme.is_empty() && !user.contains(':') => format!("{scheme}***@{place}"),
+            _ => shown,
+        }
+    }
+
     /// True for a URL with a password before its host, an option that may hold a secret, or parts that cannot be
     /// distinguished from one.
     pub fn holds_secret(&self) -> bool {
@@ -492,6 +502,15 @@ mod tests {
         ] {
             assert!(!Url::new(url).holds_secret(), "{url}");
         }
+    }
+
+    #[test]
+    fn an_account_of_redis_may_be_a_password() {
+        let shown = |url: &str| Url::new(url).redacted_alone();
+        assert_eq!(shown("rediss://hunter2@db:6379/0"), "rediss://***@db:6379/0");
+        assert_eq!(shown("redis://ann:hunter2@db"), "redis://ann:***@db");
+        assert_eq!(shown("redis://db"), "redis://db");
+        assert_eq!(shown("postgres://ann@db"), "postgres://ann@db");
     }
 
     #[test]
