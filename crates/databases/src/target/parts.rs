@@ -245,7 +245,10 @@ pub fn filled_in(url: &Url) -> Result<(), Fault> {
     let is_enclosed = |(open, close): &(&str, &str)| password.starts_with(*open) && password.ends_with(*close);
     let is_variable = [("${", "}"), ("{{", "}}")].iter().any(is_enclosed);
     let is_named = ["pass", "pwd"].iter().any(|word| password.contains(word));
-    match is_variable || is_named && [("[", "]"), ("<", ">")].iter().any(is_enclosed) {
+    let is_name = is_named && [("[", "]"), ("<", ">"), ("{", "}")].iter().any(is_enclosed);
+    let is_masked = !password.is_empty() && password.chars().all(|sign| "*•●".contains(sign));
+    let is_button = ["click_to:reveal_password", "show-password"].contains(&password.as_str());
+    match is_variable || is_name || is_masked || is_button {
         true => Err(refused(&format!("its password is a placeholder: {ADVICE}"))),
         false => Ok(()),
     }
@@ -362,6 +365,11 @@ mod tests {
             "mysql://app:%3Cdb_password%3E@db.example/shop",
             "host=db user=app password=${DB_PASSWORD}",
             "app:${PW}@tcp(db:3306)/shop",
+            "host=db user=app password={your_password}",
+            "rediss://default:********@db.example",
+            "mysql://app:••••••••@db.example/shop",
+            "mysql://app:CLICK_TO:REVEAL_PASSWORD@db.example/shop",
+            "postgresql://app:show-password@db.example/shop",
         ] {
             assert!(why(url).contains("its password is a placeholder: leave the password out"), "{url}");
         }
