@@ -157,6 +157,9 @@ pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c
     let url = Url::new(target);
     let scheme = url.scheme();
     if scheme.is_empty() {
+        if target.trim().is_empty() {
+            return Err(usage("the URL is empty: is the variable set that it comes from?".to_owned()));
+        }
         // It may hold a password, and is not shown.
         let lower = target.to_ascii_lowercase();
         if lower.contains(';') && ["password=", "pwd=", "server=", "host="].iter().any(|word| lower.contains(word)) {

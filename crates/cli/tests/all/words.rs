@@ -143,6 +143,13 @@ fn mistakes_point_at_the_words() {
         );
     }
     check(
+        &["inspect", ""],
+        expect![[r#"
+        2
+        tithe: the URL is empty: is the variable set that it comes from?
+    "#]],
+    );
+    check(
         &["inspect", "sqlite3:///app.db"],
         expect![[r#"
         2

@@ -51,9 +51,9 @@ impl Url {
         Self(format!("{scheme}://{authority}{port}{tail}"))
     }
 
-    /// True if `text` is an address in one of these forms.
+    /// True if `text` is an address in one of these forms, or resembles one.
     pub fn is_url(text: &str) -> bool {
-        !Self::new(text).scheme().is_empty()
+        Self::new(text).0.split_once("://").is_some_and(|(scheme, _)| !scheme.is_empty())
     }
 
     /// The whole URL, password included: for the driver only.
@@ -68,10 +68,13 @@ impl Url {
         authority.rsplit('@').next().unwrap_or_default().to_owned()
     }
 
-    /// The scheme: what precedes `://`, without the `jdbc:` of Java.
+    /// The scheme: what precedes `://`, without the `jdbc:` of Java; empty if that is no scheme, as where an option of
+    /// an address without one has a URL.
     pub fn scheme(&self) -> &str {
         let scheme = self.0.split_once("://").map_or("", |(scheme, _)| scheme);
-        scheme.strip_prefix(JAVA).unwrap_or(scheme)
+        let scheme = scheme.strip_prefix(JAVA).unwrap_or(scheme);
+        let is_sign = |sign: char| sign.is_ascii_alphanumeric() || "+-.".contains(sign) || sign == ':' && self.is_java();
+        if scheme.chars().all(is_sign) { scheme } else { "" }
     }
 
     /// True for a URL in the form of a Java driver.
@@ -90,7 +93,7 @@ impl Url {
     /// password is not shown.
     pub fn redacted(&self) -> String {
         let Some((scheme, rest)) = self.0.split_once("://") else { return "***".to_owned() };
-        if !self.scheme().chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) {
+        if self.scheme().is_empty() || self.scheme().contains(':') {
             return "***".to_owned();
         }
         let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -186,10 +189,17 @@ fn are_hosts(text: &str) -> bool {
     !hides && text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
 }
 
-/// `text` without what consoles and files of variables put around an address: `psql 'postgres://…'`, `"redis://…"`.
+/// `text` without what consoles and files of variables put around an address: `psql 'postgres://…'`,
+/// `DATABASE_URL="redis://…"`.
 fn without_program(text: &str) -> &str {
     const PROGRAMS: [&str; 3] = ["psql ", "mongosh ", "redis-cli -u "];
+    let is_of_variable = |sign: char| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_';
     let text = text.trim();
+    let text = text.strip_prefix("export ").unwrap_or(text);
+    let text = match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && name.chars().all(is_of_variable) => value,
+        _ => text,
+    };
     let text = PROGRAMS.iter().find_map(|program| text.strip_prefix(*program)).unwrap_or(text).trim();
     let quoted = ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
     quoted.unwrap_or(text)
@@ -372,6 +382,7 @@ mod tests {
             "psql \"host=db user=app\"",
             "redis-cli -u redis://db",
             "'redis://db'",
+            "export DATABASE_URL=\"postgres://app@db/shop?a=b\"",
             "postgres",
             "SELECT a=1",
             "host=db;password=x",
@@ -406,6 +417,7 @@ mod tests {
             postgresql://app@db/
             redis://db
             redis://db
+            postgres://app@db/shop?a=b
             postgres
             SELECT a=1
             host=db;password=x
@@ -527,8 +539,10 @@ mod tests {
             "host=db user=app password=hunter2 open='",
             "psql 'postgres://app:hunter2@db/shop'",
             "psql 'postgres://app:hunter2@db/shop",
+            "app:hunter2@db/shop?next=https://other",
         ] {
             assert!(!Url::new(form).redacted().contains("hunter2"), "{form}");
+            assert!(!Url::new(form).scheme().contains("hunter2"), "{form}");
         }
     }
 }

@@ -284,8 +284,11 @@ fn address(
     if database.schemes.is_empty() {
         let problem = format!("{} cannot be attached to: it has no address", database.id);
         problems.at(range, problem, "leave out `url`, and Tithe creates the database itself");
+    } else if item.value.as_str().is_some_and(|text| text.starts_with('$')) {
+        let help = "write the URL here, without its password, which is taken from the variable of the product";
+        problems.at(range, "`url` is a variable, and variables are not replaced", help);
     } else if url.scheme().is_empty() {
-        problems.at(range, "`url` is not an address: it has no `://`", example(&database));
+        problems.at(range, "`url` is not an address: it has no scheme and `://`", example(&database));
     } else if !owner.is_some_and(|owner| owner.speaks_as(&database)) {
         let whose = owner.map_or("no database that this build of Tithe knows", |owner| owner.id);
         let quoted = wording::quote(url.scheme());

@@ -227,8 +227,15 @@ fn urls() {
     check(
         &two("url = \"u:hunter2@h\"", "url = 5"),
         expect![[r#"
-        10:7 `url` is not an address: it has no `://` (write for example `postgres://user@host/name`)
+        10:7 `url` is not an address: it has no scheme and `://` (write for example `postgres://user@host/name`)
         13:7 `url` must be a text in quotes, this is a whole number (write for example `url = "postgres://user@host:5432/db"`)
+    "#]],
+    );
+    check(
+        &two("url = \"$PGURL\"", "url = \"u:hunter2@h/x?next=https://other\""),
+        expect![[r#"
+        10:7 `url` is a variable, and variables are not replaced (write the URL here, without its password, which is taken from the variable of the product)
+        13:7 `url` is not an address: it has no scheme and `://` (write for example `postgres://user@host/name`)
     "#]],
     );
     check(
