@@ -198,6 +198,17 @@ fn no_message_repeats_a_password_of_the_command_line() {
 }
 
 #[test]
+fn a_page_of_a_run_is_no_report_to_read() {
+    let bench = Bench::new("words-page");
+    bench.file("report.html", "<!DOCTYPE html>\n<title>x</title>\n");
+    bench.file("report.json", "\u{feff}{}");
+    for (name, told) in [("report.html", "name the run folder, or its report.json"), ("report.json", "no report of tithe")] {
+        let output = bench.tithe(&["report", name]);
+        assert!(status(&output) == 2 && err(&output).contains(told), "{}", err(&output));
+    }
+}
+
+#[test]
 fn data_that_nothing_would_use_are_refused() {
     let bench = Bench::new("words-prepare");
     bench.file("e.toml", "title = \"x\"\n");
