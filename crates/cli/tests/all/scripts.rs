@@ -91,7 +91,8 @@ fn a_variable_of_a_script_may_hold_a_quote() {
     let bench = Bench::new("quote");
     bench.file("app.sql", "SELECT :name;\n");
     let text = "title = \"Own\"\ndatabase = \"sqlite\"\n[[workload]]\nscript = \"app.sql\"\n\
-                define = { name = \"O'Neill\" }\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"page-encryption\" }]\n";
+                define = { name = \"O'Neill\" }\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\n\
+                protections = [{ use = \"page-encryption\" }]\n";
     bench.file("e.toml", text);
     let output = bench.tithe(&["plan", "e.toml"]);
     assert_eq!(status(&output), 0, "{}", err(&output));

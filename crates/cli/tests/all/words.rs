@@ -202,7 +202,8 @@ fn a_page_of_a_run_is_no_report_to_read() {
     let bench = Bench::new("words-page");
     bench.file("report.html", "<!DOCTYPE html>\n<title>x</title>\n");
     bench.file("report.json", "\u{feff}{}");
-    for (name, told) in [("report.html", "name the run folder, or its report.json"), ("report.json", "no report of tithe")] {
+    let page = ("report.html", "name the run folder, or its report.json");
+    for (name, told) in [page, ("report.json", "no report of tithe")] {
         let output = bench.tithe(&["report", name]);
         assert!(status(&output) == 2 && err(&output).contains(told), "{}", err(&output));
     }

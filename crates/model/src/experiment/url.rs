@@ -73,8 +73,9 @@ impl Url {
     pub fn scheme(&self) -> &str {
         let scheme = self.0.split_once("://").map_or("", |(scheme, _)| scheme);
         let scheme = scheme.strip_prefix(JAVA).unwrap_or(scheme);
-        let is_sign = |sign: char| sign.is_ascii_alphanumeric() || "+-.".contains(sign) || sign == ':' && self.is_java();
-        if scheme.chars().all(is_sign) { scheme } else { "" }
+        let signs = if self.is_java() { "+-.:" } else { "+-." };
+        let is_scheme = scheme.chars().all(|sign| sign.is_ascii_alphanumeric() || signs.contains(sign));
+        if is_scheme { scheme } else { "" }
     }
 
     /// True for a URL in the form of a Java driver.
