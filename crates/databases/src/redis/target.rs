@@ -3,7 +3,7 @@
 //! URL: `redis://[[user]:password@]host[:port][/number]` or `redis+unix://[[user]:password@]/path[?db=number]`.
 //! `rediss://` is TLS with the system's authorities, `?ca=FILE`, or `?insecure=yes` to accept any certificate;
 //! `&cert=FILE&key=FILE` is the client's own. Drivers' names of these options are known. A password that is not in the
-//! URL is taken from `REDISCLI_AUTH`, as `redis-cli` does.
+//! URL is taken from `REDISCLI_AUTH`, as `redis-cli` does, or from `VALKEYCLI_AUTH`, as `valkey-cli` does.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::{Authentication, Setup};
@@ -106,6 +106,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     }
     parts.password = parts.option("password").map(str::to_owned).or(parts.password.take());
     parts.settle_password(outside, PRODUCT.password_variable);
+    parts.settle_password(outside, "VALKEYCLI_AUTH");
     let number = parts.any(&["db", "database", "dbindex", "virtual_host"]).map(str::to_owned);
     if ["redis+unix", "redis+socket", "unix"].contains(&parts.scheme.as_str()) {
         // The path is the socket's, the number has an option.
@@ -260,6 +261,18 @@ mod tests {
         assert_eq!(told("ann", &password), Ok("ann".to_owned()));
         let why = told("hunter2", &None).expect_err("it may be a password");
         assert!(why.contains("written redis://:PASSWORD@host") && !why.contains("hunter2"), "{why}");
+    }
+
+    #[test]
+    fn a_password_that_a_url_leaves_out_is_that_of_the_programs() {
+        let password = |variables: &[(&str, &str)]| {
+            let targets = PRODUCT.attached(&Url::new("redis://db"), &plain(), &Outside::of(variables));
+            targets.expect("a target")[0].password.as_ref().map(|word| word.expose_text().to_owned())
+        };
+        let (redis, valkey) = (("REDISCLI_AUTH", "one"), ("VALKEYCLI_AUTH", "two"));
+        assert_eq!(password(&[redis, valkey]).as_deref(), Some("one"));
+        assert_eq!(password(&[valkey]).as_deref(), Some("two"));
+        assert_eq!(password(&[]), None);
     }
 
     #[test]
