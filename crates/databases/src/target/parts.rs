@@ -299,6 +299,10 @@ fn host(place: &str) -> Result<Host, Fault> {
     if place.contains(['(', '=']) {
         return Err(refused("a host is written host:port, also where Java has (host=…,port=…)"));
     }
+    let is_address = |place: &str| place.chars().all(|sign| sign.is_ascii_hexdigit() || ":.%".contains(sign));
+    if place.matches(':').count() > 1 && is_address(place) {
+        return Err(refused("an IPv6 address is written in brackets: [::1] or [::1]:PORT"));
+    }
     let (name, behind) = match place.strip_prefix('[') {
         Some(rest) => {
             let (name, behind) = rest.split_once(']').ok_or_else(|| refused("an IPv6 address is not closed"))?;
@@ -405,5 +409,7 @@ mod tests {
         assert!(matches!(found, Some(SocketAddr::V6(address)) if address.scope_id() == 1), "{found:?}");
         let raw = UrlParts::read(&Url::new("redis://[fe80::7%lo]:7")).expect_err("not encoded").to_string();
         assert!(raw.contains("the sign itself is written %25"), "{raw}");
+        let bare = UrlParts::read(&Url::new("redis://app@fe80::7/0")).expect_err("no brackets").to_string();
+        assert!(bare.contains("an IPv6 address is written in brackets"), "{bare}");
     }
 }
