@@ -168,11 +168,13 @@ pub enum Bound {
 /// The effect of `statement` on a transaction.
 pub fn bound(statement: &str, flavour: Flavour) -> Bound {
     let mut words = words(statement, flavour).map(str::to_ascii_uppercase);
-    match (words.next().unwrap_or_default().as_str(), words.next().unwrap_or_default().as_str()) {
-        ("ROLLBACK", "TO") => Bound::None,
-        ("BEGIN" | "START", _) => Bound::Begins,
-        // Table locks, procedures and two-phase commits end an open transaction.
-        ("COMMIT" | "END" | "ROLLBACK" | "ABORT" | "CALL" | "DO" | "LOCK" | "XA", _) => Bound::Ends,
+    let [first, second, third] = std::array::from_fn(|_| words.next().unwrap_or_default());
+    match (first.as_str(), second.as_str(), third.as_str()) {
+        ("ROLLBACK", "TO", _) | ("ROLLBACK", "WORK" | "TRANSACTION", "TO") => Bound::None,
+        ("BEGIN" | "START", ..) => Bound::Begins,
+        // Procedures and two-phase commits end an open transaction, and so do table locks in MySQL.
+        ("COMMIT" | "END" | "ROLLBACK" | "ABORT" | "CALL" | "DO" | "XA", ..) => Bound::Ends,
+        ("LOCK", ..) if flavour == Flavour::MySql => Bound::Ends,
         _ => Bound::None,
     }
 }
@@ -342,6 +344,20 @@ mod tests {
         ] {
             assert_eq!(refuses(taken, Flavour::Postgres), None, "{taken}");
         }
+    }
+
+    #[test]
+    fn a_return_to_a_savepoint_ends_no_transaction() {
+        let of = |statement| bound(statement, Flavour::Postgres);
+        for statement in ["ROLLBACK TO a", "rollback work to savepoint a", "ROLLBACK TRANSACTION TO SAVEPOINT a"] {
+            assert_eq!(of(statement), Bound::None, "{statement}");
+        }
+        for statement in ["ROLLBACK", "ROLLBACK WORK", "COMMIT"] {
+            assert_eq!(of(statement), Bound::Ends, "{statement}");
+        }
+        // In PostgreSQL a lock is a part of its transaction.
+        assert_eq!(of("LOCK TABLE t IN SHARE MODE"), Bound::None);
+        assert_eq!(bound("LOCK TABLES t WRITE", Flavour::MySql), Bound::Ends);
     }
 
     #[test]
