@@ -340,8 +340,10 @@ fn load(protocol: WireProtocol, (table, marked): (&str, bool), header: &str, pat
     let header = header.trim_start_matches('\u{feff}');
     let separator = separator(header);
     let mut reader = ReaderBuilder::new().has_headers(false).delimiter(separator as u8).from_reader(header.as_bytes());
-    let columns = reader.records().next().and_then(Result::ok).unwrap_or_default();
-    let names = columns.iter().map(quoted).collect::<Vec<_>>().join(", ");
+    let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
+    // People write a blank behind the comma.
+    let columns: Vec<&str> = first.iter().map(str::trim).collect();
+    let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let (table, path) = (quoted(table), path.display().to_string().replace('\'', "''"));
     let between = separator.escape_default();
     let null = if marked { MARK } else { "" };
@@ -353,7 +355,7 @@ fn load(protocol: WireProtocol, (table, marked): (&str, bool), header: &str, pat
     let null = null.replace('\\', "\\\\");
     let variables = (1..=columns.len()).map(|number| format!("@c{number}")).collect::<Vec<_>>().join(", ");
     let value = |(name, number): (&str, usize)| format!("{} = NULLIF(@c{number}, '{null}')", quoted(name));
-    let values = columns.iter().zip(1..).map(value).collect::<Vec<_>>().join(", ");
+    let values = columns.iter().copied().zip(1..).map(value).collect::<Vec<_>>().join(", ");
     format!(
         "LOAD DATA LOCAL INFILE '{path}' INTO TABLE {table} CHARACTER SET utf8mb4 FIELDS TERMINATED BY '{between}' \
          OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '{ends}' IGNORE 1 LINES ({variables}) \
@@ -408,6 +410,7 @@ mod tests {
     fn files_of_spreadsheets_are_loaded_without_marks_and_line_ends() {
         let load = |protocol, header| load(protocol, ("t", false), header, Path::new("/t.csv"));
         let (plain, saved) = ("id,\"name\"\n", "\u{feff}id,\"name\"\r\n");
+        assert_eq!(load(WireProtocol::Postgres, "id, name\n"), load(WireProtocol::Postgres, plain));
         let copied = "\\copy \"t\" (\"id\", \"name\") FROM '/t.csv' DELIMITER E',' CSV HEADER\n";
         assert_eq!([plain, saved].map(|header| load(WireProtocol::Postgres, header)), [copied; 2]);
         let [unix, windows] = [plain, saved].map(|header| load(WireProtocol::MySql, header));
