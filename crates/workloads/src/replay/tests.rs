@@ -657,6 +657,8 @@ fn a_log_with_a_hole_is_refused_by_line() {
         line 25: is not a record of a jsonlog: expected `,` or `}` at line 1 column 394
         the log is damaged here: take the part before this line, or the part behind the damage"#]]
     .assert_eq(&[CSVLOG, JSONLOG].map(|log| refused(hole(log), &[])).join("\n"));
+    let within = refused(STDERR, &[("form", "csvlog")]);
+    assert!(within.starts_with("line 1: ") && within.contains("or leave `form` out"), "{within}");
     let other = refused("{\"audit_record\":{\"name\":\"Query\"}}\n", &[]);
     assert!(other.contains("missing field `timestamp`") && other.contains("and no other JSON"), "{other}");
 }
