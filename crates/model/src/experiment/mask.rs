@@ -55,6 +55,16 @@ fn is_for_password(key: &str) -> bool {
     ["password", "passwd", "pwd", "requirepass", "masterauth"].iter().any(|end| key.ends_with(end))
 }
 
+/// True for an argument that is a password by the option `before` it, or by its own name: `--password=…`.
+pub(crate) fn is_password_of(before: &str, text: &str) -> bool {
+    let names_one = |option: &str| {
+        let ends = ["password", "passwd", "secret", "token"].iter().any(|end| option.ends_with(end));
+        option.starts_with("--") && !option.starts_with("--no-") && ends
+    };
+    let own = text.split_once('=').is_some_and(|(name, value)| names_one(name) && !value.is_empty());
+    own || names_one(before) && !text.starts_with('-')
+}
+
 /// Where the value of a key for passwords begins in `line`, unless it is masked already.
 fn word_in(line: &str) -> Option<usize> {
     const AROUND: [char; 4] = [' ', '\t', '"', '\''];
@@ -79,7 +89,16 @@ fn mask_table(table: &DeTable<'_>, text: &str, bytes: &mut [u8]) {
 fn mask_value(key: &str, value: &Spanned<DeValue<'_>>, text: &str, bytes: &mut [u8]) {
     match value.get_ref() {
         DeValue::String(string) => mask_string(key, string, value.span(), text, bytes),
-        DeValue::Array(array) => array.iter().for_each(|value| mask_value(key, value, text, bytes)),
+        DeValue::Array(array) => {
+            let mut before = "";
+            for value in array.iter() {
+                let word = value.get_ref().as_str().unwrap_or_default();
+                // A password among the arguments of a command.
+                let key = if is_password_of(before, word) { "password" } else { key };
+                mask_value(key, value, text, bytes);
+                before = word;
+            }
+        }
         DeValue::Table(table) => mask_table(table, text, bytes),
         _ => {}
     }
@@ -138,12 +157,13 @@ url = 'postgres://user@host/db?password=hunter2' # comment
     fn values_of_keys_for_passwords_are_masked() {
         check(
             "[[arm]]\npassword = \"hunter2\" # mine\nsettings = { password_encryption = \"md5\" }\n\
-             properties = { \"db.passwd\" = 'hunter2' }\n",
+             properties = { \"db.passwd\" = 'hunter2' }\non = [\"a\", \"--new-password\", \"hunter2\", \"--token=x\"]\n",
             expect![[r#"
                 [[arm]]
                 password = "*******" # mine
                 settings = { password_encryption = "md5" }
                 properties = { "db.passwd" = '*******' }
+                on = ["a", "--new-password", "*******", "*********"]
             "#]],
         );
         check("password = hunter2\nuser = \"a\"\n", expect![[r#"
