@@ -157,7 +157,8 @@ url = 'postgres://user@host/db?password=hunter2' # comment
     fn values_of_keys_for_passwords_are_masked() {
         check(
             "[[arm]]\npassword = \"hunter2\" # mine\nsettings = { password_encryption = \"md5\" }\n\
-             properties = { \"db.passwd\" = 'hunter2' }\non = [\"a\", \"--new-password\", \"hunter2\", \"--token=x\"]\n",
+             properties = { \"db.passwd\" = 'hunter2' }\n\
+             on = [\"a\", \"--new-password\", \"hunter2\", \"--token=x\"]\n",
             expect![[r#"
                 [[arm]]
                 password = "*******" # mine

@@ -188,7 +188,8 @@ impl Command {
 /// commands. Behind an option such a sign is its value.
 fn of_shell(words: &[String]) -> bool {
     const SIGNS: [&str; 10] = ["|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"];
-    let is_variable = |word: &String| word.starts_with('$') || word.split('/').next().is_some_and(|it| it.contains('='));
+    let assigns = |word: &str| word.split('/').next().is_some_and(|name| name.contains('='));
+    let is_variable = |word: &String| word.starts_with('$') || assigns(word);
     let is_sign = |pair: &[String]| SIGNS.contains(&pair[1].as_str()) && !pair[0].starts_with('-');
     words.first().is_some_and(is_variable) || words.windows(2).any(is_sign)
 }
