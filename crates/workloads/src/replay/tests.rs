@@ -805,6 +805,14 @@ fn a_log_without_statements_is_refused_with_what_to_switch_on() {
 }
 
 #[test]
+fn a_log_of_plans_alone_is_refused_by_what_it_has() {
+    let plan = "2026-11-28 05:36:07.075 UTC [1] u@d LOG:  duration: 0.1 ms  plan:\n\tQuery Text: select 1\n\tResult\n";
+    assert!(refused(plan, &[]).contains("the log has plans of auto_explain, and no statements"));
+    let both = format!("{plan}{}", plan.replace("plan:", "statement: select 1 --"));
+    assert_eq!(read(both, &[]).unwrap().recording.transactions.len(), 1);
+}
+
+#[test]
 fn memory_bounds_what_is_kept_and_not_what_is_counted() {
     let line = |number: u64| {
         format!("2026-11-28 05:36:07.075 UTC [1] u@d LOG:  duration: 0.1 ms  statement: select {number:0>999}\n")
