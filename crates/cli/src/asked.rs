@@ -209,7 +209,12 @@ pub fn neither(name: &str, catalogue: &Catalogue) -> Stop {
         return usage(format!("{name} is a folder: name the experiment file in it"));
     }
     let ids: Vec<&str> = catalogue.databases.iter().map(|database| database.entry.id).collect();
-    let (guess, all) = (meant(name, &ids), ids.join(", "));
+    // A product that another one is measured as, such as Valkey, or the name of a scheme.
+    let is_got_as = |product: &&'static dyn Product| product.download().and_then(|it| it.name) == Some(name);
+    let got = offer::databases().into_iter().find(is_got_as).map(|product| product.id());
+    let known = got.or_else(|| catalogue.owner_of(name).map(|owner| owner.entry.id));
+    let guess = known.map_or_else(|| meant(name, &ids), |id| format!(" (did you mean {id}?)"));
+    let all = ids.join(", ");
     usage(format!(
         "{name} is neither a file nor a database{guess}; name an experiment file, a database ({all}) or the URL of a running server"
     ))

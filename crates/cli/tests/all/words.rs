@@ -225,6 +225,15 @@ fn data_that_nothing_would_use_are_refused() {
 }
 
 #[test]
+fn a_product_by_another_name_is_guessed() {
+    let bench = Bench::new("words-names");
+    for (name, id) in [("valkey", "redis"), ("pgsql", "postgres")] {
+        let told = err(&bench.tithe(&["plan", name, "--protect", "tls"]));
+        assert!(told.contains(&format!("{name} is neither a file nor a database (did you mean {id}?)")), "{told}");
+    }
+}
+
+#[test]
 fn what_speaks_another_protocol_is_named() {
     let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
     let url = format!("postgres://ann@{}/shop", listener.local_addr().expect("an address"));
