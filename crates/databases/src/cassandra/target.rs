@@ -83,12 +83,17 @@ fn takes(target: &Target) -> Result<bool, Fault> {
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     let identity = parts.identity(&["cert"], &["key"])?;
-    let authority = match (parts.option("ca"), parts.option("insecure")) {
-        (Some(file), None) => Authority::named(file),
-        (None, Some("yes")) => Authority::Anyone,
-        (None, None) if identity.is_none() => return Ok(None),
-        (None, None) => return Err(refused("cert and key without ca=FILE or insecure=yes would not be used")),
-        _ => return Err(refused("give insecure=yes alone, without ca=FILE")),
+    let insecure = match parts.option("insecure") {
+        None | Some("no") => false,
+        Some("yes") => true,
+        Some(_) => return Err(refused("insecure is yes or no")),
+    };
+    let authority = match (parts.option("ca"), insecure) {
+        (Some(file), false) => Authority::named(file),
+        (None, true) => Authority::Anyone,
+        (None, false) if identity.is_none() => return Ok(None),
+        (None, false) => return Err(refused("cert and key without ca=FILE or insecure=yes would not be used")),
+        (Some(_), true) => return Err(refused("give insecure=yes alone, without ca=FILE")),
     };
     Ok(Some(Tls::of_url(authority, identity)))
 }
@@ -181,6 +186,7 @@ mod tests {
             "cassandra://db?cert=/c.pem&key=/k.pem",
             expect!["refused: the server's URL: cert and key without ca=FILE or insecure=yes would not be used"],
         );
+        check("cassandra://db?insecure=true", expect!["refused: the server's URL: insecure is yes or no"]);
         check(
             "cassandra://db?ssl=true",
             expect![
