@@ -119,11 +119,11 @@ impl Url {
     /// As [`Url::redacted`], without an account that may be a password: for a URL with which no password is given.
     pub fn redacted_alone(&self) -> String {
         let shown = self.redacted();
-        let scheme = PASSWORD_ALONE.iter().find(|scheme| shown.starts_with(**scheme)).map_or("", |scheme| *scheme);
-        match shown[scheme.len()..].split_once('@') {
-            Some((user, place)) if !scheme.is_empty() && !user.contains(':') => format!("{scheme}***@{place}"),
-            _ => shown,
-        }
+        let hidden = PASSWORD_ALONE.into_iter().find_map(|scheme| {
+            let (user, place) = shown.strip_prefix(scheme)?.split_once('@')?;
+            (!user.contains(':')).then(|| format!("{scheme}***@{place}"))
+        });
+        hidden.unwrap_or(shown)
     }
 
     /// True for a URL with a password before its host, an option that may hold a secret, or parts that cannot be
