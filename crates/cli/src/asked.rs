@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tithe_model::{
     catalogue::{Catalogue, OfferedDatabase, PropertyFile},
-    compose::{self, Composed, Words, WorkloadFile},
+    compose::{self, Composed, Words, WorkloadFile, quoted},
     diagnostic::{Diagnostic, nearest, text_of},
     experiment::Url,
 };
@@ -145,6 +145,7 @@ fn option_of_words(arguments: &AskedArgs) -> Option<&'static str> {
         (!arguments.ycsb_file.is_empty(), "--ycsb-file"),
         (!arguments.script.is_empty(), "--script"),
         (!arguments.replay.is_empty(), "--replay"),
+        (arguments.prepare.is_some(), "--prepare"),
         (arguments.like_production, "--like-production"),
         (arguments.plain.is_some(), "--plain"),
     ];
@@ -156,6 +157,9 @@ pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c
     let url = Url::new(target);
     let scheme = url.scheme();
     if scheme.is_empty() {
+        if target.trim().is_empty() {
+            return Err(usage("the URL is empty: is the variable set that it comes from?".to_owned()));
+        }
         // It may hold a password, and is not shown.
         let lower = target.to_ascii_lowercase();
         if lower.contains(';') && ["password=", "pwd=", "server=", "host="].iter().any(|word| lower.contains(word)) {
@@ -178,6 +182,11 @@ pub fn database<'c>(target: &str, catalogue: &'c Catalogue) -> Result<Option<&'c
 /// The error for a URL whose `scheme` is that of no database.
 pub fn unknown_scheme(scheme: &str, catalogue: &Catalogue) -> Stop {
     let entries = || catalogue.databases.iter().map(|database| database.entry);
+    if let Some(entry) = entries().find(|entry| entry.embedded && scheme.trim_end_matches('3') == entry.id) {
+        let (id, title) = (entry.id, entry.title);
+        let instead = format!("name {id} in place of a URL, and your data by --prepare and --script");
+        return usage(format!("{title} has no server: {instead}"));
+    }
     let over_http = entries().filter(|entry| entry.over_http).filter_map(|entry| entry.url_tls.schemes);
     let instead: Vec<String> = match scheme {
         "https" => over_http.map(|(tls, _)| format!("{tls}://")).collect(),
@@ -200,7 +209,12 @@ pub fn neither(name: &str, catalogue: &Catalogue) -> Stop {
         return usage(format!("{name} is a folder: name the experiment file in it"));
     }
     let ids: Vec<&str> = catalogue.databases.iter().map(|database| database.entry.id).collect();
-    let (guess, all) = (meant(name, &ids), ids.join(", "));
+    // A product that another one is measured as, such as Valkey, or the name of a scheme.
+    let is_got_as = |product: &&'static dyn Product| product.download().and_then(|it| it.name) == Some(name);
+    let got = offer::databases().into_iter().find(is_got_as).map(|product| product.id());
+    let known = got.or_else(|| catalogue.owner_of(name).map(|owner| owner.entry.id));
+    let guess = known.map_or_else(|| meant(name, &ids), |id| format!(" (did you mean {id}?)"));
+    let all = ids.join(", ");
     usage(format!(
         "{name} is neither a file nor a database{guess}; name an experiment file, a database ({all}) or the URL of a running server"
     ))
@@ -230,6 +244,10 @@ fn in_words(
         if given {
             return Err(usage(format!("{option} is for files: without one write --records N")));
         }
+    }
+    if arguments.prepare.is_some() && arguments.script.is_empty() && arguments.replay.is_empty() {
+        let words = "--prepare restores the data of --script or --replay, and there is neither: name your statements";
+        return Err(usage(words.to_owned()));
     }
     check_target(target, database)?;
     if let Some(plain) = &arguments.plain {
@@ -301,9 +319,7 @@ fn pairs(group: &str, option: &str, words: &[String]) -> Result<Vec<(String, Str
     words.iter().map(pair).collect()
 }
 
-fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.escape_default())
-}
+
 
 /// A property file of YCSB, with the experiment keys that it sets. Its mistakes are reported when the experiment is
 /// read.
@@ -366,4 +382,16 @@ pub fn check_target(target: &str, database: &OfferedDatabase) -> Result<(), Stop
 
 fn usage(message: String) -> Stop {
     Stop::new(exit::USAGE, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::pairs;
+
+    #[test]
+    fn values_of_options_may_have_any_sign() {
+        let words = ["prefix=%m [%p] 'é\"\\'".to_owned()];
+        let read = pairs("properties", "--property", &words).expect("a pair");
+        assert_eq!(read, [("properties.prefix".to_owned(), r#""%m [%p] 'é\"\\'""#.to_owned())]);
+    }
 }

@@ -2,6 +2,7 @@
 //! are defined; this module adds the order and the examples, also to the manual page.
 
 use clap::{Command, CommandFactory as _};
+use tithe_model::experiment::Url;
 
 use crate::Cli;
 
@@ -96,9 +97,33 @@ pub fn command() -> Command {
     command.disable_help_subcommand(false).help_template(template)
 }
 
+/// `text` with `URL` in place of each of the `words` of the command line that may hold a password.
+pub fn without_secrets(text: &str, words: impl Iterator<Item = String>) -> String {
+    let mut text = text.to_owned();
+    for word in words {
+        // A message may repeat the value of an option alone.
+        let value = word.split_once('=').map_or("", |(_, value)| value);
+        let both = [word.as_str(), value].into_iter();
+        for secret in both.filter(|word| Url::is_url(word) && Url::new(*word).holds_secret()) {
+            text = text.replace(secret, "URL");
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_argument_that_is_not_understood_and_may_hold_a_password_is_not_repeated() {
+        let words = ["tithe", "run", "postgres", "postgres://app:hunter2@db/shop"];
+        let error = command().try_get_matches_from(words).expect_err("an argument too many");
+        let shown = without_secrets(&error.render().to_string(), words.map(str::to_owned).into_iter());
+        assert!(shown.contains("unexpected argument 'URL' found"), "{shown}");
+        let value = "--x=host=db password=hunter2".to_owned();
+        assert_eq!(without_secrets("no host=db password=hunter2 here", [value].into_iter()), "no URL here");
+    }
 
     #[test]
     fn every_command_has_one_task_and_an_example_that_is_understood() {

@@ -230,7 +230,7 @@ pub struct RunArgs {
     #[command(flatten)]
     asked: AskedArgs,
     /// Continue this run folder after its last complete frame instead of starting a new one
-    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "replay", "like_production", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["file", "warehouses", "scale", "records", "clients", "budget", "start_spread", "protect", "plain", "workload", "ycsb_file", "script", "replay", "prepare", "like_production", "quick", "against", "aa_arm", "until_decided", "profile", "design"])]
     resume: Option<PathBuf>,
     /// Compare two builds of the server instead of the experiment's arms, both set up as the first arm: PROGRAM (a
     /// folder of programs, one of them, or an installed version) and the installed build
@@ -488,7 +488,8 @@ fn main() {
     if std::env::args_os().nth(1).is_some_and(|command| command == commands::child::KEEPER) {
         end(commands::child::keep());
     }
-    let cli = Cli::from_arg_matches(&help::command().get_matches()).unwrap_or_else(|error| error.exit());
+    let matches = help::command().try_get_matches().unwrap_or_else(|error| refuse(&error));
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     end(match cli.command {
         Command::Run(arguments) => commands::run::run(&arguments),
         Command::Plan(arguments) => commands::plan::plan(&arguments),
@@ -515,10 +516,24 @@ fn main() {
     });
 }
 
+/// Ends the program with the `error` of an argument. One that may hold a password is not repeated.
+fn refuse(error: &clap::Error) -> ! {
+    let told = error.render().to_string();
+    if help::without_secrets(&told, words()) == told {
+        error.exit();
+    }
+    end(Err(exit::Stop { message: told, status: error.exit_code() }))
+}
+
+/// The words of the command line, as far as they are text.
+fn words() -> impl Iterator<Item = String> {
+    std::env::args_os().filter_map(|word| word.into_string().ok())
+}
+
 /// Ends the program with the result of a command.
 fn end(outcome: Result<i32, exit::Stop>) -> ! {
     let status = outcome.unwrap_or_else(|stop| {
-        crate::shown::tell!("{}", stop.message);
+        crate::shown::tell!("{}", help::without_secrets(&stop.message, words()));
         stop.status
     });
     let status = match shown::unwritten() {

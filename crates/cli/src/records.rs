@@ -41,7 +41,12 @@ pub fn read(path: &Path) -> Result<Assessed, Stop> {
 fn document(path: &Path) -> Result<Assessed, String> {
     let bytes = std::fs::read(path).map_err(|error| format!("it cannot be read: {error}"))?;
     let text = String::from_utf8(bytes).map_err(|_| "it is not UTF-8, so it is no report as JSON".to_owned())?;
-    let (analysis, page_data) = json::read(&text)?;
+    // Editors of Windows write a mark before the text.
+    let text = text.trim_start_matches('\u{feff}').trim_start();
+    if text.starts_with('<') {
+        return Err("it is a page, which a run has made: name the run folder, or its report.json".to_owned());
+    }
+    let (analysis, page_data) = json::read(text)?;
     Ok(Assessed { analysis, page_data, damage: Vec::new() })
 }
 

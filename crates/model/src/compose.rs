@@ -400,7 +400,7 @@ fn defaults(entry: &ProtectionEntry) -> BTreeMap<String, String> {
 }
 
 /// A text as TOML writes it.
-fn quoted(text: &str) -> String {
+pub fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

@@ -17,7 +17,7 @@ use tithe_harness::{
     run::{Ending, Run},
 };
 use tithe_model::{
-    experiment::Experiment,
+    experiment::{Experiment, Url},
     parse::aa_arm_of,
     plan::{Plan, STARTS_MIN},
     records::Records,
@@ -77,6 +77,11 @@ fn source(file: Option<&Path>) -> Result<Source, Stop> {
     let named = file.filter(|path| !path.is_file()).and_then(Path::to_str);
     match (named.filter(|id| offer::catalogue().database(id).is_some()), file) {
         (Some(id), _) => Ok(Source::own(format!("workload A on {id}"), workload_a(id))),
+        (None, Some(path)) if path.to_str().is_some_and(Url::is_url) => {
+            let told = "calibrate takes a file or the name of a database: write a file about a running server, as \
+                        `tithe init URL` does; nothing was started";
+            Err(Stop::new(exit::USAGE, told))
+        }
         (None, Some(path)) => Source::file(path),
         (None, None) => Ok(Source::built_in()),
     }

@@ -123,7 +123,9 @@ impl Inspected {
             of_another_form.unwrap_or_else(|| asked::unknown_scheme(url.scheme(), &catalogue))
         };
         let database = offer::at(&url).ok_or_else(unknown)?;
-        let (name, place) = (url.redacted(), url.place());
+        let has_password = std::env::var_os(database.entry().password_variable).is_some();
+        let name = if has_password { url.redacted() } else { url.redacted_alone() };
+        let place = url.place();
         let server = Server {
             address: Address::Attached(url),
             remote: None,

@@ -85,3 +85,15 @@ fn no_records_are_asked_for_where_none_are_generated() {
     let (code, told) = said(both, "[data]\nrecords = 100\n[[resources]]\ndata_per_memory = 2\n");
     assert!(code == 2 && told.contains("`data_per_memory` needs `records`"), "{code} {told}");
 }
+
+#[test]
+fn a_variable_of_a_script_may_hold_a_quote() {
+    let bench = Bench::new("quote");
+    bench.file("app.sql", "SELECT :name;\n");
+    let text = "title = \"Own\"\ndatabase = \"sqlite\"\n[[workload]]\nscript = \"app.sql\"\n\
+                define = { name = \"O'Neill\" }\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\n\
+                protections = [{ use = \"page-encryption\" }]\n";
+    bench.file("e.toml", text);
+    let output = bench.tithe(&["plan", "e.toml"]);
+    assert_eq!(status(&output), 0, "{}", err(&output));
+}

@@ -143,6 +143,20 @@ fn mistakes_point_at_the_words() {
         );
     }
     check(
+        &["inspect", ""],
+        expect![[r#"
+        2
+        tithe: the URL is empty: is the variable set that it comes from?
+    "#]],
+    );
+    check(
+        &["inspect", "sqlite3:///app.db"],
+        expect![[r#"
+        2
+        tithe: SQLite has no server: name sqlite in place of a URL, and your data by --prepare and --script
+    "#]],
+    );
+    check(
         &["plan", "nothing.toml"],
         expect![[r#"
         2
@@ -170,6 +184,53 @@ fn mistakes_point_at_the_words() {
             tithe: a URL begins with one of postgres, postgresql, mariadb, mysql, redis, rediss, redis+unix, memcached, memcacheds, memcached+unix, etcd, etcds, cassandra, opensearch, opensearchs, mongodb and :// (did you mean mysql?)
         "#]],
     );
+}
+
+#[test]
+fn no_message_repeats_a_password_of_the_command_line() {
+    let bench = Bench::new("words-secret");
+    let url = "postgres://app:hunter2@db.example/shop";
+    for words in [&["run", "simulated", url][..], &["calibrate", url], &["ls", url], &["report", url], &["get", url]] {
+        let output = bench.tithe(words);
+        assert!(status(&output) != 0 && !err(&output).contains("hunter2"), "{words:?}: {}", err(&output));
+    }
+    assert!(err(&bench.tithe(&["calibrate", url])).contains("calibrate takes a file or the name of a database"));
+}
+
+#[test]
+fn a_page_of_a_run_is_no_report_to_read() {
+    let bench = Bench::new("words-page");
+    bench.file("report.html", "<!DOCTYPE html>\n<title>x</title>\n");
+    bench.file("report.json", "\u{feff}{}");
+    let page = ("report.html", "name the run folder, or its report.json");
+    for (name, told) in [page, ("report.json", "no report of tithe")] {
+        let output = bench.tithe(&["report", name]);
+        assert!(status(&output) == 2 && err(&output).contains(told), "{}", err(&output));
+    }
+}
+
+#[test]
+fn data_that_nothing_would_use_are_refused() {
+    let bench = Bench::new("words-prepare");
+    bench.file("e.toml", "title = \"x\"\n");
+    for (words, told) in [
+        (&["simulated", "--protect", "seal"][..], "there is neither: name your statements"),
+        (&["e.toml"][..], "--prepare cannot change e.toml"),
+        (&[][..], "--prepare needs a database"),
+    ] {
+        let output = bench.tithe(&[&["plan"], words, &["--prepare", "shop.sql"]].concat());
+        assert_eq!(status(&output), 2, "{}", out(&output));
+        assert!(err(&output).contains(told), "{}", err(&output));
+    }
+}
+
+#[test]
+fn a_product_by_another_name_is_guessed() {
+    let bench = Bench::new("words-names");
+    for (name, id) in [("valkey", "redis"), ("pgsql", "postgres")] {
+        let told = err(&bench.tithe(&["plan", name, "--protect", "tls"]));
+        assert!(told.contains(&format!("{name} is neither a file nor a database (did you mean {id}?)")), "{told}");
+    }
 }
 
 #[test]

@@ -2,8 +2,9 @@
 //!
 //! URL: `cassandra://[user[:password]@]host[:port][/keyspace]`. TLS is requested by `?ca=FILE`, or `?insecure=yes` to
 //! accept any certificate; `&cert=FILE&key=FILE` is the client's own. A password that is not in the URL is taken from
-//! `CASSANDRA_PASSWORD`. Of several hosts the first that answers is used: other nodes of its cluster are reached
-//! through it. An existing keyspace keeps its replication; one that Tithe creates has one copy of each record.
+//! `CASSANDRA_PASSWORD`, a server from `CQLSH_HOST` and `CQLSH_PORT`. Of several hosts the first that answers is used:
+//! other nodes of its cluster are reached through it. An existing keyspace keeps its replication; one that Tithe
+//! creates has one copy of each record.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::{SPACE, Setup};
@@ -63,6 +64,9 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     }
     parts.password = parts.option("password").map(str::to_owned).or(parts.password.take());
     parts.settle_password(outside, PRODUCT.password_variable);
+    if parts.hosts.iter().all(|host| host.name.is_empty() && host.port.is_none()) {
+        parts.put_place(outside.variable("CQLSH_HOST"), outside.variable("CQLSH_PORT"))?;
+    }
     // A port after the last of several hosts applies to all, as drivers read them.
     let port = parts.hosts.last().and_then(|host| host.port);
     for host in &mut parts.hosts {
@@ -79,12 +83,17 @@ fn takes(target: &Target) -> Result<bool, Fault> {
 
 fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     let identity = parts.identity(&["cert"], &["key"])?;
-    let authority = match (parts.option("ca"), parts.option("insecure")) {
-        (Some(file), None) => Authority::named(file),
-        (None, Some("yes")) => Authority::Anyone,
-        (None, None) if identity.is_none() => return Ok(None),
-        (None, None) => return Err(refused("cert and key without ca=FILE or insecure=yes would not be used")),
-        _ => return Err(refused("give insecure=yes alone, without ca=FILE")),
+    let insecure = match parts.option("insecure") {
+        None | Some("no") => false,
+        Some("yes") => true,
+        Some(_) => return Err(refused("insecure is yes or no")),
+    };
+    let authority = match (parts.option("ca"), insecure) {
+        (Some(file), false) => Authority::named(file),
+        (None, true) => Authority::Anyone,
+        (None, false) if identity.is_none() => return Ok(None),
+        (None, false) => return Err(refused("cert and key without ca=FILE or insecure=yes would not be used")),
+        (Some(_), true) => return Err(refused("give insecure=yes alone, without ca=FILE")),
     };
     Ok(Some(Tls::of_url(authority, identity)))
 }
@@ -157,6 +166,17 @@ mod tests {
     }
 
     #[test]
+    fn a_server_that_a_url_does_not_name_is_that_of_cqlsh() {
+        let outside = Outside::of(&[("CQLSH_HOST", "db"), ("CQLSH_PORT", "9142")]);
+        let place = |url: &str| {
+            let targets = PRODUCT.attached(&Url::new(url), &plain(), &outside).expect("a target");
+            format!("{}:{}", targets[0].host, targets[0].port)
+        };
+        assert_eq!(place("cassandra://ann@/shop"), "db:9142");
+        assert_eq!(place("cassandra://other"), "other:9042");
+    }
+
+    #[test]
     fn what_could_be_less_than_it_seems_is_refused() {
         check(
             "cassandra://db?ca=/ca.pem&insecure=yes",
@@ -166,6 +186,7 @@ mod tests {
             "cassandra://db?cert=/c.pem&key=/k.pem",
             expect!["refused: the server's URL: cert and key without ca=FILE or insecure=yes would not be used"],
         );
+        check("cassandra://db?insecure=true", expect!["refused: the server's URL: insecure is yes or no"]);
         check(
             "cassandra://db?ssl=true",
             expect![

@@ -19,7 +19,11 @@ use tithe_model::experiment::Url;
 use tithe_plugin::setup::{Authentication, Setup, Transport};
 
 use super::link::{fault, scheduler};
-use crate::target::{Authority, Target, Tls, launched, parts::filled_in, refused};
+use crate::target::{
+    Authority, Target, Tls, launched,
+    parts::{filled_in, separated},
+    refused,
+};
 
 /// Account of the measured clients.
 pub const USER: &str = "tithe";
@@ -203,6 +207,7 @@ pub fn check_url(url: &Url, setup: &Setup) -> Result<(), Fault> {
         ));
     }
     filled_in(url)?;
+    separated(url)?;
     if let Some(name) = named(url, &NOT_IN_URLS).first() {
         return Err(refused(&format!("option {name} is Tithe's: each connection of the load has its own driver")));
     }

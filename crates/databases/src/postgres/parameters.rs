@@ -162,8 +162,8 @@ pub const REFUSED: &[RefusedOption] = &[
         "whether the server asks for the certificate is not checked at its login: write allow",
     ),
     ("requirepeer", &[""], "the owner of the socket is not checked"),
-    ("sslcrl", &[""], "lists of revoked certificates are not read"),
-    ("sslcrldir", &[""], "lists of revoked certificates are not read"),
+    ("sslcrl", &[""], "lists of revoked certificates are not read: an empty sslcrl= leaves them out"),
+    ("sslcrldir", &[""], "lists of revoked certificates are not read: an empty sslcrldir= leaves them out"),
     ("sslpassword", &[""], "keys that are encrypted are not read: name a file with a plain key that only you can read"),
 ];
 

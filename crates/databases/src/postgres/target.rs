@@ -57,8 +57,13 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
             files::put_default(parts, name, value);
         }
     }
+    // As in libpq, this old variable counts where nothing else says how TLS is used.
+    if parts.any(&["sslmode", "ssl", "requiressl"]).is_none() && outside.variable("PGREQUIRESSL") == Some("1") {
+        parts.default_option("sslmode", "require");
+    }
     put_parameters(parts)?;
     put_settings(parts);
+    put_lists(parts, outside)?;
     put_files_at_home(parts, outside)?;
     if parts.user.is_none() {
         parts.user = outside.user().map(str::to_owned);
@@ -97,6 +102,30 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
         } else if host.name.is_empty() {
             let found = FOLDERS.iter().map(|folder| in_folder(folder)).find(|socket| Path::new(socket).exists());
             host.name = found.unwrap_or_else(|| in_folder(FOLDERS[0]));
+        }
+    }
+    Ok(())
+}
+
+/// Sets what libpq would do to a connection with TLS by the environment and the user's files, and is refused here: a
+/// list of revoked certificates, another way to begin TLS.
+fn put_lists(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
+    let by_socket = parts.hosts.iter().all(|host| host.name.is_empty() || host.name.starts_with('/'));
+    let mode = mode(parts)?;
+    if mode == "disable" || by_socket && parts.option("hostaddr").is_none() {
+        return Ok(());
+    }
+    let verifies = mode.starts_with("verify-");
+    let at_home = outside.at_home(".postgresql/root.crl").filter(|file| verifies && file.exists());
+    let at_home = at_home.map(|file| file.display().to_string());
+    let given = |variable: &str| outside.variable(variable).map(str::to_owned);
+    for (name, value) in [
+        ("sslcrl", given("PGSSLCRL").or(at_home)),
+        ("sslcrldir", given("PGSSLCRLDIR")),
+        ("sslnegotiation", given("PGSSLNEGOTIATION")),
+    ] {
+        if let Some(value) = value {
+            parts.default_option(name, &value);
         }
     }
     Ok(())
@@ -498,6 +527,29 @@ mod tests {
         assert_eq!(tls("?sslmode=disable"), Ok(None));
         assert_eq!(tls("?sslmode=verify-full"), Ok(Some(Authority::Of("/ca.pem".into()))));
         assert!(tls("").is_err(), "it may be meant to be used");
+    }
+
+    #[test]
+    fn variables_that_ask_for_more_than_is_done_are_not_left_out() {
+        let told = |variables: &[(&str, &str)], options: &str| {
+            let url = Url::new(format!("postgres://ann@db/x?{options}"));
+            let targets = PRODUCT.attached(&url, &plain(), &Outside::of(variables)).map_err(|fault| fault.to_string())?;
+            Ok::<_, String>(targets[0].tls.clone().map(|tls| tls.authority))
+        };
+        let old = [("PGREQUIRESSL", "1")];
+        assert_eq!(told(&old, ""), Ok(Some(Authority::Anyone)));
+        assert_eq!(told(&old, "sslmode=disable"), Ok(None));
+        let list = [("PGSSLCRL", "/list.pem")];
+        let why = told(&list, "sslmode=verify-full").expect_err("it would not be read");
+        assert!(why.contains("sslcrl: lists of revoked certificates are not read"), "{why}");
+        assert_eq!(told(&list, "sslmode=verify-full&sslcrl="), Ok(Some(Authority::System)));
+        assert_eq!(told(&list, ""), Ok(None));
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::create_dir(folder.path().join(".postgresql")).expect("made");
+        std::fs::write(folder.path().join(".postgresql/root.crl"), "").expect("written");
+        let home = folder.path().display().to_string();
+        assert!(told(&[("HOME", home.as_str())], "sslmode=verify-full").is_err());
+        assert_eq!(told(&[("HOME", home.as_str())], "sslmode=require"), Ok(Some(Authority::Anyone)));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! URL: `redis://[[user]:password@]host[:port][/number]` or `redis+unix://[[user]:password@]/path[?db=number]`.
 //! `rediss://` is TLS with the system's authorities, `?ca=FILE`, or `?insecure=yes` to accept any certificate;
 //! `&cert=FILE&key=FILE` is the client's own. Drivers' names of these options are known. A password that is not in the
-//! URL is taken from `REDISCLI_AUTH`, as `redis-cli` does.
+//! URL is taken from `REDISCLI_AUTH`, as `redis-cli` does, or from `VALKEYCLI_AUTH`, as `valkey-cli` does.
 
 use tithe_machine::{fault::Fault, launch::Server};
 use tithe_plugin::setup::{Authentication, Setup};
@@ -51,6 +51,8 @@ pub const TLS_OPTIONS: &[&str] = &[
     "ssl_check_hostname",
     "skip_verify",
     "server_name",
+    "ssl",
+    "tls",
 ];
 
 /// Options of drivers and pools that change nothing here.
@@ -104,6 +106,7 @@ fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     }
     parts.password = parts.option("password").map(str::to_owned).or(parts.password.take());
     parts.settle_password(outside, PRODUCT.password_variable);
+    parts.settle_password(outside, "VALKEYCLI_AUTH");
     let number = parts.any(&["db", "database", "dbindex", "virtual_host"]).map(str::to_owned);
     if ["redis+unix", "redis+socket", "unix"].contains(&parts.scheme.as_str()) {
         // The path is the socket's, the number has an option.
@@ -135,6 +138,15 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         || says("skip_verify", &["yes", "true", "1"])
         || says("ssl_cert_reqs", &["none", "cert_none", "optional", "cert_optional", "0", "1"]);
     let any_name = says("ssl_check_hostname", &["false", "no", "0"]);
+    // In drivers of other languages these ask for what the scheme asks for here.
+    for name in ["ssl", "tls"].into_iter().filter(|name| parts.option(name).is_some()) {
+        let (on, off) = (says(name, &["true", "yes", "1"]), says(name, &["false", "no", "0"]));
+        match parts.scheme == "rediss" {
+            true if !on => return Err(refused(&format!("{name} contradicts rediss://, which is TLS"))),
+            false if !off => return Err(refused(&format!("{name} is not used: TLS is written rediss://"))),
+            _ => {}
+        }
+    }
     let authority = match (parts.scheme.as_str(), file, insecure) {
         ("rediss", Some(file), false) if any_name => Authority::AnyNameOf(file.into()),
         ("rediss", Some(file), false) => Authority::named(file),
@@ -252,6 +264,18 @@ mod tests {
     }
 
     #[test]
+    fn a_password_that_a_url_leaves_out_is_that_of_the_programs() {
+        let password = |variables: &[(&str, &str)]| {
+            let targets = PRODUCT.attached(&Url::new("redis://db"), &plain(), &Outside::of(variables));
+            targets.expect("a target")[0].password.as_ref().map(|word| word.expose_text().to_owned())
+        };
+        let (redis, valkey) = (("REDISCLI_AUTH", "one"), ("VALKEYCLI_AUTH", "two"));
+        assert_eq!(password(&[redis, valkey]).as_deref(), Some("one"));
+        assert_eq!(password(&[valkey]).as_deref(), Some("two"));
+        assert_eq!(password(&[]), None);
+    }
+
+    #[test]
     fn what_could_be_less_than_it_seems_is_refused() {
         check(
             "rediss://db",
@@ -274,6 +298,16 @@ mod tests {
             "redis://db?ca=/ca.pem",
             &plain(),
             expect!["refused: the server's URL: options for TLS without rediss:// would not be used"],
+        );
+        check(
+            "redis://db?ssl=True",
+            &plain(),
+            expect!["refused: the server's URL: ssl is not used: TLS is written rediss://"],
+        );
+        check(
+            "rediss://db?tls=false",
+            &plain(),
+            expect!["refused: the server's URL: tls contradicts rediss://, which is TLS"],
         );
         check(
             "redis://db?db=3",

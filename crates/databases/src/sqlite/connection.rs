@@ -150,8 +150,7 @@ impl Connection {
         let prepared = &self.statements[statement.0];
         prepared.reset();
         if parameters.len() != prepared.parameters {
-            let (given, wanted) = (parameters.len(), prepared.parameters);
-            return Err(Fault::Server(format!("{given} parameters for a statement that takes {wanted}")));
+            return Err(miscounted(parameters.len(), prepared.parameters));
         }
         for (index, parameter) in (1..).zip(parameters) {
             self.check(prepared.bind(index, *parameter))?;
@@ -249,6 +248,10 @@ impl Connection {
         let (mut rest, mut count) = (sql, 0);
         while let (Some(prepared), length) = self.first_of(rest, 0)? {
             rest = &rest[length..];
+            if prepared.parameters > parameters.len() {
+                // SQLite takes NULL for those that are not given.
+                return Err(miscounted(parameters.len(), prepared.parameters));
+            }
             if prepared.parameters > 0 {
                 for (index, parameter) in (1..).zip(parameters) {
                     self.check(prepared.bind(index, *parameter))?;
@@ -437,6 +440,10 @@ impl Drop for Prepared {
         // SAFETY: the statement is open and not used again.
         unsafe { ffi::sqlite3_finalize(self.raw.as_ptr()) };
     }
+}
+
+fn miscounted(given: usize, wanted: usize) -> Fault {
+    Fault::Server(format!("{given} parameters for a statement that takes {wanted}"))
 }
 
 /// Version of SQLite and of SQLite3 Multiple Ciphers, as the library reports them.

@@ -378,6 +378,16 @@ fn a_file_that_cannot_be_created_is_not_called_missing() {
 }
 
 #[test]
+fn a_text_with_placeholders_and_no_values_is_refused() {
+    let bench = Bench::new(None);
+    let mut connection = Connection::open(bench.file(), Mode::Create).unwrap();
+    for text in ["SELECT 1 WHERE 2 = ?", "SELECT 1; SELECT :name"] {
+        let fault = connection.run_each(text, &[], &mut Discard).unwrap_err();
+        assert_eq!(fault.to_string(), "server: 0 parameters for a statement that takes 1", "{text}");
+    }
+}
+
+#[test]
 fn a_file_that_is_not_ours_is_left_as_it_is() {
     let bench = Bench::new(None);
     let mut foreign = Connection::open(bench.file(), Mode::Create).unwrap();

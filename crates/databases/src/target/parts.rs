@@ -77,6 +77,7 @@ impl UrlParts {
     /// [`Fault::Refused`] with the malformed part.
     pub fn read(url: &Url) -> Result<Self, Fault> {
         filled_in(url)?;
+        separated(url)?;
         let (_, rest) = url.expose().split_once("://").ok_or_else(|| refused("it has no ://"))?;
         let (rest, options) = rest.split_once('?').unwrap_or((rest, ""));
         let (authority, database) = rest.split_once('/').unwrap_or((rest, ""));
@@ -244,8 +245,26 @@ pub fn filled_in(url: &Url) -> Result<(), Fault> {
     let is_enclosed = |(open, close): &(&str, &str)| password.starts_with(*open) && password.ends_with(*close);
     let is_variable = [("${", "}"), ("{{", "}}")].iter().any(is_enclosed);
     let is_named = ["pass", "pwd"].iter().any(|word| password.contains(word));
-    match is_variable || is_named && [("[", "]"), ("<", ">")].iter().any(is_enclosed) {
+    let is_name = is_named && [("[", "]"), ("<", ">"), ("{", "}")].iter().any(is_enclosed);
+    let is_masked = !password.is_empty() && password.chars().all(|sign| "*•●".contains(sign));
+    let is_button = ["click_to:reveal_password", "show-password"].contains(&password.as_str());
+    match is_variable || is_name || is_masked || is_button {
         true => Err(refused(&format!("its password is a placeholder: {ADVICE}"))),
+        false => Ok(()),
+    }
+}
+
+/// Refuses options without a `?` before them, which would be taken for a part of the database's name, and what they ask
+/// for, as TLS, be left out: `/shop&sslmode=require`, `/shop;ssl=true`.
+///
+/// # Errors
+/// [`Fault::Refused`] with what to write.
+pub fn separated(url: &Url) -> Result<(), Fault> {
+    let rest = url.expose().split_once("://").map_or("", |(_, rest)| rest);
+    let path = rest.split('?').next().and_then(|rest| rest.split_once('/')).map_or("", |(_, path)| path);
+    let is_option = |(_, behind): (&str, &str)| behind.contains('=');
+    match !path.contains('@') && path.split_once(['&', ';']).is_some_and(is_option) {
+        true => Err(refused("its options begin with ?, and & is between them: /name?one=1&two=2")),
         false => Ok(()),
     }
 }
@@ -279,6 +298,10 @@ fn with_port(text: &str) -> Result<(&str, Option<u16>), Fault> {
 fn host(place: &str) -> Result<Host, Fault> {
     if place.contains(['(', '=']) {
         return Err(refused("a host is written host:port, also where Java has (host=…,port=…)"));
+    }
+    let is_address = |place: &str| place.chars().all(|sign| sign.is_ascii_hexdigit() || ":.%".contains(sign));
+    if place.matches(':').count() > 1 && is_address(place) {
+        return Err(refused("an IPv6 address is written in brackets: [::1] or [::1]:PORT"));
     }
     let (name, behind) = match place.strip_prefix('[') {
         Some(rest) => {
@@ -346,6 +369,11 @@ mod tests {
             "mysql://app:%3Cdb_password%3E@db.example/shop",
             "host=db user=app password=${DB_PASSWORD}",
             "app:${PW}@tcp(db:3306)/shop",
+            "host=db user=app password={your_password}",
+            "rediss://default:********@db.example",
+            "mysql://app:••••••••@db.example/shop",
+            "mysql://app:CLICK_TO:REVEAL_PASSWORD@db.example/shop",
+            "postgresql://app:show-password@db.example/shop",
         ] {
             assert!(why(url).contains("its password is a placeholder: leave the password out"), "{url}");
         }
@@ -358,6 +386,20 @@ mod tests {
     }
 
     #[test]
+    fn options_without_their_sign_are_no_part_of_a_name() {
+        let why = |url: &str| UrlParts::read(&Url::new(url)).err().map(|fault| fault.to_string()).unwrap_or_default();
+        for url in
+            ["postgres://app@db/shop&sslmode=require", "jdbc:mysql://db/shop;useSSL=true", "redis://db/0&ssl=true"]
+        {
+            assert!(why(url).contains("its options begin with ?"), "{url}: {}", why(url));
+        }
+        for url in ["postgres://app@db/shop?sslmode=require&a=b", "mysql://app@db/a&b", "postgres://app@db/a%26b%3Dc"] {
+            assert_eq!(why(url), "", "{url}");
+        }
+        assert!(why("postgres://app:a/b&c=d@db/shop").contains("there is an @ after its first /"));
+    }
+
+    #[test]
     fn an_address_is_connected_to_in_its_zone() {
         let parts = UrlParts::read(&Url::new("redis://[fe80::7%25lo]:7/0")).expect("a URL");
         let Host { name, port, .. } = &parts.hosts[0];
@@ -367,5 +409,7 @@ mod tests {
         assert!(matches!(found, Some(SocketAddr::V6(address)) if address.scope_id() == 1), "{found:?}");
         let raw = UrlParts::read(&Url::new("redis://[fe80::7%lo]:7")).expect_err("not encoded").to_string();
         assert!(raw.contains("the sign itself is written %25"), "{raw}");
+        let bare = UrlParts::read(&Url::new("redis://app@fe80::7/0")).expect_err("no brackets").to_string();
+        assert!(bare.contains("an IPv6 address is written in brackets"), "{bare}");
     }
 }

@@ -12,10 +12,11 @@ use toml::{
 
 use super::Url;
 
-/// `text` with everything that may be a password in a URL replaced by `*`, byte for byte.
+/// `text` with everything that may be a password in a URL, and the values of keys for passwords, replaced by `*`, byte
+/// for byte.
 ///
-/// A file that parsed before parses afterwards. Works on any text, also one that is not TOML. Statements and settings
-/// are not masked: a password in them cannot be distinguished from other text.
+/// A file that parsed before parses afterwards. Works on any text, also one that is not TOML. Statements and other
+/// settings are not masked: a password in them cannot be distinguished from other text.
 pub fn mask_passwords(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let (document, _) = DeTable::parse_recoverable(text);
@@ -34,12 +35,43 @@ pub(crate) fn lines(text: &str) -> String {
             address.or_else(|| line.find("url").and_then(|at| Some(at + line[at..].find('=')? + 1)))
             && holds_more(&line[scheme_end..])
         {
-            let end = line.trim_end_matches(['\n', '\r', ' ', '\t', '"', '\'', ']', '}', ',']).len();
-            fill(&mut bytes, start + scheme_end..start + end);
+            fill(&mut bytes, start + scheme_end..start + end_of(line));
+        } else if let Some(at) = word_in(line) {
+            fill(&mut bytes, start + at..start + end_of(line));
         }
         start += line.len();
     }
     String::from_utf8_lossy(&bytes).into_owned()
+}
+
+/// Where the value in `line` ends.
+fn end_of(line: &str) -> usize {
+    line.trim_end_matches(['\n', '\r', ' ', '\t', '"', '\'', ']', '}', ',']).len()
+}
+
+/// True for a key whose value is a password.
+fn is_for_password(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    ["password", "passwd", "pwd", "requirepass", "masterauth"].iter().any(|end| key.ends_with(end))
+}
+
+/// True for an argument that is a password by the option `before` it, or by its own name: `--password=…`.
+pub(crate) fn is_password_of(before: &str, text: &str) -> bool {
+    let names_one = |option: &str| {
+        let ends = ["password", "passwd", "secret", "token"].iter().any(|end| option.ends_with(end));
+        option.starts_with("--") && !option.starts_with("--no-") && ends
+    };
+    let own = text.split_once('=').is_some_and(|(name, value)| names_one(name) && !value.is_empty());
+    own || names_one(before) && !text.starts_with('-')
+}
+
+/// Where the value of a key for passwords begins in `line`, unless it is masked already.
+fn word_in(line: &str) -> Option<usize> {
+    const AROUND: [char; 4] = [' ', '\t', '"', '\''];
+    let (key, value) = line.split_once('=')?;
+    let word = value.trim_start_matches(AROUND);
+    let is_open = is_for_password(key.trim_matches(AROUND)) && !word.starts_with('*');
+    is_open.then_some(key.len() + 1 + value.len() - word.len())
 }
 
 /// True for an address with an account, options or a password.
@@ -57,22 +89,33 @@ fn mask_table(table: &DeTable<'_>, text: &str, bytes: &mut [u8]) {
 fn mask_value(key: &str, value: &Spanned<DeValue<'_>>, text: &str, bytes: &mut [u8]) {
     match value.get_ref() {
         DeValue::String(string) => mask_string(key, string, value.span(), text, bytes),
-        DeValue::Array(array) => array.iter().for_each(|value| mask_value(key, value, text, bytes)),
+        DeValue::Array(array) => {
+            let mut before = "";
+            for value in array.iter() {
+                let word = value.get_ref().as_str().unwrap_or_default();
+                // A password among the arguments of a command.
+                let key = if is_password_of(before, word) { "password" } else { key };
+                mask_value(key, value, text, bytes);
+                before = word;
+            }
+        }
         DeValue::Table(table) => mask_table(table, text, bytes),
         _ => {}
     }
 }
 
-/// Masks a string from its `://` to its closing quote, or the whole string if escapes hide the `://`.
+/// Masks a string from its `://` to its closing quote, or the whole string if escapes hide the `://` or it is a
+/// password.
 fn mask_string(key: &str, string: &str, span: Range<usize>, text: &str, bytes: &mut [u8]) {
     let address = key == "url" || string.contains("://");
-    if !address || Url::new(string).is_bare() {
+    let is_word = is_for_password(key);
+    if !is_word && (!address || Url::new(string).is_bare()) {
         return;
     }
     let Some(raw) = text.get(span.clone()) else { return };
     let inside = raw.trim_matches(['"', '\'']);
     let start = raw.len() - raw.trim_start_matches(['"', '\'']).len();
-    let hidden = inside.find("://").map_or(0, |at| at + "://".len());
+    let hidden = inside.find("://").filter(|_| !is_word).map_or(0, |at| at + "://".len());
     fill(bytes, span.start + start + hidden..span.start + start + inside.len());
 }
 
@@ -108,6 +151,26 @@ url = 'postgres://user@host/db?password=hunter2' # comment
                 url = 'postgres://*****************************' # comment
             "#]],
         );
+    }
+
+    #[test]
+    fn values_of_keys_for_passwords_are_masked() {
+        check(
+            "[[arm]]\npassword = \"hunter2\" # mine\nsettings = { password_encryption = \"md5\" }\n\
+             properties = { \"db.passwd\" = 'hunter2' }\n\
+             on = [\"a\", \"--new-password\", \"hunter2\", \"--token=x\"]\n",
+            expect![[r#"
+                [[arm]]
+                password = "*******" # mine
+                settings = { password_encryption = "md5" }
+                properties = { "db.passwd" = '*******' }
+                on = ["a", "--new-password", "*******", "*********"]
+            "#]],
+        );
+        check("password = hunter2\nuser = \"a\"\n", expect![[r#"
+            password = *******
+            user = "a"
+        "#]]);
     }
 
     #[test]

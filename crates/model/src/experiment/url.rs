@@ -25,11 +25,12 @@ const KEYWORDS: [&str; 10] =
     ["host", "hostaddr", "port", "user", "dbname", "password", "service", "sslmode", "application_name", "passfile"];
 
 impl Url {
-    /// Reads `text`: a URL, libpq's `keyword=value`, Go's `user@tcp(host:3306)/name`, or Java's `jdbc:postgresql:name`.
-    /// Any other text stays unchanged, and has no scheme.
+    /// Reads `text`: a URL, libpq's `keyword=value`, Go's `user@tcp(host:3306)/name`, or Java's `jdbc:postgresql:name`;
+    /// each also in quotes, and behind the name of its program. Any other text stays unchanged, and has no scheme.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
-        let read = keywords(&text).or_else(|| go(&text)).or_else(|| java(&text)).or_else(|| with_small_scheme(&text));
+        let it = without_program(&text);
+        let read = keywords(it).or_else(|| go(it)).or_else(|| java(it)).or_else(|| with_small_scheme(it));
         Self(read.unwrap_or(text))
     }
 
@@ -50,9 +51,9 @@ impl Url {
         Self(format!("{scheme}://{authority}{port}{tail}"))
     }
 
-    /// True if `text` is an address in one of these forms.
+    /// True if `text` is an address in one of these forms, or resembles one.
     pub fn is_url(text: &str) -> bool {
-        !Self::new(text).scheme().is_empty()
+        Self::new(text).0.split_once("://").is_some_and(|(scheme, _)| !scheme.is_empty())
     }
 
     /// The whole URL, password included: for the driver only.
@@ -67,10 +68,14 @@ impl Url {
         authority.rsplit('@').next().unwrap_or_default().to_owned()
     }
 
-    /// The scheme: what precedes `://`, without the `jdbc:` of Java.
+    /// The scheme: what precedes `://`, without the `jdbc:` of Java; empty if that is no scheme, as where an option of
+    /// an address without one has a URL.
     pub fn scheme(&self) -> &str {
         let scheme = self.0.split_once("://").map_or("", |(scheme, _)| scheme);
-        scheme.strip_prefix(JAVA).unwrap_or(scheme)
+        let scheme = scheme.strip_prefix(JAVA).unwrap_or(scheme);
+        let signs = if self.is_java() { "+-.:" } else { "+-." };
+        let is_scheme = scheme.chars().all(|sign| sign.is_ascii_alphanumeric() || signs.contains(sign));
+        if is_scheme { scheme } else { "" }
     }
 
     /// True for a URL in the form of a Java driver.
@@ -89,7 +94,7 @@ impl Url {
     /// password is not shown.
     pub fn redacted(&self) -> String {
         let Some((scheme, rest)) = self.0.split_once("://") else { return "***".to_owned() };
-        if !self.scheme().chars().all(|c| c.is_ascii_alphanumeric() || "+-.".contains(c)) {
+        if self.scheme().is_empty() || self.scheme().contains(':') {
             return "***".to_owned();
         }
         let authority_end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
@@ -109,6 +114,16 @@ impl Url {
         // Drivers also accept `?password=…`: nothing after `?` is shown.
         let path = tail.split(['?', '#']).next().unwrap_or_default();
         format!("{scheme}://{user}{hosts}{path}")
+    }
+
+    /// As [`Url::redacted`], without an account that may be a password: for a URL with which no password is given.
+    pub fn redacted_alone(&self) -> String {
+        let shown = self.redacted();
+        let hidden = PASSWORD_ALONE.into_iter().find_map(|scheme| {
+            let (user, place) = shown.strip_prefix(scheme)?.split_once('@')?;
+            (!user.contains(':')).then(|| format!("{scheme}***@{place}"))
+        });
+        hidden.unwrap_or(shown)
     }
 
     /// True for a URL with a password before its host, an option that may hold a secret, or parts that cannot be
@@ -173,6 +188,22 @@ fn are_hosts(text: &str) -> bool {
     let is_port = |port: &str| port.ends_with(']') || port.chars().all(|c| c.is_ascii_digit());
     let hides = text.contains('=') && may_hold_secret(text);
     !hides && text.split(',').all(|host| host.rsplit_once(':').is_none_or(|(_, port)| is_port(port)))
+}
+
+/// `text` without what consoles and files of variables put around an address: `psql 'postgres://…'`,
+/// `DATABASE_URL="redis://…"`.
+fn without_program(text: &str) -> &str {
+    const PROGRAMS: [&str; 3] = ["psql ", "mongosh ", "redis-cli -u "];
+    let is_of_variable = |sign: char| sign.is_ascii_uppercase() || sign.is_ascii_digit() || sign == '_';
+    let text = text.trim();
+    let text = text.strip_prefix("export ").unwrap_or(text);
+    let text = match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() && name.chars().all(is_of_variable) => value,
+        _ => text,
+    };
+    let text = PROGRAMS.iter().find_map(|program| text.strip_prefix(*program)).unwrap_or(text).trim();
+    let quoted = ['\'', '"'].into_iter().find_map(|quote| text.strip_prefix(quote)?.strip_suffix(quote));
+    quoted.unwrap_or(text)
 }
 
 /// Schemes that mean the same as another one, TLS included.
@@ -348,6 +379,11 @@ mod tests {
             "app:a://b@tcp(db)/shop",
             "app@unix(/run/mysqld/mysqld.sock)/shop",
             "root:p@ss@/shop?charset=utf8",
+            "psql 'postgresql://app@db/shop?sslmode=require'",
+            "psql \"host=db user=app\"",
+            "redis-cli -u redis://db",
+            "'redis://db'",
+            "export DATABASE_URL=\"postgres://app@db/shop?a=b\"",
             "postgres",
             "SELECT a=1",
             "host=db;password=x",
@@ -378,6 +414,11 @@ mod tests {
             mysql://app:a%3A%2F%2Fb@db/shop
             mysql://app@%2Frun%2Fmysqld%2Fmysqld.sock/shop
             mysql://root:p%40ss@localhost/shop?charset=utf8
+            postgresql://app@db/shop?sslmode=require
+            postgresql://app@db/
+            redis://db
+            redis://db
+            postgres://app@db/shop?a=b
             postgres
             SELECT a=1
             host=db;password=x
@@ -477,6 +518,15 @@ mod tests {
     }
 
     #[test]
+    fn an_account_of_redis_may_be_a_password() {
+        let shown = |url: &str| Url::new(url).redacted_alone();
+        assert_eq!(shown("rediss://hunter2@db:6379/0"), "rediss://***@db:6379/0");
+        assert_eq!(shown("redis://ann:hunter2@db"), "redis://ann:***@db");
+        assert_eq!(shown("redis://db"), "redis://db");
+        assert_eq!(shown("postgres://ann@db"), "postgres://ann@db");
+    }
+
+    #[test]
     fn a_password_is_shown_in_none_of_them() {
         for form in [
             "host=db user=app password='hunter2 and more'",
@@ -488,8 +538,12 @@ mod tests {
             "jdbc:mysql://address=(host=db)(password=hunter2)/shop",
             "rediss://hunter2hunter2hunter2hunter2@db:6379/0",
             "host=db user=app password=hunter2 open='",
+            "psql 'postgres://app:hunter2@db/shop'",
+            "psql 'postgres://app:hunter2@db/shop",
+            "app:hunter2@db/shop?next=https://other",
         ] {
             assert!(!Url::new(form).redacted().contains("hunter2"), "{form}");
+            assert!(!Url::new(form).scheme().contains("hunter2"), "{form}");
         }
     }
 }

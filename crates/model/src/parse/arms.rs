@@ -14,7 +14,7 @@ use super::{
 };
 use crate::{
     catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, ProtectionEntry},
-    experiment::{Arm, Protection, ProviderSwitch, Url},
+    experiment::{Arm, Protection, ProviderSwitch, Url, mask::is_password_of},
     wording,
 };
 
@@ -182,7 +182,10 @@ fn command(item: &Item<'_>, problems: &mut Problems) -> Option<Vec<String>> {
         item.refuse("names no program", problems);
         return None;
     }
-    if let Some(word) = words.iter().find(|word| word.value.as_str().is_some_and(holds_password)) {
+    let before = std::iter::once("").chain(texts.iter().map(String::as_str));
+    let mut pairs = words.iter().zip(before).filter_map(|(word, before)| Some((word, before, word.value.as_str()?)));
+    let secret = pairs.find(|(_, before, text)| holds_password(text) || is_password_of(before, text));
+    if let Some((word, ..)) = secret {
         problems.at(
             word.range.clone(),
             "an argument holds a password, and everybody on the machine can read arguments",
@@ -284,8 +287,11 @@ fn address(
     if database.schemes.is_empty() {
         let problem = format!("{} cannot be attached to: it has no address", database.id);
         problems.at(range, problem, "leave out `url`, and Tithe creates the database itself");
+    } else if item.value.as_str().is_some_and(|text| text.starts_with('$')) {
+        let help = "write the URL here, without its password, which is taken from the variable of the product";
+        problems.at(range, "`url` is a variable, and variables are not replaced", help);
     } else if url.scheme().is_empty() {
-        problems.at(range, "`url` is not an address: it has no `://`", example(&database));
+        problems.at(range, "`url` is not an address: it has no scheme and `://`", example(&database));
     } else if !owner.is_some_and(|owner| owner.speaks_as(&database)) {
         let whose = owner.map_or("no database that this build of Tithe knows", |owner| owner.id);
         let quoted = wording::quote(url.scheme());

@@ -142,7 +142,9 @@ fn keyed(table: &Table<'_>, problems: &mut Problems) -> Vec<(String, Pair)> {
     }
     if let Some(item) = table.get("define") {
         let pairs = reader::texts(item.pairs(problems)).into_iter();
-        let words: Vec<String> = pairs.map(|(name, value)| format!("'{name}={value}'")).collect();
+        // A quote within quotes is one in the other quotes.
+        let words = pairs.map(|(name, value)| format!("'{name}={}'", value.replace('\'', "'\"'\"'")));
+        let words: Vec<String> = words.collect();
         put(&item, words.join(" "));
     }
     found

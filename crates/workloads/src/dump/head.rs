@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use tithe_model::catalogue::BYTE_ORDER_MARK;
+
 /// The form of the user's own data on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
@@ -52,12 +54,24 @@ pub struct Head {
     pub database: String,
     /// The first release of PostgreSQL with all settings of the head; 0 for any.
     pub least: u32,
+    /// True if the statements make their database themselves, and enter it.
+    pub makes_database: bool,
+    /// What the program that wrote the dump writes at its end; empty if that is not known.
+    pub end: &'static str,
 }
 
 impl Head {
     /// Statements of the user's own.
     fn statements() -> Self {
-        Self { form: Form::Statements, origin: None, version: String::new(), database: String::new(), least: 0 }
+        Self {
+            form: Form::Statements,
+            origin: None,
+            version: String::new(),
+            database: String::new(),
+            least: 0,
+            makes_database: false,
+            end: "",
+        }
     }
 }
 
@@ -85,8 +99,16 @@ const ALL_DATABASES: &str =
     "it is a dump of all databases and accounts (--all-databases): dump one database by its name";
 /// The archive version since which compression is a byte and not a number (`K_VERS_1_15`).
 const COMPRESSION_BYTE: (u8, u8) = (1, 15);
-/// Lines to read: a dump identifies itself in the first ones.
-const LINES: usize = 40;
+/// The reason against a dump among whose statements the program that wrote it has reported something.
+const MESSAGES: &str = "it has messages of the program that wrote it: dump again without `2>&1`";
+/// The reason against statements that psql runs in another database.
+const CONNECTS: &str =
+    "it goes on in another database by \\connect, which is not the one that is measured: take out \\connect and CREATE \
+     DATABASE";
+/// Beginnings of messages of such programs.
+const MESSAGE: [&str; 4] = ["mysqldump: ", "mariadb-dump: ", "pg_dump: ", "Enter password:"];
+/// Lines to read: a dump identifies itself in the first ones, and enters its database below the licence.
+const LINES: usize = 150;
 
 /// Reads the first `bytes` of a file.
 ///
@@ -117,6 +139,21 @@ pub fn read(bytes: &[u8]) -> Result<Head, String> {
     statements(&String::from_utf8_lossy(bytes))
 }
 
+/// Checks the first `bytes` of a CSV file.
+///
+/// # Errors
+/// Why its rows cannot be loaded.
+pub fn table(bytes: &[u8]) -> Result<(), String> {
+    let first = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes).split(|byte| *byte == b'\n').next();
+    if bytes.starts_with(b"\xff\xfe") || bytes.starts_with(b"\xfe\xff") || bytes.contains(&0) {
+        Err("it is no text in UTF-8: save it as \"CSV UTF-8\"".to_owned())
+    } else if first.is_none_or(|line| line.trim_ascii().is_empty()) {
+        Err("its first line has no names of columns".to_owned())
+    } else {
+        Ok(())
+    }
+}
+
 /// The head of an archive of `pg_dump -Fc`, `-Ft` and `-Fd`.
 ///
 /// # Errors
@@ -138,7 +175,7 @@ pub fn archive(bytes: &[u8]) -> Result<Head, String> {
     };
     let (database, version) = head().ok_or_else(cut)?;
     let version = version.split(' ').next().unwrap_or_default().to_owned();
-    Ok(Head { form: Form::Archive, origin: Some(Origin::Postgres), version, database, least: 0 })
+    Ok(Head { form: Form::Archive, origin: Some(Origin::Postgres), version, database, ..Head::statements() })
 }
 
 /// The rest of an archive's head.
@@ -171,14 +208,25 @@ impl<'b> Cursor<'b> {
 }
 
 fn statements(text: &str) -> Result<Head, String> {
-    let mut head = Head::statements();
+    if text.trim_start().starts_with("<?xml") {
+        return Err("it is XML: dump again without --xml".to_owned());
+    }
+    let (mut head, mut creates, mut enters) = (Head::statements(), false, false);
     for line in text.lines().take(LINES) {
-        if line.starts_with("-- PostgreSQL database cluster dump") {
+        let may_be_mysql = !matches!(head.origin, Some(Origin::Postgres | Origin::Sqlite));
+        if MESSAGE.iter().any(|begin| line.starts_with(begin)) {
+            return Err(MESSAGES.to_owned());
+        } else if line.starts_with("\\connect ") || line.starts_with("\\c ") {
+            return Err(CONNECTS.to_owned());
+        } else if reads_file(line) {
+            return Err("it reads further files (source, \\i), which are not restored: join them into one".to_owned());
+        } else if line.starts_with("-- PostgreSQL database cluster dump") {
             return Err(
                 "it is a dump of all databases and accounts (pg_dumpall): dump one database by pg_dump".to_owned()
             );
         } else if line.starts_with("-- PostgreSQL database dump") {
             head.origin = Some(Origin::Postgres);
+            head.end = "-- PostgreSQL database dump complete";
         } else if head.origin == Some(Origin::Postgres) && line.starts_with("CREATE DATABASE ") {
             return Err("it makes a database of its own (pg_dump --create): dump again without --create, which is -C"
                 .to_owned());
@@ -190,6 +238,18 @@ fn statements(text: &str) -> Result<Head, String> {
             // Older versions of MariaDB write MySQL, and name themselves in the version.
             let mariadb = line.contains("MariaDB");
             head.origin = Some(if mariadb { Origin::Mariadb } else { Origin::Mysql });
+            head.end = "-- Dump completed";
+        } else if line.starts_with("-- phpMyAdmin SQL Dump") {
+            head.origin = Some(Origin::Mysql);
+        } else if let Some(product) = line.strip_prefix("-- Adminer ") {
+            head.origin = product_in(product);
+        } else if let Some(name) = line.strip_prefix("-- Database: `").filter(|_| may_be_mysql) {
+            name.trim_end().trim_end_matches('`').clone_into(&mut head.database);
+        } else if may_be_mysql && (begins(line, "CREATE DATABASE ") || begins(line, "CREATE SCHEMA ")) {
+            creates = true;
+        } else if may_be_mysql && !enters && begins(line, "USE ") {
+            (enters, head.makes_database) = (true, creates);
+            line["USE ".len()..].trim_matches(['`', ';', ' ']).clone_into(&mut head.database);
         } else if let Some((_, name)) = line.split_once("Database: ").filter(|_| line.starts_with("-- Host: ")) {
             if name.trim().is_empty() {
                 return Err(ALL_DATABASES.to_owned());
@@ -197,12 +257,32 @@ fn statements(text: &str) -> Result<Head, String> {
             name.trim().clone_into(&mut head.database);
         } else if let Some(rest) = line.strip_prefix("-- Server version") {
             // The server decides, not the program that wrote the dump.
-            head.origin = head.origin.map(|_| if rest.contains("MariaDB") { Origin::Mariadb } else { Origin::Mysql });
-            let digits = rest.trim().split(|sign: char| !sign.is_ascii_digit() && sign != '.').next();
+            head.origin = product_in(rest).or(head.origin.map(|_| Origin::Mysql));
+            let version = rest.trim_start_matches([':', ' ', '\t']);
+            let digits = version.split(|sign: char| !sign.is_ascii_digit() && sign != '.').next();
             digits.unwrap_or_default().clone_into(&mut head.version);
         } else if line == "PRAGMA foreign_keys=OFF;" {
             head.origin = Some(Origin::Sqlite);
+        } else if line == "BEGIN TRANSACTION;" && head.origin == Some(Origin::Sqlite) {
+            head.end = "COMMIT;";
         }
     }
     Ok(head)
+}
+
+/// True for a command of `mysql` or `psql` that reads another file.
+fn reads_file(line: &str) -> bool {
+    let command = ["source ", "\\. ", "\\i ", "\\ir "].into_iter().find(|command| begins(line, command));
+    let name = command.map_or("", |command| line[command.len()..].trim_matches(['\'', '"', ';', ' ']));
+    !name.contains(' ') && [".sql", ".dump"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// The product that `words` of a dump's comment name.
+fn product_in(words: &str) -> Option<Origin> {
+    [Origin::Mariadb, Origin::Mysql, Origin::Postgres].into_iter().find(|origin| words.contains(&origin.to_string()))
+}
+
+/// True for a line that begins with `words`, in any case.
+fn begins(line: &str, words: &str) -> bool {
+    line.get(..words.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(words))
 }

@@ -10,7 +10,7 @@ mod tests;
 
 use std::{
     fs::{self, File},
-    io::{self, Read as _},
+    io::{self, Read as _, Seek as _},
     path::{Path, PathBuf},
 };
 
@@ -23,6 +23,9 @@ use self::head::{Form, Head, Origin};
 
 /// Bytes of a file that are read to identify it.
 const HEAD_BYTES: u64 = 16 << 10;
+
+/// Bytes of a file in which the end of a dump is searched.
+const END_BYTES: u64 = 64 << 10;
 
 /// The statements that create the tables of a CSV folder.
 const SCHEMA: &str = "schema.sql";
@@ -75,12 +78,24 @@ impl Dump {
                         "a folder holds `{CONTENTS}` (pg_dump -Fd), or `{SCHEMA}` and a file TABLE.csv for each table"
                     ));
                 }
+                for (_, file) in &tables {
+                    let name = file.file_name().unwrap_or_default().to_string_lossy();
+                    let named = |why: String| format!("{name}: {why}");
+                    head::table(&first_bytes(file).map_err(unread)?).map_err(named)?;
+                }
                 let schema = head::read(&first_bytes(&path.join(SCHEMA)).map_err(unread)?)?;
                 Head { form: Form::Csv, ..schema }
             }
         } else {
+            if is_table(&path) {
+                return Err(format!("name its folder, with `{SCHEMA}` for the table"));
+            }
             head::read(&first_bytes(&path).map_err(unread)?)?
         };
+        let statements = if path.is_dir() { path.join(SCHEMA) } else { path.clone() };
+        if !head.end.is_empty() && !ends_with(&statements, head.end).map_err(unread)? {
+            return Err(format!("its end is missing, with the line `{}`: the dump was cut", head.end));
+        }
         Ok(Self { path, head, tables })
     }
 
@@ -132,12 +147,33 @@ fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
+/// True if `line` is in the last bytes of the file at `path`, behind which users may have added some statements.
+fn ends_with(path: &Path, line: &str) -> io::Result<bool> {
+    let mut file = File::open(path)?;
+    let length = file.metadata()?.len();
+    file.seek(io::SeekFrom::Start(length.saturating_sub(END_BYTES)))?;
+    let mut bytes = Vec::new();
+    file.take(END_BYTES).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).lines().any(|found| found.starts_with(line)))
+}
+
+/// True for the name of a CSV file.
+fn is_table(path: &Path) -> bool {
+    let is = |ending: &str| path.extension().is_some_and(|own| own.eq_ignore_ascii_case(ending));
+    is("csv") || is("tsv")
+}
+
 /// The CSV files in `folder`, by the name of their table.
 fn files_of_tables(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
     let mut tables = Vec::new();
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "csv" || ending == "tsv") {
+        // `t.csv.gz`: its rows would be left out.
+        if !is_table(&path) && path.file_stem().is_some_and(|stem| is_table(Path::new(stem))) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            return Err(io::Error::other(format!("{name} is packed, or a copy: unpack it, or take it away")));
+        }
+        if is_table(&path) {
             tables.extend(path.file_stem().and_then(|stem| stem.to_str()).map(|stem| (stem.to_owned(), path.clone())));
         }
     }

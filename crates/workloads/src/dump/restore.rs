@@ -82,9 +82,10 @@ impl Restore for Dump {
             for (table, path) in &self.tables {
                 let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
                 let mut header = String::new();
-                let file = File::open(path).map_err(failed)?;
-                BufReader::new(file).read_line(&mut header).map_err(failed)?;
-                text += &load(at.protocol, table, &header, &at.folder.join(PLACE).join(name));
+                let mut file = BufReader::new(File::open(path).map_err(failed)?);
+                file.read_line(&mut header).map_err(failed)?;
+                let marked = marks_null(file, separator(&header)).map_err(failed)?;
+                text += &load(at.protocol, (table, marked), &header, &at.folder.join(PLACE).join(name));
             }
             files.push((TABLES.to_owned(), Content::Text(text)));
         }
@@ -112,16 +113,14 @@ impl Restore for Dump {
             run(words.chain([place.display().to_string()]).collect())
         };
         if at.protocol == WireProtocol::MySql {
-            let place = quoted('`', self.mysql_database());
-            let make = format!("CREATE DATABASE IF NOT EXISTS {place};\nUSE {place};\n");
             let options = format!("--defaults-file={}", at.folder.join(OPTIONS).display());
             // Otherwise the program continues after a failed statement, and reports success.
             let abort = "--abort-source-on-error";
-            let source = |text: &PathBuf| {
-                let execute = format!("--execute={make}source {}", text.display());
+            let source = |(number, text): (usize, &PathBuf)| {
+                let execute = format!("--execute={}source {}", self.entering(number), text.display());
                 run([options.as_str(), abort, &execute].map(str::to_owned).to_vec())
             };
-            return texts.iter().map(source).collect();
+            return texts.iter().enumerate().map(source).collect();
         }
         const PSQL: [&str; 4] = ["-X", "-q", "-v", "ON_ERROR_STOP=1"];
         let mut commands: Vec<Command> = texts.iter().map(|text| with(&[&PSQL[..], &["-f"]].concat(), text)).collect();
@@ -182,6 +181,16 @@ impl Restore for Dump {
 }
 
 impl Dump {
+    /// The statements by which the client of MariaDB enters the database before the file with this number, from 0.
+    pub(super) fn entering(&self, number: usize) -> String {
+        // Statements that make their database fail if it is there.
+        if number == 0 && self.head.makes_database {
+            return String::new();
+        }
+        let place = quoted('`', self.mysql_database());
+        format!("CREATE DATABASE IF NOT EXISTS {place};\nUSE {place};\n")
+    }
+
     fn mysql_database(&self) -> &str {
         if self.head.database.is_empty() { DATABASE } else { &self.head.database }
     }
@@ -305,8 +314,25 @@ fn quoted(quote: char, name: &str) -> String {
     format!("{quote}{}{quote}", name.replace(quote, &format!("{quote}{quote}")))
 }
 
-/// The statement that loads the CSV file at `path`, which begins with the line `header`, into `table`.
-fn load(protocol: WireProtocol, table: &str, header: &str, path: &Path) -> String {
+/// True if a field of a CSV file is [`MARK`], by its lines.
+fn marks_null(mut lines: impl io::BufRead, separator: char) -> io::Result<bool> {
+    let is_mark = |field: &[u8]| field.trim_ascii_end() == MARK.as_bytes();
+    let mut line = Vec::new();
+    while lines.read_until(b'\n', &mut line)? > 0 {
+        if line.split(|byte| *byte == separator as u8).any(is_mark) {
+            return Ok(true);
+        }
+        line.clear();
+    }
+    Ok(false)
+}
+
+/// NULL in files that MariaDB and MySQL write.
+const MARK: &str = "\\N";
+
+/// The statement that loads the CSV file at `path`, which begins with the line `header`, into `table`. In files with
+/// `marked` fields these are NULL, in others empty ones.
+fn load(protocol: WireProtocol, (table, marked): (&str, bool), header: &str, path: &Path) -> String {
     let quote = if protocol == WireProtocol::Postgres { '"' } else { '`' };
     let quoted = |name: &str| quoted(quote, name);
     // Spreadsheets write a byte order mark and the line ends of Windows. COPY finds out the latter by itself.
@@ -314,17 +340,22 @@ fn load(protocol: WireProtocol, table: &str, header: &str, path: &Path) -> Strin
     let header = header.trim_start_matches('\u{feff}');
     let separator = separator(header);
     let mut reader = ReaderBuilder::new().has_headers(false).delimiter(separator as u8).from_reader(header.as_bytes());
-    let columns = reader.records().next().and_then(Result::ok).unwrap_or_default();
-    let names = columns.iter().map(quoted).collect::<Vec<_>>().join(", ");
+    let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
+    // People write a blank behind the comma.
+    let columns: Vec<&str> = first.iter().map(str::trim).collect();
+    let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let (table, path) = (quoted(table), path.display().to_string().replace('\'', "''"));
     let between = separator.escape_default();
+    let null = if marked { MARK } else { "" };
     if protocol == WireProtocol::Postgres {
-        return format!("\\copy {table} ({names}) FROM '{path}' DELIMITER E'{between}' CSV HEADER\n");
+        let null = if marked { format!(" NULL '{null}'") } else { String::new() };
+        return format!("\\copy {table} ({names}) FROM '{path}' DELIMITER E'{between}' CSV HEADER{null}\n");
     }
-    // An empty field is NULL, as in COPY.
+    // An empty field is NULL, as in COPY. A backslash escapes in strings.
+    let null = null.replace('\\', "\\\\");
     let variables = (1..=columns.len()).map(|number| format!("@c{number}")).collect::<Vec<_>>().join(", ");
-    let values = columns.iter().zip(1..).map(|(name, number)| format!("{} = NULLIF(@c{number}, '')", quoted(name)));
-    let values = values.collect::<Vec<_>>().join(", ");
+    let value = |(name, number): (&str, usize)| format!("{} = NULLIF(@c{number}, '{null}')", quoted(name));
+    let values = columns.iter().copied().zip(1..).map(value).collect::<Vec<_>>().join(", ");
     format!(
         "LOAD DATA LOCAL INFILE '{path}' INTO TABLE {table} CHARACTER SET utf8mb4 FIELDS TERMINATED BY '{between}' \
          OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '{ends}' IGNORE 1 LINES ({variables}) \
@@ -344,8 +375,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn null_is_marked_as_the_file_has_it() {
+        let load = |protocol, lines: &str| {
+            let (header, rest) = lines.split_once('\n').expect("lines");
+            let marked = marks_null(rest.as_bytes(), separator(header)).expect("text");
+            load(protocol, ("t", marked), header, Path::new("/t.csv"))
+        };
+        let (marked, empty) = ("id;a\n1;\\N\r\n2;\n", "id;a\n1;\n2;\\Nx\n");
+        assert!(load(WireProtocol::Postgres, marked).ends_with("CSV HEADER NULL '\\N'\n"));
+        assert!(load(WireProtocol::Postgres, empty).ends_with("CSV HEADER\n"));
+        assert!(load(WireProtocol::MySql, marked).contains(r"`a` = NULLIF(@c2, '\\N')"));
+        assert!(load(WireProtocol::MySql, empty).contains("`a` = NULLIF(@c2, '')"));
+    }
+
+    #[test]
     fn fields_end_at_the_separator_that_the_names_of_columns_have() {
-        let load = |protocol, header| load(protocol, "t", header, Path::new("/t.csv"));
+        let load = |protocol, header| load(protocol, ("t", false), header, Path::new("/t.csv"));
         for (header, between) in [
             ("id,\"a;b\"\n", ","),
             ("id;\"a;b\"\n", ";"),
@@ -363,8 +408,9 @@ mod tests {
 
     #[test]
     fn files_of_spreadsheets_are_loaded_without_marks_and_line_ends() {
-        let load = |protocol, header| load(protocol, "t", header, Path::new("/t.csv"));
+        let load = |protocol, header| load(protocol, ("t", false), header, Path::new("/t.csv"));
         let (plain, saved) = ("id,\"name\"\n", "\u{feff}id,\"name\"\r\n");
+        assert_eq!(load(WireProtocol::Postgres, "id, name\n"), load(WireProtocol::Postgres, plain));
         let copied = "\\copy \"t\" (\"id\", \"name\") FROM '/t.csv' DELIMITER E',' CSV HEADER\n";
         assert_eq!([plain, saved].map(|header| load(WireProtocol::Postgres, header)), [copied; 2]);
         let [unix, windows] = [plain, saved].map(|header| load(WireProtocol::MySql, header));

@@ -33,6 +33,9 @@ const OLD_MARIADB: &str = "-- MySQL dump 10.19  Distrib 10.6.12-MariaDB, for deb
 const MYSQL: &str = "-- MySQL dump 10.13  Distrib 8.4.3, for Linux (x86_64)\n--\n-- Host: localhost    Database: shop\n\
                      -- -----\n-- Server version\t8.4.3\n";
 
+/// The last lines of a dump of PostgreSQL, MariaDB or MySQL.
+const END: &str = "-- PostgreSQL database dump complete\n-- Dump completed on 2026-11-28  5:39:11\n";
+
 fn told(bytes: &[u8]) -> String {
     match head::read(bytes) {
         Ok(head) => format!("{:?} {:?} {:?} {:?}", head.form, head.origin, head.version, head.database),
@@ -91,6 +94,72 @@ fn what_cannot_be_restored_says_why() {
 }
 
 #[test]
+fn heads_of_other_programs_say_product_and_database() {
+    let php = "-- phpMyAdmin SQL Dump\n-- version 5.2.1\n--\n-- Host: localhost\n-- Server version: 10.4.32-MariaDB\n\n\
+               -- Database: `shop`\n--\n";
+    let heidi = "-- Host:             127.0.0.1\n-- Server version:   8.0.35 - MySQL Community Server\n\
+                 -- HeidiSQL Version: 12.6.0.6765\nCREATE DATABASE IF NOT EXISTS `shop`;\nUSE `shop`;\n";
+    let adminer = "-- Adminer 4.8.1 PostgreSQL 16.1 dump\n\nDROP TABLE IF EXISTS \"t\";\n";
+    expect![[r#"
+        Statements Some(Mariadb) "10.4.32" "shop"
+        Statements Some(Mysql) "8.0.35" "shop"
+        Statements Some(Postgres) "" """#]]
+    .assert_eq(&[php, heidi, adminer].map(|text| told(text.as_bytes())).join("\n"));
+}
+
+#[test]
+fn what_no_client_could_restore_is_refused_by_its_cause() {
+    let warned = format!("mysqldump: [Warning] Using a password on the command line can be insecure.\n{MYSQL}");
+    let connects = "DROP DATABASE IF EXISTS chinook;\nCREATE DATABASE chinook;\n\\c chinook;\n";
+    let reads = "USE employees;\nsource load_departments.dump ;\n";
+    let page = "<?xml version=\"1.0\"?>\n";
+    for (text, expected) in [
+        (warned.as_str(), "without `2>&1`"),
+        (connects, "by \\connect"),
+        (reads, "join them into one"),
+        (page, "without --xml"),
+    ] {
+        assert!(told(text.as_bytes()).contains(expected), "{}", told(text.as_bytes()));
+    }
+}
+
+#[test]
+fn statements_that_make_their_database_are_not_run_in_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("sakila.sql");
+    let entering = |text: &str| {
+        fs::write(&path, text).expect("written");
+        let dump = Dump::find(&path).expect("statements");
+        (dump.entering(0), dump.entering(1))
+    };
+    let enter = |name: &str| format!("CREATE DATABASE IF NOT EXISTS `{name}`;\nUSE `{name}`;\n");
+    let licence = "-- Redistribution is permitted.\n".repeat(60);
+    let own = entering(&format!("{licence}CREATE SCHEMA sakila;\nUSE sakila;\nCREATE TABLE a (b int);\n"));
+    assert_eq!(own, (String::new(), enter("sakila")));
+    assert_eq!(entering("use `shop`;\nCREATE TABLE a (b int);\n"), (enter("shop"), enter("shop")));
+    assert_eq!(entering("CREATE TABLE a (b int);\n").0, enter("data"));
+}
+
+#[test]
+fn a_dump_without_its_end_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("dump.sql");
+    let found = |text: &str| {
+        fs::write(&path, text).expect("written");
+        Dump::find(&path).map(drop)
+    };
+    let lite = "PRAGMA foreign_keys=OFF;\nBEGIN TRANSACTION;\nCREATE TABLE t (a);\n";
+    for text in [POSTGRES, MARIADB, MYSQL, lite] {
+        assert!(found(text).is_err_and(|why| why.contains("the dump was cut")), "{text}");
+        let whole = format!("{text}COMMIT;\n{END}\\unrestrict 6JHC\nCREATE INDEX i ON t (a);\n");
+        assert_eq!(found(&whole), Ok(()), "{text}");
+    }
+    let table = folder.path().join("t.csv");
+    fs::write(&table, "id,name\n").expect("written");
+    assert_eq!(Dump::find(&table).map(drop), Err("name its folder, with `schema.sql` for the table".to_owned()));
+}
+
+#[test]
 fn every_cut_of_an_archive_is_refused_and_no_number_is_trusted() {
     let whole = archive();
     // The version of pg_dump, at the end, is not needed.
@@ -115,7 +184,7 @@ fn a_dump_of_another_product_or_of_a_newer_version_is_refused() {
     let later = format!("{POSTGRES}SET transaction_timeout = 0;\n");
     let other = MARIADB.replace("10.11.19", "11.4.2");
     for text in [POSTGRES, &newer, &later, MARIADB, &other, OLD_MARIADB, MYSQL, "SELECT 1;"] {
-        fs::write(&path, text).expect("a dump");
+        fs::write(&path, format!("{text}{END}")).expect("a dump");
         let dump = Dump::find(&path).expect("a dump");
         let told = SERVERS.map(|(server, version)| dump.refuses(server, version).unwrap_or_else(|| "taken".to_owned()));
         seen += &format!("{}\n  {}\n", dump.in_words(), told.join("\n  "));
@@ -208,4 +277,24 @@ fn a_folder_has_one_file_of_fields_for_each_table() {
     assert_eq!(tables(), Ok(vec!["a".to_owned(), "b".to_owned()]));
     write("a.csv");
     assert_eq!(tables(), Err("it has two files for the table a".to_owned()));
+}
+
+#[test]
+fn files_whose_rows_would_not_be_loaded_are_refused_by_name() {
+    let refused = |name: &str, bytes: &[u8]| {
+        let folder = tempfile::tempdir().expect("a folder");
+        fs::write(folder.path().join("schema.sql"), "CREATE TABLE a (id int);\n").expect("written");
+        fs::write(folder.path().join("b.CSV"), "id\n1\n").expect("written");
+        fs::write(folder.path().join(name), bytes).expect("written");
+        Dump::find(folder.path()).map(|dump| dump.tables.len())
+    };
+    assert_eq!(refused("notes.txt", b""), Ok(1));
+    for (name, bytes, why) in [
+        ("a.csv", &b""[..], "a.csv: its first line has no names of columns"),
+        ("a.csv", &b"\xef\xbb\xbf\r\n1\r\n"[..], "a.csv: its first line has no names of columns"),
+        ("a.tsv", &b"\xff\xfei\0d\0\n\0"[..], "a.tsv: it is no text in UTF-8: save it as \"CSV UTF-8\""),
+        ("a.csv.gz", &b"\x1f\x8b"[..], "it cannot be read: a.csv.gz is packed, or a copy: unpack it, or take it away"),
+    ] {
+        assert_eq!(refused(name, bytes), Err(why.to_owned()), "{name}");
+    }
 }

@@ -116,6 +116,10 @@ impl Command {
                 problem(name, why, "close it");
                 Vec::new()
             });
+            if of_shell(&words) {
+                let why = "has signs or variables of a shell, and no shell reads it";
+                problem(name, why.to_owned(), "write `sh -c '…'` around it");
+            }
             for place in words.iter().filter_map(|word| words::fill(word, &|name| known_place(name)).err()) {
                 problem(name, format!("there is nothing to fill in for {place}"), PLACES_HELP);
             }
@@ -178,6 +182,16 @@ impl Command {
             _ => None,
         }
     }
+}
+
+/// True for words that only a shell understands: a variable in place of the program or before it, a sign between two
+/// commands. Behind an option such a sign is its value.
+fn of_shell(words: &[String]) -> bool {
+    const SIGNS: [&str; 10] = ["|", "||", "&", "&&", ";", "<", ">", ">>", "2>", "2>&1"];
+    let assigns = |word: &str| word.split('/').next().is_some_and(|name| name.contains('='));
+    let is_variable = |word: &String| word.starts_with('$') || assigns(word);
+    let is_sign = |pair: &[String]| SIGNS.contains(&pair[1].as_str()) && !pair[0].starts_with('-');
+    words.first().is_some_and(is_variable) || words.windows(2).any(is_sign)
 }
 
 /// Every placeholder.

@@ -259,6 +259,12 @@ fn what_cannot_be_asked_for_is_told() {
             "run: there is nothing to fill in for {nothing} (places are {host} {port} {user} {database} {clients} {seconds} {records} {seed} {data} {password_file} {authority} {certificate} {key})"
         ],
     );
+    for run in ["PGHOST={host} bench", "$HOME/bench {port}", "bench {port} | tee x", "load && bench"] {
+        let told = make("command", 1, &[("run", run)]).err().unwrap_or_default();
+        let expected = "run: has signs or variables of a shell, and no shell reads it (write `sh -c '…'` around it)";
+        assert_eq!(told, expected, "{run}");
+    }
+    assert!(make("command", 1, &[("run", "psql -F '|' -c 'SELECT 1 | 2'")]).is_ok());
     problem(
         "command",
         1,

@@ -11,7 +11,7 @@ pub enum Reason {
     NoParameters,
     /// The log has only the beginning of a text or a value.
     Cut,
-    /// It defines or maintains tables, accounts, the server.
+    /// It defines or maintains tables, accounts, the server, or reaches others.
     Defines,
     /// The rows that it copies are not in the log.
     Copies,

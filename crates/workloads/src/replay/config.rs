@@ -83,8 +83,9 @@ pub struct Replayed {
     pub end_us: i64,
 }
 
-/// First bytes of gzip, zstd, xz and bzip2 files.
-const COMPRESSED: [&[u8]; 4] = [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh"];
+/// First bytes of gzip, zstd, xz, bzip2, lz4 and zip files.
+const COMPRESSED: [&[u8]; 6] =
+    [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh", b"\x04\x22\x4d\x18", b"PK\x03\x04"];
 
 impl Config {
     /// Resolves `properties`, with their problems. No file is opened.
@@ -201,7 +202,8 @@ impl Config {
             return Err(Problem::new(1, "the log is empty", "name a log with statements"));
         }
         let text = String::from_utf8_lossy(head.strip_prefix(tithe_model::catalogue::BYTE_ORDER_MARK).unwrap_or(&head));
-        if let Some(problem) = others::problem(&text).filter(|_| self.form.is_none()) {
+        let is_told = self.form.is_some() || self.reading.prefix.is_some();
+        if let Some(problem) = others::problem(&text).filter(|_| !is_told) {
             return Err(problem);
         }
         let form = self.form.or_else(|| recognise(&text)).ok_or_else(|| {

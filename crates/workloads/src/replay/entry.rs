@@ -26,6 +26,8 @@ pub enum Event {
     Duration(u64),
     /// Time of preparing the statement that is executed next, ns.
     Aside(u64),
+    /// The plan of a statement, by auto_explain. Where its text ends there is unknown.
+    Plan,
     /// A statement failed; its text if the record has it.
     Failed(Option<String>),
     /// The session begins.

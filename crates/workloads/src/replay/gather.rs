@@ -55,6 +55,8 @@ pub struct Gather {
     /// Statements by database.
     databases: BTreeMap<String, u64>,
     latest: Option<(i64, u64)>,
+    /// Plans so far.
+    plans: u64,
 }
 
 /// Kinds by their shape, and the time of each.
@@ -190,6 +192,7 @@ impl Gather {
             digests: Counted::default(),
             databases: BTreeMap::new(),
             latest: None,
+            plans: 0,
         }
     }
 
@@ -230,6 +233,7 @@ impl Gather {
                 None => session.aside_ns += ns,
             },
             Event::Aside(ns) => session.aside_ns += ns,
+            Event::Plan => self.plans += 1,
             Event::Failed(statement) => self.failed(&mut session, line, statement.as_deref()),
             Event::Begins | Event::Ends => {
                 // A change of database or user ends nothing that a replay depends on.
@@ -471,6 +475,7 @@ impl Gather {
             let help = "log every statement: PostgreSQL by log_min_duration_statement = 0 with lc_messages = C, MariaDB and \
                         MySQL by general_log, or slow_query_log with long_query_time = 0";
             let what = match self.account.left_out.is_empty() {
+                true if self.plans > 0 => "the log has plans of auto_explain, and no statements".to_owned(),
                 true => "the log has no statements".to_owned(),
                 false => format!("the log has no transaction that can be replayed; {}", lines.join("; ")),
             };

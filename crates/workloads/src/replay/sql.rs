@@ -3,7 +3,7 @@
 //! Texts are scanned, not parsed: the server parses them.
 
 pub use crate::script::statement::Flavour;
-use crate::script::statement::executed_comment;
+use crate::script::{guard, statement::executed_comment};
 
 /// A piece of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,7 +171,9 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
         )
         | ("UNLOCK", _) => Kind::SessionState,
         ("LOCK", "TABLES") if flavour == Flavour::MySql => Kind::SessionState,
-        ("SELECT", _) if has("pg_advisory_lock") || has("GET_LOCK") || has("set_config") => Kind::SessionState,
+        ("SELECT" | "WITH", _) if LASTING.into_iter().any(has) => Kind::SessionState,
+        ("SELECT" | "WITH", _) if words.iter().any(|word| guard::maintains(word)) => Kind::Defines,
+        ("SELECT" | "WITH", _) if OUTWARD.into_iter().any(has) => Kind::Defines,
         ("COPY", _) if has("STDIN") || has("STDOUT") || has("FROM") => Kind::Copies,
         ("LOAD", "DATA" | "XML") => Kind::Copies,
         ("SELECT", _) if has("OUTFILE") || has("DUMPFILE") => Kind::Copies,
@@ -184,10 +186,24 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
             | "CLOSE" | "MOVE",
             _,
         ) => Kind::Reads,
-        ("INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "CALL" | "DO" | "NOTIFY" | "LOCK", _) => Kind::Writes,
+        ("INSERT" | "UPDATE" | "DELETE" | "MERGE" | "REPLACE" | "CALL" | "DO" | "LOCK", _) => Kind::Writes,
         _ => Kind::Defines,
     }
 }
+
+/// Functions whose effect lasts as long as the session.
+const LASTING: [&str; 6] = [
+    "pg_advisory_lock",
+    "pg_advisory_lock_shared",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_lock_shared",
+    "set_config",
+    "GET_LOCK",
+];
+
+/// Functions that reach listeners or other servers, which a replay on a running server must not.
+const OUTWARD: [&str; 8] =
+    ["pg_notify", "dblink", "dblink_exec", "http_delete", "http_get", "http_post", "http_put", "query_export_to_s3"];
 
 struct Scanner<'t> {
     rest: &'t str,
@@ -361,6 +377,14 @@ mod tests {
             ("set work_mem = '5MB'", Kind::SessionState),
             ("set local work_mem = '5MB'", Kind::Writes),
             ("execute p(4)", Kind::SessionState),
+            ("select pg_try_advisory_lock(7)", Kind::SessionState),
+            ("with x as (select 1) select pg_advisory_lock_shared(7) from x", Kind::SessionState),
+            ("select pg_try_advisory_xact_lock(7)", Kind::Reads),
+            ("select pg_stat_statements_reset()", Kind::Defines),
+            ("select pg_reload_conf() from t", Kind::Defines),
+            ("select pg_notify('jobs', $1)", Kind::Defines),
+            ("notify jobs", Kind::Defines),
+            ("select net.http_post('https://db.example', body) from t", Kind::Defines),
             ("-- nothing", Kind::Nothing),
             ("vacuum", Kind::Defines),
         ] {

@@ -657,6 +657,8 @@ fn a_log_with_a_hole_is_refused_by_line() {
         line 25: is not a record of a jsonlog: expected `,` or `}` at line 1 column 394
         the log is damaged here: take the part before this line, or the part behind the damage"#]]
     .assert_eq(&[CSVLOG, JSONLOG].map(|log| refused(hole(log), &[])).join("\n"));
+    let within = refused(STDERR, &[("form", "csvlog")]);
+    assert!(within.starts_with("line 1: ") && within.contains("or leave `form` out"), "{within}");
     let other = refused("{\"audit_record\":{\"name\":\"Query\"}}\n", &[]);
     assert!(other.contains("missing field `timestamp`") && other.contains("and no other JSON"), "{other}");
 }
@@ -696,6 +698,9 @@ fn a_compressed_log_is_refused_by_its_first_bytes() {
         line 1: the log is compressed
         unpack it first, as by `gunzip -k` or `zstd -d`"#]]
     .assert_eq(&refused(b"\x1f\x8b\x08", &[]));
+    for head in [&b"\x04\x22\x4d\x18\0"[..], b"PK\x03\x04\0"] {
+        assert!(refused(head, &[]).starts_with("line 1: the log is compressed"), "{head:?}");
+    }
 }
 
 #[test]
@@ -761,6 +766,14 @@ fn logs_of_providers_and_containers_are_known_and_a_verbose_one_says_the_same() 
     let banner = "\nPostgreSQL Database directory appears to contain a database; Skipping initialization\n\n";
     let record = |number: u32| format!("{at} [7] LOG:  {statement} {number}\n");
     assert_eq!(texts(&format!("{banner}{}{banner}{}", record(1), record(2))), "select 1|select 2");
+    let made = format!(
+        "The files belonging to this database system will be owned by user \"postgres\".\ncreating subdirectories ... \
+         ok\n\nwaiting for server to start....{at} [48] LOG:  starting PostgreSQL\n{at} [51] LOG:  {statement} 0\n\
+         PostgreSQL init process complete; ready for start up.\n\n"
+    );
+    assert_eq!(texts(&format!("{made}{}", record(1))), "select 1");
+    let coloured = "\u{1b}[38;5;6mpostgresql \u{1b}[38;5;5m05:36:06.76 \u{1b}[0m==> ** Starting PostgreSQL **\n";
+    assert_eq!(texts(&format!("{coloured}{}", record(1))), "select 1");
     let verbose = format!(
         "{at} [7] u@d LOG:  00000: {statement} 1\n{at} [7] u@d LOCATION:  exec_simple_query, postgres.c:1358\n\
          {at} [7] u@d LOG:  00000: {statement} 2\n"
@@ -789,6 +802,14 @@ fn a_log_without_statements_is_refused_with_what_to_switch_on() {
         log every statement: PostgreSQL by log_min_duration_statement = 0 with lc_messages = C, MariaDB and MySQL by general_log, or slow_query_log with long_query_time = 0
         line 1: the log has no transaction that can be replayed; replayed: 0.0 % of the logged time: 0 transactions, 0 statements; not replayed: copies rows that are not in the log, 100.0 % of the logged time: 1 transaction, 1 statement, the first in line 1
         log every statement: PostgreSQL by log_min_duration_statement = 0 with lc_messages = C, MariaDB and MySQL by general_log, or slow_query_log with long_query_time = 0"#]].assert_eq(&[refused("", &[]), refused(durations, &[]), refused(copies, &[])].join("\n"));
+}
+
+#[test]
+fn a_log_of_plans_alone_is_refused_by_what_it_has() {
+    let plan = "2026-11-28 05:36:07.075 UTC [1] u@d LOG:  duration: 0.1 ms  plan:\n\tQuery Text: select 1\n\tResult\n";
+    assert!(refused(plan, &[]).contains("the log has plans of auto_explain, and no statements"));
+    let both = format!("{plan}{}", plan.replace("plan:", "statement: select 1 --"));
+    assert_eq!(read(both, &[]).unwrap().recording.transactions.len(), 1);
 }
 
 #[test]

@@ -17,7 +17,11 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
         Some((format!("{what} changes the session for every later transaction"), help.to_owned()))
     };
     let connection = "set it for the account, or in the URL of the server: it is not part of a transaction";
+    if statement.strip_prefix('.').is_some_and(|name| name.starts_with(|sign: char| sign.is_ascii_alphabetic())) {
+        return Some((OF_A_PROGRAM.to_owned(), TAKE_OUT.to_owned()));
+    }
     match first {
+        "DELIMITER" | "SOURCE" => Some((OF_A_PROGRAM.to_owned(), TAKE_OUT.to_owned())),
         "SET" | "BEGIN" | "START" if makes_writable(statement, flavour) => Some((
             "a transaction that only reads is made one that writes".to_owned(),
             "leave out READ WRITE: transactions write where the server lets them".to_owned(),
@@ -39,34 +43,93 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
         "CREATE" if word(1).starts_with("TEMP") && statement.to_ascii_uppercase().contains("ON COMMIT DROP") => None,
         "CREATE" | "ALTER" | "DROP" | "TRUNCATE" | "GRANT" | "REVOKE" | "COMMENT" | "VACUUM" | "REINDEX"
         | "CLUSTER" | "RENAME" | "OPTIMIZE" | "REPAIR" | "INSTALL" | "UNINSTALL" | "SECURITY" | "REASSIGN"
-        | "REFRESH" | "IMPORT" | "PURGE" => Some((
-            format!("{first} changes more than rows, and the slots of all arms must find the same"),
-            "write it into the file that prepares the data".to_owned(),
-        )),
+        | "REFRESH" | "IMPORT" | "PURGE" | "CHECKPOINT" | "CLONE" | "RESTART" | "STOP" | "BINLOG" => {
+            more_than_rows(first)
+        }
+        "START" if word(1) != "TRANSACTION" => more_than_rows(first),
+        // MariaDB's ANALYZE runs the statement behind it.
+        "ANALYZE" if !words.iter().any(|word| ["SELECT", "INSERT", "UPDATE", "DELETE"].contains(&word.as_str())) => {
+            more_than_rows(first)
+        }
         "SELECT" | "WITH" | "TABLE" | "VALUES" if makes_what_it_selects_into(statement, flavour) => Some((
             "SELECT INTO makes a table or a file, and the slots of all arms must find the same".to_owned(),
             "leave out INTO, or take the values as variables by `\\gset`".to_owned(),
+        )),
+        "COPY" if copies_into_a_file(statement, flavour) => Some((
+            "COPY to a file or a program changes more than rows".to_owned(),
+            "write COPY … TO STDOUT, whose rows the client reads".to_owned(),
         )),
         "COPY" if words.iter().any(|word| word == "STDIN") => Some((
             "COPY FROM STDIN waits for data that a script does not have".to_owned(),
             "write INSERT, or load the file when the data are prepared".to_owned(),
         )),
         _ => {
+            if let Some(name) = self::words(statement, flavour).find(|word| maintains(word)) {
+                return more_than_rows(name);
+            }
             let lower = statement.to_ascii_lowercase();
-            ["pg_advisory_lock", "set_config(", "get_lock("].into_iter().find(|name| lower.contains(name)).and_then(
-                |name| {
-                    let of_session = !(name == "set_config(" && lower.contains("true)"));
-                    let name = name.trim_end_matches('(');
-                    of_session.then(|| {
-                        let help =
-                            "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction".to_owned();
-                        (format!("{name} lasts longer than the transaction"), help)
-                    })
-                },
-            )
+            LASTING.into_iter().find(|name| lower.contains(name)).and_then(|name| {
+                let of_session = !(name == "set_config(" && lower.contains("true)"));
+                let name = name.trim_end_matches('(');
+                of_session.then(|| {
+                    let help = "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction".to_owned();
+                    (format!("{name} lasts longer than the transaction"), help)
+                })
+            })
         }
     }
 }
+
+/// The refusal of statements that begin with `first`.
+fn more_than_rows(first: &str) -> Option<(String, String)> {
+    Some((
+        format!("{first} changes more than rows, and the slots of all arms must find the same"),
+        "write it into the file that prepares the data".to_owned(),
+    ))
+}
+
+/// Why commands of `mysql` and `sqlite3` are refused, and what to do.
+const OF_A_PROGRAM: &str = "this is a command of a client program, and no SQL";
+const TAKE_OUT: &str = "take it out; what prepares data goes into the file that prepares them";
+
+/// True for a `COPY` into a file of the server or into a program.
+fn copies_into_a_file(statement: &str, flavour: Flavour) -> bool {
+    let words: Vec<String> = words(statement, flavour).map(str::to_ascii_uppercase).collect();
+    let is_file = |at: usize| words.get(at + 1).is_none_or(|word| word != "STDOUT");
+    words.iter().rposition(|word| word == "TO").is_some_and(is_file)
+}
+
+/// Functions that change the server or other sessions, and no rows.
+const MAINTAINING: [&str; 19] = [
+    "lo_export",
+    "pg_backup_start",
+    "pg_backup_stop",
+    "pg_cancel_backend",
+    "pg_create_logical_replication_slot",
+    "pg_create_physical_replication_slot",
+    "pg_create_restore_point",
+    "pg_drop_replication_slot",
+    "pg_logical_slot_get_changes",
+    "pg_promote",
+    "pg_reload_conf",
+    "pg_replication_slot_advance",
+    "pg_rotate_logfile",
+    "pg_start_backup",
+    "pg_stop_backup",
+    "pg_switch_wal",
+    "pg_terminate_backend",
+    "pg_wal_replay_pause",
+    "pg_wal_replay_resume",
+];
+
+/// True for the name of a function that changes the server or other sessions, and no rows.
+pub fn maintains(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    MAINTAINING.contains(&name.as_str()) || name.starts_with("pg_stat_") && name.contains("reset")
+}
+
+/// Functions whose effect lasts as long as the session.
+const LASTING: [&str; 4] = ["pg_advisory_lock", "pg_try_advisory_lock", "set_config(", "get_lock("];
 
 /// True if a statement about transactions removes their read-only mode.
 pub fn makes_writable(statement: &str, flavour: Flavour) -> bool {
@@ -105,11 +168,13 @@ pub enum Bound {
 /// The effect of `statement` on a transaction.
 pub fn bound(statement: &str, flavour: Flavour) -> Bound {
     let mut words = words(statement, flavour).map(str::to_ascii_uppercase);
-    match (words.next().unwrap_or_default().as_str(), words.next().unwrap_or_default().as_str()) {
-        ("ROLLBACK", "TO") => Bound::None,
-        ("BEGIN" | "START", _) => Bound::Begins,
-        // Table locks, procedures and two-phase commits end an open transaction.
-        ("COMMIT" | "END" | "ROLLBACK" | "ABORT" | "CALL" | "DO" | "LOCK" | "XA", _) => Bound::Ends,
+    let [first, second, third] = std::array::from_fn(|_| words.next().unwrap_or_default());
+    match (first.as_str(), second.as_str(), third.as_str()) {
+        ("ROLLBACK", "TO", _) | ("ROLLBACK", "WORK" | "TRANSACTION", "TO") => Bound::None,
+        ("BEGIN" | "START", ..) => Bound::Begins,
+        // Procedures and two-phase commits end an open transaction, and so do table locks in MySQL.
+        ("COMMIT" | "END" | "ROLLBACK" | "ABORT" | "CALL" | "DO" | "XA", ..) => Bound::Ends,
+        ("LOCK", ..) if flavour == Flavour::MySql => Bound::Ends,
         _ => Bound::None,
     }
 }
@@ -238,8 +303,18 @@ mod tests {
             "CREATE TEMP TABLE t (a int)",
             "DROP TABLE t",
             "PRAGMA synchronous = OFF",
+            "SELECT pg_stat_statements_reset()",
+            "SELECT pg_catalog.PG_TERMINATE_BACKEND(pid) FROM pg_stat_activity",
+            "ANALYZE t",
+            "CHECKPOINT",
+            "START REPLICA",
             "COPY t FROM STDIN",
+            "COPY t TO '/tmp/t'",
+            "COPY (SELECT a, b, c, d FROM t) TO PROGRAM 'cat >/tmp/t' WITH (FORMAT csv)",
+            ".mode csv\nSELECT 1",
+            "delimiter //\nSELECT 1 //",
             "SELECT pg_advisory_lock(1)",
+            "SELECT pg_try_advisory_lock_shared(1)",
             "SELECT set_config('a.b', 'c', false)",
             "SET @@session.sql_mode = ''",
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE",
@@ -254,8 +329,14 @@ mod tests {
             "SET LOCAL work_mem = '1GB'",
             "SET TRANSACTION READ ONLY",
             "CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1",
+            "COPY t TO STDOUT WITH (FORMAT csv)",
+            "COPY t FROM '/tmp/t'",
+            "START TRANSACTION READ ONLY",
+            "ANALYZE FORMAT=JSON SELECT 1",
             "SELECT 'DROP TABLE t'",
+            "SELECT stats_reset, 'pg_reload_conf' FROM pg_stat_database",
             "SELECT pg_advisory_xact_lock(1)",
+            "SELECT pg_try_advisory_xact_lock(1)",
             "SET @a = 1",
             "/* SET */ SELECT 1",
             "SELECT a INTO @a FROM t",
@@ -263,6 +344,20 @@ mod tests {
         ] {
             assert_eq!(refuses(taken, Flavour::Postgres), None, "{taken}");
         }
+    }
+
+    #[test]
+    fn a_return_to_a_savepoint_ends_no_transaction() {
+        let of = |statement| bound(statement, Flavour::Postgres);
+        for statement in ["ROLLBACK TO a", "rollback work to savepoint a", "ROLLBACK TRANSACTION TO SAVEPOINT a"] {
+            assert_eq!(of(statement), Bound::None, "{statement}");
+        }
+        for statement in ["ROLLBACK", "ROLLBACK WORK", "COMMIT"] {
+            assert_eq!(of(statement), Bound::Ends, "{statement}");
+        }
+        // In PostgreSQL a lock is a part of its transaction.
+        assert_eq!(of("LOCK TABLE t IN SHARE MODE"), Bound::None);
+        assert_eq!(bound("LOCK TABLES t WRITE", Flavour::MySql), Bound::Ends);
     }
 
     #[test]

@@ -227,8 +227,15 @@ fn urls() {
     check(
         &two("url = \"u:hunter2@h\"", "url = 5"),
         expect![[r#"
-        10:7 `url` is not an address: it has no `://` (write for example `postgres://user@host/name`)
+        10:7 `url` is not an address: it has no scheme and `://` (write for example `postgres://user@host/name`)
         13:7 `url` must be a text in quotes, this is a whole number (write for example `url = "postgres://user@host:5432/db"`)
+    "#]],
+    );
+    check(
+        &two("url = \"$PGURL\"", "url = \"u:hunter2@h/x?next=https://other\""),
+        expect![[r#"
+        10:7 `url` is a variable, and variables are not replaced (write the URL here, without its password, which is taken from the variable of the product)
+        13:7 `url` is not an address: it has no scheme and `://` (write for example `postgres://user@host/name`)
     "#]],
     );
     check(
@@ -348,6 +355,14 @@ fn what_a_provider_switches_is_said_in_full() {
             14:78 `switch` has no key `wait` (its keys are: `on`, `off`, `ready`, `side`, `timeout`)
         "#]],
     );
+    let help = "have the program read it from a file that only you can read, or from its own configuration";
+    for words in ["\"--master-password\", \"hunter2\"", "\"x\", \"--token=hunter2\""] {
+        let text = attached(&format!(
+            "switch = {{ on = [\"a\", {words}], off = [\"a\", \"--no-password\", \"x\"], ready = \"SELECT true\" }}"
+        ));
+        let told = read_experiment(&text).expect_err("a password");
+        assert_eq!(told.iter().map(|one| one.help.as_str()).collect::<Vec<_>>(), [help], "{words}");
+    }
     check(
         &attached(
             "switch = { on = [\"a\", \"https://me:hunter2@example.org/on\"], off = [\"a\", 1], ready = \"SELECT true\" }",

@@ -75,11 +75,12 @@ fn line_of(record: &ByteRecord) -> u64 {
 }
 
 fn damaged(line: u64, columns: usize) -> Problem {
-    Problem::new(
-        line,
-        format!("is not a record of a csvlog, which has 23, 24 or 26 columns: this one has {columns}"),
-        "the log is damaged here: take the part before this line, or the part behind the damage",
-    )
+    let help = match line {
+        1 => "the log begins within a record, or is of another form: begin with a record, or leave `form` out",
+        _ => "the log is damaged here: take the part before this line, or the part behind the damage",
+    };
+    let what = format!("is not a record of a csvlog, which has 23, 24 or 26 columns: this one has {columns}");
+    Problem::new(line, what, help)
 }
 
 /// True for a record that contains others because a quote is missing.

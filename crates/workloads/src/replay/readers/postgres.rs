@@ -54,6 +54,7 @@ pub fn event(severity: &str, message: &str, detail: &str, statement: Option<Stri
         let (number, rest) = rest.split_once(" ms")?;
         let took_ns = duration_ns(number, 1e6)?;
         return match rest.strip_prefix("  ") {
+            Some(rest) if rest.starts_with("plan:") => Some(Event::Plan),
             Some(rest) => statement_of(rest, detail, Some(took_ns)),
             None => Some(Event::Duration(took_ns)),
         };

@@ -42,7 +42,14 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
     let mut lines = Lines::new(input, reading.encoding);
     let (mut prefix, mut first) = (None, String::new());
     let mut open: Option<Open> = None;
+    let mut is_made = true;
     while let Some(line) = lines.next()? {
+        // The container image makes a cluster with a server of its own before the first start.
+        is_made &= !line.text.starts_with(MAKING_BEGINS);
+        if !is_made {
+            is_made = line.text.starts_with(MAKING_ENDS);
+            continue;
+        }
         if let (Some(open), true) = (&mut open, line.text.starts_with('\t')) {
             go_on(open, &line)?;
             if !line.whole {
@@ -136,10 +143,15 @@ fn close(open: Open, sink: Sink<'_>) -> Result<(), Problem> {
     said.tell(sink)
 }
 
-/// True for the lines that PostgreSQL's container image prints at each start. A blank line of a statement begins with a
-/// tab.
+/// The first and the last line that PostgreSQL's container image prints when it makes a cluster.
+const MAKING_BEGINS: &str = "The files belonging to this database system will be owned by user";
+const MAKING_ENDS: &str = "PostgreSQL init process complete; ready for start up.";
+
+/// True for the lines that container images print at each start; those of Bitnami's have colours. A blank line of a
+/// statement begins with a tab.
 fn is_of_image(line: &str) -> bool {
-    line.is_empty() || line.starts_with("PostgreSQL Database directory appears to contain a database")
+    let begins = ["PostgreSQL Database directory appears to contain a database", "\u{1b}["];
+    line.is_empty() || begins.iter().any(|begin| line.starts_with(begin))
 }
 
 /// The given prefix, or the known one that matches the first line.
