@@ -15,6 +15,7 @@ use super::{
 use crate::{
     catalogue::{Catalogue, DatabaseEntry, OfferedDatabase, ProtectionEntry},
     experiment::{Arm, Protection, ProviderSwitch, Url},
+    statement::changes_server,
     wording,
 };
 
@@ -297,6 +298,11 @@ fn address(
 
 fn statements(item: Option<&Item<'_>>, problems: &mut Problems) -> Vec<String> {
     let list = item.map(|item| item.list(problems)).unwrap_or_default();
+    for item in &list {
+        if item.value.as_str().is_some_and(changes_server) {
+            custom::refuse_of_server(item.key, item.range.clone(), problems);
+        }
+    }
     list.iter().filter_map(|statement| statement.text(problems)).map(str::to_owned).collect()
 }
 

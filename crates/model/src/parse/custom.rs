@@ -19,6 +19,7 @@ use crate::{
     catalogue::{DefaultValue, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry},
     diagnostic::{Diagnostic, text_of},
     experiment::{Arm, Custom, Protection},
+    statement::changes_server,
     wording,
 };
 
@@ -314,7 +315,7 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
             seen.push(name);
         }
         let Some(custom) = &own.protection.custom else { continue };
-        let Custom { files, statements, undo, .. } = &**custom;
+        let Custom { files, statements, undo, session, .. } = &**custom;
         let differs = own.keys.is_empty() || DIFFERENCES.iter().any(|key| own.keys.contains_key(*key));
         let differs_otherwise =
             arm.protections.len() > 1 || !arm.on.is_empty() || arm.switch.is_some() || arm.url.is_some();
@@ -345,6 +346,9 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
                  leave out every `url`",
             );
         }
+        if session.iter().any(|statement| changes_server(statement)) {
+            refuse_of_server("session", own.place_of("session"), problems);
+        }
         if !files.is_empty() {
             let help = "put them there yourself, or leave out every `url`";
             problems.at(own.place_of("files"), "files cannot be put on a server that Tithe does not start", help);
@@ -361,6 +365,16 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
             );
         }
     }
+}
+
+/// Refuses statements of sessions, in `key` at `place`, that change settings of a server with other clients: the plain
+/// arm on it would have them too, and nothing would put them back.
+pub(super) fn refuse_of_server(key: &str, place: Range<usize>, problems: &mut Problems) {
+    problems.at(
+        place,
+        format!("`{key}` changes settings of the whole server, for all its clients and beyond the run"),
+        "change those of the session, or let `switch` change the server",
+    );
 }
 
 /// Complains if arms of `database` cannot have a user-defined protection, as requested at `place`.

@@ -289,6 +289,13 @@ fn switches() {
         "#]],
     );
     check(
+        &two(url, &format!("{url}\non = [\"SET a = 1\", \"SET GLOBAL a = 1\"]\noff = [\"ALTER SYSTEM RESET a\"]")),
+        expect![[r#"
+            14:20 `on` changes settings of the whole server, for all its clients and beyond the run (change those of the session, or let `switch` change the server)
+            15:8 `off` changes settings of the whole server, for all its clients and beyond the run (change those of the session, or let `switch` change the server)
+        "#]],
+    );
+    check(
         &two("", "on = [\"SET x\"]\noff = [\"RESET x\"]"),
         expect![[r#"
             13:1 `on` and `off` switch a protection on a running server, and this arm has no `url` (give all arms a `url`, or use `protections`)

@@ -238,6 +238,8 @@ fn what_an_own_protection_may_have_depends_on_its_server() {
         ("statements = [\"MAKE\"]", [true, true, false, false, false]),
         ("statements = [\"MAKE\"], undo = [\"UNMAKE\"]", [true, true, true, false, false]),
         ("session = [\"SET a = 1\"]", [true; 5]),
+        // It stays on a running server, for all clients.
+        ("session = [\"SET GLOBAL a = 1\"]", [true, true, false, false, false]),
     ] {
         let own = format!("protections = [{{ use = \"custom\", name = \"a\", {part} }}]\n");
         let is_read = |database: &str, of_all: &str, of_own: &str, change: &dyn Fn(&mut Catalogue)| {
