@@ -7,10 +7,14 @@ use tithe_analysis::{
     report::{self, html::PageData},
 };
 use tithe_harness::{
+    arms,
     folder::{self, RunFolder},
     run::{Ending, Run},
 };
-use tithe_machine::{launch::Search, watch::host};
+use tithe_machine::{
+    launch::{Install, Search},
+    watch::host,
+};
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arm, Experiment},
@@ -116,10 +120,25 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
         let why = "--against is about two builds that tithe starts, and this experiment attaches to running servers";
         return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
     }
+    if let Some(path) = arguments.against.as_deref().filter(|_| is_one_build(&prepared)) {
+        let why = "these are the installed programs, and both arms would be the same build";
+        return Err(Stop::new(exit::USAGE, format!("--against {}: {why}; nothing was started", path.display())));
+    }
     if arguments.show_experiment {
         shown::write_err(&prepared.text);
     }
     Ok(prepared)
+}
+
+/// True if the programs that the first arm names are those of the other arms, under some of the resources.
+fn is_one_build(prepared: &Prepared) -> bool {
+    let Prepared { plan, database, installs, .. } = prepared;
+    let Some(arm) = plan.experiment.arms.first() else { return false };
+    let place = |install: &Install| install.programs.canonicalize().ok();
+    installs.iter().any(|installed| {
+        let named = arms::install_of(*database, arm, installed);
+        named.is_ok_and(|named| place(&named).is_some_and(|named| place(installed) == Some(named)))
+    })
 }
 
 /// The folder of the programs that `path` means: it is that folder, one of the programs, or an installed version.
