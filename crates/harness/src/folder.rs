@@ -256,8 +256,12 @@ impl Drop for Lock {
 fn lock(path: &Path) -> Result<Lock, Fault> {
     let lock = append(path, "lock")?;
     match try_lock(&lock) {
-        true => Ok(Lock(lock)),
-        false => Err(Fault::Machine(format!("another tithe is writing to {}", path.display()))),
+        Ok(true) => Ok(Lock(lock)),
+        Ok(false) => Err(Fault::Machine(format!("another tithe is writing to {}", path.display()))),
+        Err(error) => {
+            let words = format!("cannot lock {}: use a folder on a file system that keeps locks", path.display());
+            Err(Fault::machine(words, error))
+        }
     }
 }
 

@@ -4,7 +4,7 @@
 //! hold, and it removes the lock's file last.
 
 use std::{
-    fs::{self, File},
+    fs::{self, File, TryLockError},
     io::{self, ErrorKind},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
@@ -59,7 +59,8 @@ fn lock_new(folder: &Path) -> io::Result<Option<File>> {
         Err(error) => return Err(error),
     };
     // A clean-up holds the lock until the file is gone, so a file that still exists is ours.
-    let is_ours = try_lock(&lock) && has_name(&lock)?;
+    let locked = try_lock(&lock).inspect_err(|_| drop(fs::remove_dir_all(folder)))?;
+    let is_ours = locked && has_name(&lock)?;
     Ok(is_ours.then_some(lock))
 }
 
@@ -72,7 +73,7 @@ pub fn remove_abandoned(parent: &Path) {
     folders.extend(below.filter(|folder| is_sandbox(folder)));
     for folder in folders.into_iter().filter(|folder| is_own(folder)) {
         if let Some(lock) = its_lock(&folder)
-            && (try_lock(&lock) || release(&folder, &lock))
+            && (try_lock(&lock).unwrap_or(false) || release(&folder, &lock))
         {
             // Volumes are busy until the processes that use them are gone.
             paused::end_abandoned(&folder);
@@ -111,7 +112,7 @@ fn release(folder: &Path, lock: &File) -> bool {
     journal::abort_all(folder);
     let deadline = Instant::now() + MAKER_TIMEOUT;
     loop {
-        if try_lock(lock) {
+        if try_lock(lock).unwrap_or(false) {
             return true;
         }
         if Instant::now() > deadline {
@@ -179,8 +180,15 @@ fn remove_any(path: &Path) -> io::Result<()> {
 }
 
 /// Takes the lock of `file` for as long as the file stays open; `false` if another process has it.
-pub fn try_lock(file: &File) -> bool {
-    file.try_lock().is_ok()
+///
+/// # Errors
+/// The file system keeps no locks, as Lustre and NFS if they are mounted without.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Makes the file at `path` and takes its lock for as long as it stays open; `None` if another process has it. The
@@ -188,12 +196,12 @@ pub fn try_lock(file: &File) -> bool {
 /// made then. A link in its place is an error: another user may have put it there.
 ///
 /// # Errors
-/// The file cannot be made or checked.
+/// The file cannot be made, locked or checked.
 pub fn hold_file(path: &Path) -> io::Result<Option<File>> {
     loop {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(open(path, flags, Mode::from_raw_mode(0o666))?);
-        if !try_lock(&file) {
+        if !try_lock(&file)? {
             return Ok(None);
         }
         if has_name(&file)? {
@@ -244,6 +252,17 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn a_file_that_takes_no_lock_is_not_one_that_another_process_holds() {
+        let path = std::env::temp_dir().join(format!("tithe-unlocked-{}", std::process::id()));
+        let [mut held, other] = [(); 2].map(|()| File::create(&path).expect("a file"));
+        assert_eq!([&held, &other].map(|file| try_lock(file).ok()), [Some(true), Some(false)]);
+        // flock(2) refuses a descriptor of a path.
+        held = File::from(open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("its path"));
+        assert!(try_lock(&held).is_err());
+        fs::remove_file(&path).expect("clean up");
     }
 
     #[test]
