@@ -178,7 +178,7 @@ impl<'r> SwitchedServer<'r> {
         let mut watch = Watch { cell: self.cell, arm: arm as u32, began, timeout, told: None };
         let command = command_of(self.command(arm));
         let ended = process::run_own(&command, &self.hidden, timeout, &mut || watch.report(event_log));
-        ended.map_err(|fault| fault.of(format_args!("`{}` of `switch`", NAMES[arm])))?;
+        let printed = ended.map_err(|fault| fault.of(format_args!("`{}` of `switch`", NAMES[arm])))?;
         let deadline = Instant::now() + timeout;
         loop {
             let last = match self.says(arm) {
@@ -190,9 +190,14 @@ impl<'r> SwitchedServer<'r> {
                 return Ok(None);
             }
             if Instant::now() > deadline {
+                // Some programs print an error and succeed, such as redis-cli.
+                let printed = match process::tail(&printed) {
+                    words if words.is_empty() => "it printed nothing".to_owned(),
+                    words => format!("it printed: {words}"),
+                };
                 return Err(Fault::Machine(format!(
-                    "the server did not report that it is {} within {} after the provider's command had succeeded: \
-                     {last}",
+                    "the server did not report that it is {} within {} after the provider's command had succeeded \
+                     ({printed}): {last}",
                     NAMES[arm],
                     quantity::precise_duration(self.switch.timeout_s)
                 )));

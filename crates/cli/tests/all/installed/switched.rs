@@ -164,6 +164,8 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     assert!(told.contains("`on` of `switch`: ./provider failed (exit status: 3); it said: no such state"), "{told}");
     let told = verified(r#"on = ["true"], off = ["./provider", "off"]"#);
     assert!(told.contains("the server did not report that it is on within 5 s") && told.contains("off"), "{told}");
+    let told = verified(r#"on = ["echo", "no right to it"], off = ["./provider", "off"]"#);
+    assert!(told.contains("command had succeeded (it printed: no right to it): it answers that it is off"), "{told}");
     let told = verified(r#"on = ["sleep", "60"], off = ["./provider", "off"]"#);
     assert!(told.contains("`on` of `switch`: sleep did not end within 5 s and was killed"), "{told}");
     let told = verified(r#"on = ["./no-such-program"], off = ["./provider", "off"]"#);
