@@ -370,7 +370,8 @@ impl<'a> Run<'a> {
         // A server that stopped answering gets a short timeout the second time.
         let timeout_s = if matches!(result, Err(Fault::Connection(_))) { FIRST_ANSWER_S } else { TIMEOUT_S };
         let clear = || epoch_setup.clear(self.workloads[part.cell.workload].as_ref());
-        let cleared = plain.and_then(|()| answered_within(timeout_s, clear));
+        // That the server is not the plain arm explains why its data could not be removed.
+        let cleared = answered_within(timeout_s, clear).map_err(|fault| plain.err().unwrap_or(fault));
         // A full disk must not prevent us from restoring the server's settings.
         let told = cleared.or_else(|fault| {
             event_log.warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))
