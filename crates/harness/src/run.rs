@@ -39,7 +39,10 @@ use tithe_machine::{
     descriptors,
     fault::Fault,
     launch::{Command, Install},
-    sandbox::{self, held::remove_abandoned},
+    sandbox::{
+        self,
+        held::{remove_abandoned, remove_abandoned_beside},
+    },
     watch::{borrowed_threads::BorrowedThreads, stalls::Home, swap},
 };
 use tithe_model::{
@@ -221,6 +224,7 @@ impl<'a> Run<'a> {
         }
         // Also if no further server needs to be started.
         remove_abandoned(folder.path());
+        remove_abandoned_beside(folder.path());
         // Servers that start after this can be put into one group with their lane; if that is impossible, frames record
         // it.
         let _home = Home::hold().ok();

@@ -5,7 +5,7 @@
 
 use std::{
     fs::{self, File, TryLockError},
-    io::{self, ErrorKind},
+    io::{self, ErrorKind, Read as _, Write as _},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -22,6 +22,9 @@ use crate::{cgroup, fault::Fault, proc::has_signal};
 
 /// Marks a folder as made by Tithe; locked while the process that made it lives.
 const LOCK: &str = "tithe-sandbox.lock";
+
+/// Longest content of that file, bytes.
+const LOCK_MAX: u64 = 1024;
 
 /// Number of attempts to make a folder that other processes remove at once.
 const MAKE_TRIES: u32 = 100;
@@ -61,16 +64,48 @@ fn lock_new(folder: &Path) -> io::Result<Option<File>> {
     // A clean-up holds the lock until the file is gone, so a file that still exists is ours.
     let locked = try_lock(&lock).inspect_err(|_| drop(fs::remove_dir_all(folder)))?;
     let is_ours = locked && has_name(&lock)?;
+    if is_ours {
+        // On a full disk it stays empty: then only the same run folder's next run removes the sandbox.
+        let _ = (&lock).write_all(here().as_bytes());
+    }
     Ok(is_ours.then_some(lock))
 }
 
 /// Removes this user's sandboxes whose makers are gone: those below `parent`, and all others that left volumes or
 /// paused processes behind.
 pub fn remove_abandoned(parent: &Path) {
-    let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders = journal::sandboxes_in_use();
     folders.extend(paused::sandboxes_in_use());
-    folders.extend(below.filter(|folder| is_sandbox(folder)));
+    folders.extend(sandboxes_in(parent));
+    remove_all(folders);
+}
+
+/// The same for sandboxes that runs on this machine have left in the folders beside the run folder `run`.
+pub fn remove_abandoned_beside(run: &Path) {
+    let folders = run.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten().map(|entry| entry.path());
+    let sandboxes = folders.filter(|folder| is_own(folder)).flat_map(|folder| sandboxes_in(&folder));
+    remove_all(sandboxes.filter(|sandbox| is_of_here(sandbox)));
+}
+
+fn sandboxes_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| is_sandbox(path)).collect()
+}
+
+/// This machine, as the locks of its sandboxes name it. Machines that share a folder may not see each other's locks.
+fn here() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    format!("{} {}", read("/proc/sys/kernel/hostname"), read("/etc/machine-id"))
+}
+
+/// True if this machine has made the sandbox `folder`.
+fn is_of_here(folder: &Path) -> bool {
+    let mut made_by = String::new();
+    let read = its_lock(folder).map(|lock| lock.take(LOCK_MAX).read_to_string(&mut made_by));
+    read.is_some_and(|read| read.is_ok()) && made_by == here()
+}
+
+fn remove_all(folders: impl IntoIterator<Item = PathBuf>) {
     for folder in folders.into_iter().filter(|folder| is_own(folder)) {
         if let Some(lock) = its_lock(&folder)
             && (try_lock(&lock).unwrap_or(false) || release(&folder, &lock))
@@ -288,6 +323,25 @@ mod tests {
         assert!(!abandoned.exists());
         assert!(foreign.exists(), "a folder without Tithe's lock is not Tithe's");
         assert!(living.folder().exists());
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+
+    #[test]
+    fn sandboxes_that_killed_runs_have_left_go_with_the_next_run_beside_theirs() {
+        let parent = parent("beside");
+        let left = |run: &str, made_by: &str| {
+            let folder = parent.join(run).join("tithe-sandbox-0-0");
+            fs::create_dir_all(&folder).expect("folder");
+            fs::write(folder.join(LOCK), made_by).expect("lock");
+            folder
+        };
+        let all = [left("1", &here()), left("2", "elsewhere 7"), left("3", ""), left("4", &here())];
+        let held = File::open(all[3].join(LOCK)).expect("a lock");
+        assert!(try_lock(&held).expect("locked"));
+        remove_abandoned_beside(&parent.join("next"));
+        assert_eq!(all.map(|folder| folder.exists()), [false, true, true, true], "of others, unknown, living");
+        let (made, _held) = make_locked(&parent).expect("a sandbox");
+        assert_eq!(fs::read_to_string(made.join(LOCK)).expect("a text"), here());
         fs::remove_dir_all(&parent).expect("clean up");
     }
 
