@@ -254,7 +254,7 @@ fn stamp(now: time::OffsetDateTime) -> String {
 }
 
 /// `path`, or `path` with the first free number added: two runs may start in the same second.
-fn free_name(path: &Path) -> PathBuf {
+pub fn free_name(path: &Path) -> PathBuf {
     if !path.exists() {
         return path.to_owned();
     }
