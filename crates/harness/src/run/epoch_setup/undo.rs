@@ -40,15 +40,15 @@ impl Administered<'_> {
     /// # Errors
     /// The server's error, with the statement.
     pub(super) fn say(&self) -> Result<(), Fault> {
-        self.say_by(self.administrator()?.as_mut())
+        let mut administrator = self.administrator()?;
+        let statements = &self.setup.after_loading.statements;
+        statements.iter().try_for_each(|statement| self.say_one(administrator.as_mut(), statement))
     }
 
-    fn say_by(&self, administrator: &mut dyn Statements) -> Result<(), Fault> {
-        self.setup.after_loading.statements.iter().try_for_each(|statement| {
-            let statement = in_space(statement, &self.setup.space);
-            let said = administrator.rows(&statement).map(drop);
-            said.map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))
-        })
+    fn say_one(&self, administrator: &mut dyn Statements, statement: &str) -> Result<(), Fault> {
+        let statement = in_space(statement, &self.setup.space);
+        let said = administrator.rows(&statement).map(drop);
+        said.map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))
     }
 
     /// As [`Administered::say`], after the statements that undo it were stored on the server.
@@ -63,7 +63,15 @@ impl Administered<'_> {
         kept.make.iter().try_for_each(|statement| say(&in_space(statement, &self.setup.space)))?;
         let own = undo.iter().map(|statement| in_space(statement, &self.setup.space));
         own.enumerate().try_for_each(|(number, statement)| say(&self.adds(&kept, number, &statement)))?;
-        self.say_by(administrator.as_mut())?;
+        for (number, statement) in self.setup.after_loading.statements.iter().enumerate() {
+            let said = self.say_one(administrator.as_mut(), statement);
+            if number == 0 && matches!(said, Err(Fault::Server(_) | Fault::Refused(_))) {
+                // Nothing was changed: what `undo` names belongs to others, such as a role that existed before.
+                let forgotten = administrator.rows(&in_space(kept.remove, &self.setup.space)).map(drop);
+                return said.and(forgotten);
+            }
+            said?;
+        }
         administrator.rows(&self.adds(&kept, undo.len(), ALL_SAID)).map(drop)
     }
 
@@ -337,6 +345,16 @@ mod tests {
             let last: &[&str] = if left.is_some() { &["undo a"] } else { &[] };
             assert_eq!(server.seen(), (None, said(last)), "what was undone is not undone again");
         }
+    }
+
+    #[test]
+    fn nothing_is_undone_where_the_first_statement_was_refused() {
+        let server = Storing::default();
+        server.state().refuses = vec!["do a"];
+        let refused = Err(Fault::Server("after loading, `do a`: no".to_owned()));
+        assert_eq!(server.with(&UNDO, |arm| arm.say_and_keep()), refused);
+        assert_eq!(server.with(&UNDO, |arm| arm.undo()), Ok(()));
+        assert_eq!(server.seen(), (None, said(&[])), "a role of that name was there before");
     }
 
     #[test]
