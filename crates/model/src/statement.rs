@@ -75,6 +75,12 @@ pub fn changes_server(text: &str) -> bool {
     })
 }
 
+/// True if a server forgets the effect of the statement `text` when it is restarted on its data.
+pub fn lasts_until_restart(text: &str) -> bool {
+    let begin = text.trim_start().to_ascii_uppercase();
+    (changes_server(text) && !begin.starts_with("ALTER SYSTEM ")) || begin.starts_with("ACL SETUSER ")
+}
+
 fn is_of_name(sign: char) -> bool {
     sign.is_alphanumeric() || sign == '_'
 }
@@ -159,6 +165,9 @@ mod tests {
         for text in ["SET log = 'read, write'", "SET a = @@GLOBAL.a", "SET SESSION global_a = 1", "RESET a", ""] {
             assert!(!changes_server(text), "{text}");
         }
+        let of_memory = ["set global a = 1", "CONFIG SET a 1", "ACL SETUSER a on"];
+        assert_eq!(of_memory.map(lasts_until_restart), [true; 3]);
+        assert_eq!(["ALTER SYSTEM SET a = 1", "CREATE ROLE a", "SET a = 1"].map(lasts_until_restart), [false; 3]);
     }
 
     proptest! {

@@ -13,7 +13,7 @@ use tithe_machine::{
     launch::Server,
     secret::{Secret, hex},
 };
-use tithe_model::catalogue::KeptUndo;
+use tithe_model::{catalogue::KeptUndo, statement::lasts_until_restart};
 use tithe_plugin::{
     database::{Connect, Database, Speaker, Statements},
     setup::{Setup, in_space},
@@ -43,6 +43,20 @@ impl Administered<'_> {
         let mut administrator = self.administrator()?;
         let statements = &self.setup.after_loading.statements;
         statements.iter().try_for_each(|statement| self.say_one(administrator.as_mut(), statement))
+    }
+
+    /// Runs those of its statements again whose effect a server has forgotten that was restarted on its data.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn say_again(&self) -> Result<(), Fault> {
+        let statements = self.setup.after_loading.statements.iter();
+        let forgotten: Vec<&String> = statements.filter(|statement| lasts_until_restart(statement)).collect();
+        if forgotten.is_empty() {
+            return Ok(());
+        }
+        let mut administrator = self.administrator()?;
+        forgotten.into_iter().try_for_each(|statement| self.say_one(administrator.as_mut(), statement))
     }
 
     fn say_one(&self, administrator: &mut dyn Statements, statement: &str) -> Result<(), Fault> {
@@ -345,6 +359,19 @@ mod tests {
             let last: &[&str] = if left.is_some() { &["undo a"] } else { &[] };
             assert_eq!(server.seen(), (None, said(last)), "what was undone is not undone again");
         }
+    }
+
+    #[test]
+    fn what_a_restart_forgets_is_said_again() {
+        let server = Storing::default();
+        let again = |arm: &Administered<'_>| {
+            let mut setup = arm.setup.clone();
+            setup.after_loading.statements.push("SET GLOBAL {space} = 1".to_owned());
+            Administered { setup: &setup, ..*arm }.say_again()
+        };
+        assert_eq!((server.with(&[], again), server.seen().1), (Ok(()), said(&["SET GLOBAL mine = 1"])));
+        server.state().closed = Some(Fault::Connection("lost".to_owned()));
+        assert_eq!(server.with(&[], |arm| arm.say_again()), Ok(()), "nothing is forgotten, so nobody is asked");
     }
 
     #[test]
