@@ -12,6 +12,7 @@ use tithe_harness::{
     run::{Ending, Run},
 };
 use tithe_machine::{
+    fault::Fault,
     launch::{Install, Search},
     watch::host,
 };
@@ -33,6 +34,9 @@ use crate::{
     progress::{self, Progress},
     records, shown, team,
 };
+
+/// Number of attempts to make a folder whose name other runs may take.
+const NAME_TRIES: u32 = 10;
 
 /// Runs the command; returns the exit status.
 pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
@@ -239,11 +243,23 @@ fn nothing_measured(path: &Path, analysis: &Analysis, experiment: &Experiment) -
 pub fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
     let stamp = stamp(time::OffsetDateTime::now_utc());
     let slug: String = folder::plain_name(&prepared.plan.experiment.database);
-    let path = free_name(&runs.join(format!("{stamp}-{slug}")));
     std::fs::create_dir_all(runs)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", runs.display())))?;
     let machine = host::machine(runs);
-    Ok(RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?)
+    let make = |path: &Path| RunFolder::create(path, &prepared.text, &prepared.plan, &machine);
+    Ok(at_free_name(&runs.join(format!("{stamp}-{slug}")), make)?)
+}
+
+/// What `make` makes at `path` or the first free name after it. Another run may take that name first.
+fn at_free_name<T>(path: &Path, make: impl Fn(&Path) -> Result<T, Fault>) -> Result<T, Fault> {
+    let mut tries = 1..NAME_TRIES;
+    loop {
+        let free = free_name(path);
+        match make(&free) {
+            Err(_) if free.exists() && tries.next().is_some() => {}
+            made => return made,
+        }
+    }
 }
 
 /// When a run began, as in the name of its folder: `2026-11-23T02-09-46`.
@@ -359,6 +375,22 @@ pub fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_another_run_takes_first_is_left_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run");
+        let make = |free: &Path| {
+            let is_taken = !path.exists();
+            std::fs::create_dir(free).expect("made");
+            if is_taken { Err(Fault::Machine("it is there".to_owned())) } else { Ok(free.to_owned()) }
+        };
+        assert_eq!(at_free_name(&path, make), Ok(folder.path().join("run-2")));
+        let full = Fault::Machine("the disk is full".to_owned());
+        assert_eq!(at_free_name(&folder.path().join("other"), |_| Err::<(), _>(full.clone())), Err(full.clone()));
+    }
+
     #[test]
     fn folders_are_named_so_that_they_sort_by_time() {
         let moment = time::OffsetDateTime::from_unix_timestamp(1_772_503_629).expect("a moment");
