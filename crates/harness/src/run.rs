@@ -85,7 +85,7 @@ use invalid::InvalidInARow;
 use profile::{Profiling, StartAnew};
 use rotating::Rotations;
 use starts::StartsOfEpoch;
-use switched_server::SwitchedServer;
+use switched_server::{SwitchedServer, before_killed};
 use together::together;
 
 /// Receives events, and decides when a cell has been measured enough.
@@ -244,9 +244,11 @@ impl<'a> Run<'a> {
             held_servers: HeldServers::default(),
             rotations: Rotations::default(),
             invalid: InvalidInARow::default(),
+            before_killed: None,
         };
         if let Some(before) = before {
             run_state.served.add(&before.frames, &before.slots);
+            run_state.before_killed = before_killed(&before.events);
         }
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
@@ -361,7 +363,8 @@ impl<'a> Run<'a> {
         event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
         let mut epoch_setup = EpochSetup::new(self.product, event_log.folder, &self.plan.experiment)?;
-        let mut switched = SwitchedServer::of(self, part.number as u32);
+        let switched = SwitchedServer::of(self, part.number as u32);
+        let mut switched = switched.map(|switched| switched.left_by_killed(run_state.before_killed));
         let result = match &mut switched {
             Some(switched) => self.measure_switched(part, (&mut epoch_setup, switched), run_state, event_log),
             None => self.measure(part, &mut epoch_setup, run_state, event_log),
@@ -693,6 +696,8 @@ struct RunState {
     rotations: Rotations,
     /// Invalid frames of the cell that is being measured, all epochs together.
     invalid: InvalidInARow,
+    /// See [`before_killed`].
+    before_killed: Option<usize>,
 }
 
 /// The frames of a cell between two starts of its servers.

@@ -42,6 +42,8 @@ pub(super) struct SwitchedServer<'r> {
     reached: Option<Reached>,
     /// Environment variables that the commands do not get: they contain secrets of Tithe's.
     hidden: Vec<String>,
+    /// The arm that it was before a killed run, which this one continues: see [`before_killed`].
+    before: Option<usize>,
     /// The arm that it was originally; `None` before the first question.
     found: Option<usize>,
     /// The arm that it is; `None` if that is unknown.
@@ -80,7 +82,13 @@ impl<'r> SwitchedServer<'r> {
         let password = run.product.entry().password_variable.to_owned();
         let hidden = std::iter::once(password).chain(column_keys).filter(|name| !name.is_empty()).collect();
         let took = [String::new(), String::new()];
-        Some(Self { run, switch, cell, servers, reached: None, hidden, found: None, now: None, took })
+        Some(Self { run, switch, cell, servers, reached: None, hidden, before: None, found: None, now: None, took })
+    }
+
+    /// The same, which was `before`, as [`before_killed`] says.
+    #[must_use]
+    pub fn left_by_killed(self, before: Option<usize>) -> Self {
+        Self { before, ..self }
     }
 
     /// Asks the server which arm it is, before anything is switched.
@@ -91,7 +99,7 @@ impl<'r> SwitchedServer<'r> {
         let said = self.says(0).or_else(|fault| self.says(1).map_err(|_| fault));
         let found =
             said.map_err(|fault| fault.of(format_args!("`ready` of `switch`, `{}`", self.switch.question())))?;
-        (self.found, self.now) = (Some(found), Some(found));
+        (self.found, self.now) = (Some(self.before.unwrap_or(found)), Some(found));
         Ok(())
     }
 
@@ -237,6 +245,25 @@ impl<'r> SwitchedServer<'r> {
         let text = process::run_own(&command_of(&self.switch.ready_command), &self.hidden, timeout, &mut || ())?;
         Ok(text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned))
     }
+}
+
+/// The arm that a server was before the run with these `events`, which was killed: it has not restored that. `None` if
+/// it has ended, or never switched the server.
+pub(super) fn before_killed(events: &[Event]) -> Option<usize> {
+    let (mut before, mut has_ended) = (None, false);
+    for event in events {
+        match event {
+            Event::RunStarted { .. } => {
+                // A killed run may have been continued by another one.
+                before = before.filter(|_| !has_ended);
+                has_ended = false;
+            }
+            Event::Switched { arm, .. } => before = before.or(Some(usize::from(*arm == 0))),
+            Event::RunDone { .. } => has_ended = true,
+            _ => {}
+        }
+    }
+    before.filter(|_| !has_ended)
 }
 
 /// The command for a program and its arguments.
