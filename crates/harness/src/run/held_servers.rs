@@ -1,8 +1,7 @@
 //! One run at a time on a server that Tithe did not start: a second one would take the data of the first for leftovers.
 //!
 //! Each server is held by an abstract socket of its name, which the kernel gives to one process of this machine and
-//! takes back when that ends. Runs on other machines, in other network namespaces and on servers that a provider
-//! switches are not seen.
+//! takes back when that ends. Runs on other machines and in other network namespaces are not seen.
 
 use std::{
     collections::BTreeMap,

@@ -201,7 +201,7 @@ pub(super) fn place_of(url: &Url) -> String {
 }
 
 /// The port of the server at `url`, whose clients connect to `endpoint`: a URL need not name the product's own port.
-fn port_of(endpoint: Option<(String, u16)>, url: &Url) -> String {
+pub(super) fn port_of(endpoint: Option<(String, u16)>, url: &Url) -> String {
     let named = || place_of(url).rsplit_once(':').map_or(String::new(), |(_, port)| port.to_owned());
     endpoint.map_or_else(named, |(_, port)| port.to_string())
 }

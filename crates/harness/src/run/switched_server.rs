@@ -19,7 +19,7 @@ use tithe_model::{
 };
 use tithe_plugin::setup::Setup;
 
-use super::{EventLog, Run, sharing};
+use super::{EventLog, Run, held_servers::HeldServers, sharing};
 
 /// Time between two questions to a server that is being switched.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -40,6 +40,8 @@ pub(super) struct SwitchedServer<'r> {
     servers: Vec<(Server, Setup)>,
     /// Its identity when it was last reached, to prove that both arms are the same server.
     reached: Option<Reached>,
+    /// Holds it against other runs.
+    held: HeldServers,
     /// Environment variables that the commands do not get: they contain secrets of Tithe's.
     hidden: Vec<String>,
     /// The arm that it was before a killed run, which this one continues: see [`before_killed`].
@@ -82,7 +84,19 @@ impl<'r> SwitchedServer<'r> {
         let password = run.product.entry().password_variable.to_owned();
         let hidden = std::iter::once(password).chain(column_keys).filter(|name| !name.is_empty()).collect();
         let took = [String::new(), String::new()];
-        Some(Self { run, switch, cell, servers, reached: None, hidden, before: None, found: None, now: None, took })
+        Some(Self {
+            run,
+            switch,
+            cell,
+            servers,
+            reached: None,
+            held: HeldServers::default(),
+            hidden,
+            before: None,
+            found: None,
+            now: None,
+            took,
+        })
     }
 
     /// The same, which was `before`, as [`before_killed`] says.
@@ -91,16 +105,28 @@ impl<'r> SwitchedServer<'r> {
         Self { before, ..self }
     }
 
-    /// Asks the server which arm it is, before anything is switched.
+    /// Holds the server, and asks it which arm it is, before anything is switched.
     ///
     /// # Errors
-    /// When it cannot be asked in either arm's way, or its answer is neither true nor false.
+    /// When it is another run's, cannot be asked in either arm's way, or its answer is neither true nor false.
     pub fn find(&mut self) -> Result<(), Fault> {
+        self.hold()?;
         let said = self.says(0).or_else(|fault| self.says(1).map_err(|_| fault));
         let found =
             said.map_err(|fault| fault.of(format_args!("`ready` of `switch`, `{}`", self.switch.question())))?;
         (self.found, self.now) = (Some(self.before.unwrap_or(found)), Some(found));
         Ok(())
+    }
+
+    /// Holds the server by its place, which stays the same, and by the identity by which others hold it.
+    fn hold(&mut self) -> Result<(), Fault> {
+        let product = self.run.product;
+        let Some((server, setup)) = self.servers.first() else { return Ok(()) };
+        let Address::Attached(url) = &server.address else { return Ok(()) };
+        let port = sharing::port_of(product.endpoint(url), url);
+        let identity = product.identity(server, setup).ok().flatten();
+        let mut names = std::iter::once(sharing::place_of(url)).chain(identity);
+        names.try_for_each(|name| self.held.hold(product.entry().id, &name, &port))
     }
 
     /// Switches the server to `arm`, and checks whether it is the same server as for the other arm. If the run was

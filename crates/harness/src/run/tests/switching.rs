@@ -57,7 +57,9 @@ fn with_killed<T>(
     let shell = |script: &str| vec!["/bin/sh".to_owned(), "-c".to_owned(), script.replace("FILE", &file)];
     let arms = &mut planned.plan.experiment.arms;
     arms.truncate(2);
-    arms.iter_mut().for_each(|arm| arm.url = Some(Url::new("simulated://db")));
+    // Of each test one: a server has one run at a time.
+    let place = planned.folder.path().file_name().unwrap_or_default().to_string_lossy();
+    arms.iter_mut().for_each(|arm| arm.url = Some(Url::new(format!("simulated://{place}:1"))));
     arms[1].switch = Some(ProviderSwitch {
         on: shell(on),
         off: shell(off),
@@ -73,6 +75,8 @@ fn with_killed<T>(
     let (mut folder, mut told) = (created.expect("a run folder"), Told::default());
     let mut server = SwitchedServer::of(&run, 0).expect("a switch").left_by_killed(original);
     let made = work(&mut server, &mut EventLog { folder: &mut folder, listener: &mut told });
+    let refused = SwitchedServer::of(&run, 0).expect("a switch").find().expect_err("it has its run").to_string();
+    assert!(refused.contains("another run of Tithe uses this server"), "{refused}");
     (made, fs::read_to_string(&state).expect("a text").trim().to_owned(), told)
 }
 
