@@ -14,6 +14,7 @@ use tithe_harness::{
 use tithe_machine::{
     fault::Fault,
     launch::{Install, Search},
+    sandbox::Sandbox,
     watch::host,
 };
 use tithe_model::{
@@ -359,7 +360,9 @@ fn unfit(path: &Path, flaws: &[String]) -> Stop {
 pub fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
     let needed = tithe_model::plan::disk_bytes(plan, &offer::catalogue()) as u64;
     let existing = runs.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
-    match host::free_bytes(existing) {
+    // The data are elsewhere if the servers' account cannot enter that folder, as below /root.
+    let existing = Sandbox::parent_of(existing)?;
+    match host::free_bytes(&existing) {
         Some(free) if free < needed => Err(Stop::new(
             exit::MACHINE,
             format!(
