@@ -209,9 +209,14 @@ pub fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> 
     reports.into_iter().try_for_each(|(name, text)| write(&path.join(name), &text))
 }
 
+/// Writes a report as a whole: on a full disk, no half report replaces a complete one.
 fn write(path: &Path, text: &str) -> Result<(), Stop> {
-    std::fs::write(path, shown::harmless(text).as_bytes())
-        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))
+    let next = path.with_extension("next");
+    let written = std::fs::write(&next, shown::harmless(text).as_bytes()).and_then(|()| std::fs::rename(&next, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&next);
+        Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display()))
+    })
 }
 
 /// The message if nothing was measured, in place of a report: each reason once, and what to do next.
@@ -392,6 +397,17 @@ mod tests {
         assert_eq!(at_free_name(&path, make), Ok(folder.path().join("run-2")));
         let full = Fault::Machine("the disk is full".to_owned());
         assert_eq!(at_free_name(&folder.path().join("other"), |_| Err::<(), _>(full.clone())), Err(full.clone()));
+    }
+
+    #[test]
+    fn a_report_is_replaced_as_a_whole_or_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("report.json");
+        let read = || std::fs::read_to_string(&path).expect("a report");
+        assert!(write(&path, "first").is_ok() && read() == "first");
+        // A folder in the way, in place of a full disk.
+        std::fs::create_dir(folder.path().join("report.next")).expect("made");
+        assert!(write(&path, "second").is_err_and(|stop| stop.message.contains("cannot write ")) && read() == "first");
     }
 
     #[test]
