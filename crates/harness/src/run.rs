@@ -380,10 +380,10 @@ impl<'a> Run<'a> {
         // That the server is not the plain arm explains why its data could not be removed.
         let cleared = answered_within(timeout_s, clear).map_err(|fault| plain.err().unwrap_or(fault));
         // A full disk must not prevent us from restoring the server's settings.
-        let told = cleared.or_else(|fault| {
+        let told = cleared.as_ref().err().map_or(Ok(()), |fault| {
             event_log.warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))
         });
-        switched.as_mut().map_or(Ok(()), |switched| switched.leave(event_log))?;
+        let left = switched.as_mut().map_or(Ok(None), |switched| switched.leave(event_log))?;
         told?;
         epoch_setup.keep_logs(event_log.folder, &format!("{}--epoch{}", self.names.cells[part.number], part.epoch));
         // A server that has died explains a broken connection better than the connection's own error.
@@ -396,7 +396,10 @@ impl<'a> Run<'a> {
         // The next cell may not pin any threads.
         self.borrowed_threads.iter().for_each(BorrowedThreads::give_back_all);
         sandbox::left_behind().into_iter().try_for_each(|words| event_log.warn(words))?;
-        result
+        // A server that is not as it was is a failure, whatever was measured on it.
+        let cleared = cleared.map_err(|fault| fault.of("the data on an attached server was not removed"));
+        let as_before = left.map_or(cleared, Err);
+        result.and_then(|epoch| as_before.map(|()| epoch))
     }
 
     /// Sets the epoch up, proves, measures frame by frame, and proves again.

@@ -173,18 +173,20 @@ impl<'r> SwitchedServer<'r> {
         Ok(())
     }
 
-    /// Restores the server's original state; reports what to do if that fails.
+    /// Restores the server's original state. If that fails, reports and returns what to do.
     ///
     /// # Errors
     /// When the run folder cannot be written.
-    pub fn leave(&mut self, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
-        let Some(found) = self.found else { return Ok(()) };
-        let Err(fault) = self.turn_back(found, event_log) else { return Ok(()) };
+    pub fn leave(&mut self, event_log: &mut EventLog<'_>) -> Result<Option<Fault>, Fault> {
+        let Some(found) = self.found else { return Ok(None) };
+        let Err(fault) = self.turn_back(found, event_log) else { return Ok(None) };
         let name = NAMES[found];
-        event_log.warn(format!(
+        let words = format!(
             "the server was {name} before the run, and may not be so now: {fault}; switch it by hand: {}",
             self.command(found).join(" ")
-        ))
+        );
+        event_log.warn(words.clone())?;
+        Ok(Some(Fault::Machine(words)))
     }
 
     /// The server's own report while it is to be `arm`, as one observation of that arm.

@@ -146,7 +146,8 @@ fn a_switch_that_fails_is_told_and_undone_as_far_as_it_can_be() {
         let (turned, after, told) = with("no", scripts, cancelled, |server, event_log| {
             server.find().expect("it answers");
             let turned = server.turn(1, event_log);
-            server.leave(event_log).expect("left");
+            let left = server.leave(event_log).expect("reported");
+            assert_eq!(left.is_some(), scripts[1] == "exit 3", "a run that leaves it otherwise fails");
             turned
         });
         (turned.map_err(|fault| fault.to_string()).err().unwrap_or_default(), after, told)
