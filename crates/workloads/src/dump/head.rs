@@ -59,15 +59,6 @@ impl Head {
     fn statements() -> Self {
         Self { form: Form::Statements, origin: None, version: String::new(), database: String::new(), least: 0 }
     }
-
-    /// The beginning of the last line of such a dump; `None` if nothing marks its end.
-    pub fn last_line(&self) -> Option<&'static str> {
-        match (self.form, self.origin) {
-            (Form::Statements, Some(Origin::Postgres)) => Some("-- PostgreSQL database dump complete"),
-            (Form::Statements, Some(Origin::Mariadb | Origin::Mysql)) => Some("-- Dump completed"),
-            _ => None,
-        }
-    }
 }
 
 /// First bytes of an archive (PostgreSQL's `pg_backup_archiver.c`, `WriteHead`).

@@ -10,7 +10,7 @@ mod tests;
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom},
+    io::{self, Read as _},
     path::{Path, PathBuf},
 };
 
@@ -81,11 +81,6 @@ impl Dump {
         } else {
             head::read(&first_bytes(&path).map_err(unread)?)?
         };
-        if let Some(last) = head.last_line()
-            && !has_line(&path, last).map_err(unread)?
-        {
-            return Err(format!("it is incomplete: it has no line `{last}`, with which such a dump ends"));
-        }
         Ok(Self { path, head, tables })
     }
 
@@ -129,26 +124,6 @@ fn release(of: Origin, version: &str) -> Option<Vec<u32>> {
     let count = if of == Origin::Postgres { 1 } else { 2 };
     let numbers = version[start..].split(|sign: char| !sign.is_ascii_digit());
     numbers.take(count).map(|number| number.parse().ok()).collect()
-}
-
-/// True if a line of the file at `path` begins with `words`: near its end, or further up if more was added to it.
-fn has_line(path: &Path, words: &str) -> io::Result<bool> {
-    let mut reader = BufReader::new(File::open(path)?);
-    let length = reader.get_ref().metadata()?.len();
-    let mut line = Vec::new();
-    for start in [length.saturating_sub(HEAD_BYTES), 0] {
-        reader.seek(SeekFrom::Start(start))?;
-        loop {
-            line.clear();
-            if reader.read_until(b'\n', &mut line)? == 0 {
-                break;
-            }
-            if line.starts_with(words.as_bytes()) {
-                return Ok(true);
-            }
-        }
-    }
-    Ok(false)
 }
 
 fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
