@@ -246,15 +246,6 @@ pub trait Database: Sync {
         Ok(None)
     }
 
-    /// Removes the tables that killed runs of any workload have left on an attached server; returns their names. The
-    /// caller holds the server against other runs. What this account cannot remove stays.
-    ///
-    /// # Errors
-    /// As [`Database::connect`]; a broken connection.
-    fn sweep(&self, _server: &Server, _setup: &Setup) -> Result<Vec<String>, Fault> {
-        Ok(Vec::new())
-    }
-
     /// True if one server can store the data of several arms, each in its own [space](Setup::space).
     fn keeps_apart(&self) -> bool {
         false

@@ -119,10 +119,6 @@ impl Database for Family {
         schema::remove(self.0.access, server, setup, table)
     }
 
-    fn sweep(&self, server: &Server, setup: &Setup) -> Result<Vec<String>, Fault> {
-        schema::sweep(self.0.access, server, setup)
-    }
-
     fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         schema::quiesce(self.0, server, setup, table)
     }

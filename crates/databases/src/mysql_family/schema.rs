@@ -38,9 +38,6 @@ pub const MARK: &str = "made by tithe";
 /// The table that marks the database.
 const MARKER: &str = "made_by_tithe";
 
-/// The beginnings of the names of tables that commands make which hold no server.
-const OF_COMMANDS: [&str; 2] = ["tithe_inspect_", "tithe_witness_"];
-
 /// How long Tithe waits for a lock on its own tables, s. The servers' own timeout is a day or a year.
 const LOCK_TIMEOUT_S: u16 = 10;
 
@@ -149,47 +146,6 @@ pub fn remove(access: &Access, server: &Server, setup: &Setup, table: &Table) ->
         session.run(&format!("DROP DATABASE {space}"))?;
     }
     Ok(())
-}
-
-/// Removes the tables that killed runs have left in databases with Tithe's mark; returns their names. Statements to
-/// undo may be about the tables of their database, so these stay, and so do tables of commands that hold no server.
-///
-/// # Errors
-/// A broken connection.
-pub fn sweep(access: &Access, server: &Server, setup: &Setup) -> Result<Vec<String>, Fault> {
-    let mut session = hurried(access, server, setup)?;
-    // Tables that refer to each other are removed in any order.
-    session.run("SET SESSION foreign_key_checks = OFF")?;
-    let names = format!("SCHEMA_NAME REGEXP '^{SPACE}(_[0-9]+)?$'");
-    let spaces = session.run(&format!("SELECT SCHEMA_NAME FROM information_schema.SCHEMATA WHERE {names}"))?;
-    let mut swept = Vec::new();
-    for space in spaces.into_iter().flatten().flatten() {
-        match sweep_one(&mut session, &space) {
-            Ok(names) => swept.extend(names),
-            // Somebody else's, or in use.
-            Err(Fault::Refused(_) | Fault::Server(_)) => {}
-            Err(fault) => return Err(fault),
-        }
-    }
-    Ok(swept)
-}
-
-fn sweep_one(session: &mut WireSession, space: &str) -> Result<Vec<String>, Fault> {
-    existing(session, space)?;
-    let names: Vec<String> = tables(session, space)?.into_iter().map(|(name, _)| name).collect();
-    if names.iter().any(|name| name == "tithe_undo") {
-        return Ok(Vec::new());
-    }
-    let stays = |name: &str| name == MARKER || OF_COMMANDS.iter().any(|begin| name.starts_with(begin));
-    let left = names.iter().filter(|name| !stays(name));
-    let left: Vec<String> = left.map(|name| format!("`{space}`.`{}`", name.replace('`', "``"))).collect();
-    if !left.is_empty() {
-        run_unlocked(session, &format!("DROP TABLE IF EXISTS {}", left.join(", ")))?;
-    }
-    if left.len() + 1 == names.len() && !has_programs(session, space)? {
-        session.run(&format!("DROP DATABASE {space}"))?;
-    }
-    Ok(left)
 }
 
 /// True if the database `space` has procedures, functions or events: Tithe creates none.

@@ -195,10 +195,6 @@ impl Database for Postgres {
         schema::remove(server, setup, table)
     }
 
-    fn sweep(&self, server: &Server, setup: &Setup) -> Result<Vec<String>, Fault> {
-        schema::sweep(server, setup)
-    }
-
     fn quiesce(&self, server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault> {
         schema::quiesce(server, setup, table)
     }

@@ -16,7 +16,7 @@ use tithe_model::record::ArmFacts;
 use tithe_plugin::{
     database::CacheUse,
     session::{SqlSession as _, Table},
-    setup::{SPACE, Setup},
+    setup::Setup,
 };
 
 use super::{
@@ -275,40 +275,6 @@ pub fn remove(server: &Server, setup: &Setup, table: &Table) -> Result<(), Fault
     Ok(())
 }
 
-/// Removes the tables that killed runs have left in schemas with Tithe's mark, and the schemas that are empty then;
-/// returns the names of the tables. Statements to undo may be about the tables of their schema, so these stay, and so
-/// do tables of commands that hold no server.
-///
-/// # Errors
-/// A broken connection.
-pub fn sweep(server: &Server, setup: &Setup) -> Result<Vec<String>, Fault> {
-    let mut session = hurried(server, setup)?;
-    let left = format!(
-        "SELECT nspname, string_agg(format('%I.%I', nspname, relname), ', ' ORDER BY relname) FROM pg_namespace \
-         JOIN pg_class ON relnamespace = pg_namespace.oid WHERE nspname ~ '^{SPACE}(_[0-9]+)?$' \
-         AND relkind IN ('r', 'p') AND relname !~ '^tithe_(inspect|witness)_' GROUP BY nspname \
-         HAVING bool_and(relname <> 'tithe_undo')"
-    );
-    let mut swept = Vec::new();
-    for row in session.run(&left)? {
-        let [Some(space), Some(tables)] = row.as_slice() else { continue };
-        let removed = existing(&mut session, space)
-            .and_then(|_| run_unlocked(&mut session, space, &format!("DROP TABLE IF EXISTS {tables}")));
-        match removed {
-            Ok(()) => swept.push(tables.clone()),
-            // Somebody else's, or in use.
-            Err(Fault::Refused(_) | Fault::Server(_)) => continue,
-            Err(fault) => return Err(fault),
-        }
-        match session.run(&format!("DROP SCHEMA {space}")) {
-            // Something else is in it.
-            Err(Fault::Refused(_) | Fault::Server(_)) => {}
-            outcome => drop(outcome?),
-        }
-    }
-    Ok(swept)
-}
-
 /// What exists in the place where Tithe works.
 #[derive(Debug, PartialEq, Eq)]
 enum Existing {
@@ -543,23 +509,6 @@ mod tests {
         for (mark, code) in left {
             assert_eq!(removed(mark, code), Ok(()), "{mark:?} {code}");
         }
-    }
-
-    #[test]
-    fn tables_of_killed_runs_are_swept_and_those_of_others_stay() {
-        let swept = |mark: Rows, dropped: Result<Rows, (&'static str, &'static str)>| {
-            let answers: Vec<Answer> = vec![
-                ("JOIN pg_class", Ok(&[&["tithe_2", "tithe_2.orders, tithe_2.usertable"]])),
-                ("obj_description(oid, 'pg_namespace')", Ok(mark)),
-                ("SELECT relname FROM pg_class", Ok(&[])),
-                ("DROP TABLE IF EXISTS tithe_2.orders, tithe_2.usertable", dropped),
-                ("DROP SCHEMA tithe_2", Err(("2BP01", "it holds a function"))),
-            ];
-            server(Vec::new(), answers).seen(|server| sweep(server, &plain()))
-        };
-        assert_eq!(swept(&[&[MARK]], Ok(&[])), Ok(vec!["tithe_2.orders, tithe_2.usertable".to_owned()]));
-        assert_eq!(swept(&[&["mine"]], Ok(&[])), Ok(Vec::new()));
-        assert_eq!(swept(&[&[MARK]], Err(("42501", "another account made it"))), Ok(Vec::new()));
     }
 
     #[test]

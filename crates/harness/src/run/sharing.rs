@@ -38,7 +38,7 @@ struct ArmPlace<'a> {
 impl Sharing {
     /// For the arms of `run`, set up as `setups`, whose clients change data if the workload `writes`; gives those arms
     /// a space of their own that need one. Asks attached servers only for their identity and whether they can be
-    /// measured, holds them, and removes what killed runs have left there.
+    /// measured, and holds them.
     ///
     /// # Errors
     /// When a server cannot be measured, does not report its identity or is another run's, or arms share servers that
@@ -46,17 +46,13 @@ impl Sharing {
     pub fn find(run: &Run<'_>, setups: &mut [Setup], writes: bool, held: &mut HeldServers) -> Result<Self, Fault> {
         let arms = run.plan.experiment.arms.iter().zip(setups.iter());
         refuse(run.product, arms.clone().filter_map(|(arm, setup)| Some((arm, arm.url.as_ref()?, setup))))?;
-        let mut places: Vec<ArmPlace<'_>> = Vec::with_capacity(setups.len());
+        let mut places = Vec::with_capacity(setups.len());
         for (number, (arm, setup)) in arms.enumerate() {
             let identity = match &arm.url {
                 Some(url) => {
                     let identity = said(run.product, arm, url, setup)?;
                     let held = held.hold(run.product.entry().id, &identity, &port_of(run.product.endpoint(url), url));
                     held.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
-                    if places.iter().all(|place| place.identity != identity) {
-                        let swept = run.product.sweep(&at(url), setup);
-                        swept.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
-                    }
                     identity
                 }
                 None => number.to_string(),
