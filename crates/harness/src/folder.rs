@@ -119,6 +119,10 @@ impl RunFolder {
         replace(&path.join("frames.jsonl"), &frames.collect::<Result<Vec<_>, _>>()?.concat())?;
         replace(&path.join("evidence.jsonl"), &lines(&records.findings)?)?;
         replace(&path.join("events.jsonl"), &lines(&records.events)?)?;
+        if path.join(PROFILE).exists() {
+            // As it was written: records leave out the stacks of frames that do not fit the plan.
+            replace(&path.join(PROFILE), &lines(&json::records::<ProfiledFrame>(path, PROFILE)?)?)?;
+        }
         replace_histograms(&path.join(HISTOGRAMS), &records.plan, &records.frames)?;
         Ok((Self::open(path, &records.plan, records.cells.clone(), lock)?, records))
     }
@@ -252,8 +256,12 @@ impl Drop for Lock {
 fn lock(path: &Path) -> Result<Lock, Fault> {
     let lock = append(path, "lock")?;
     match try_lock(&lock) {
-        true => Ok(Lock(lock)),
-        false => Err(Fault::Machine(format!("another tithe is writing to {}", path.display()))),
+        Ok(true) => Ok(Lock(lock)),
+        Ok(false) => Err(Fault::Machine(format!("another tithe is writing to {}", path.display()))),
+        Err(error) => {
+            let words = format!("cannot lock {}: use a folder on a file system that keeps locks", path.display());
+            Err(Fault::machine(words, error))
+        }
     }
 }
 
@@ -802,6 +810,13 @@ mod tests {
         let profile = read(&path).expect("readable").profile;
         let invalid: Vec<(u32, bool)> = profile.iter().map(|frame| (frame.frame, frame.invalid.is_some())).collect();
         assert_eq!(invalid, [(2, false), (3, true)]);
+        // A kill cut the line of a third one.
+        drop(run);
+        let whole = fs::read(path.join(PROFILE)).expect("bytes");
+        fs::write(path.join(PROFILE), [&whole[..], &b"{\"cell\":0"[..]].concat()).expect("written");
+        let (mut run, _) = RunFolder::resume(&path).expect("resumed");
+        run.profiled(&ProfiledFrame::without_samples((0, 4), 2, &slots_of(0))).expect("written");
+        assert_eq!(read(&path).expect("readable").profile.len(), 3);
     }
 
     #[test]

@@ -39,7 +39,10 @@ use tithe_machine::{
     descriptors,
     fault::Fault,
     launch::{Command, Install},
-    sandbox::{self, held::remove_abandoned},
+    sandbox::{
+        self,
+        held::{remove_abandoned, remove_abandoned_beside},
+    },
     watch::{borrowed_threads::BorrowedThreads, stalls::Home, swap},
 };
 use tithe_model::{
@@ -82,7 +85,7 @@ use invalid::InvalidInARow;
 use profile::{Profiling, StartAnew};
 use rotating::Rotations;
 use starts::StartsOfEpoch;
-use switched_server::SwitchedServer;
+use switched_server::{SwitchedServer, before_killed};
 use together::together;
 
 /// Receives events, and decides when a cell has been measured enough.
@@ -221,6 +224,7 @@ impl<'a> Run<'a> {
         }
         // Also if no further server needs to be started.
         remove_abandoned(folder.path());
+        remove_abandoned_beside(folder.path());
         // Servers that start after this can be put into one group with their lane; if that is impossible, frames record
         // it.
         let _home = Home::hold().ok();
@@ -240,9 +244,11 @@ impl<'a> Run<'a> {
             held_servers: HeldServers::default(),
             rotations: Rotations::default(),
             invalid: InvalidInARow::default(),
+            before_killed: None,
         };
         if let Some(before) = before {
             run_state.served.add(&before.frames, &before.slots);
+            run_state.before_killed = before_killed(&before.events);
         }
         let mut ending = Ending::Complete;
         for number in 0..self.plan.cells.len() {
@@ -359,7 +365,8 @@ impl<'a> Run<'a> {
         event_log: &mut EventLog<'_>,
     ) -> Result<Epoch, Fault> {
         let mut epoch_setup = EpochSetup::new(self.product, event_log.folder, &self.plan.experiment)?;
-        let mut switched = SwitchedServer::of(self, part.number as u32);
+        let switched = SwitchedServer::of(self, part.number as u32);
+        let mut switched = switched.map(|switched| switched.left_by_killed(run_state.before_killed));
         let result = match &mut switched {
             Some(switched) => self.measure_switched(part, (&mut epoch_setup, switched), run_state, event_log),
             None => self.measure(part, &mut epoch_setup, run_state, event_log),
@@ -372,12 +379,13 @@ impl<'a> Run<'a> {
         // A server that stopped answering gets a short timeout the second time.
         let timeout_s = if matches!(result, Err(Fault::Connection(_))) { FIRST_ANSWER_S } else { TIMEOUT_S };
         let clear = || epoch_setup.clear(self.workloads[part.cell.workload].as_ref());
-        let cleared = plain.and_then(|()| answered_within(timeout_s, clear));
+        // That the server is not the plain arm explains why its data could not be removed.
+        let cleared = answered_within(timeout_s, clear).map_err(|fault| plain.err().unwrap_or(fault));
         // A full disk must not prevent us from restoring the server's settings.
-        let told = cleared.or_else(|fault| {
+        let told = cleared.as_ref().err().map_or(Ok(()), |fault| {
             event_log.warn(format!("cell {}: the data on an attached server was not removed: {fault}", part.cell.id))
         });
-        switched.as_mut().map_or(Ok(()), |switched| switched.leave(event_log))?;
+        let left = switched.as_mut().map_or(Ok(None), |switched| switched.leave(event_log))?;
         told?;
         epoch_setup.keep_logs(event_log.folder, &format!("{}--epoch{}", self.names.cells[part.number], part.epoch));
         // A server that has died explains a broken connection better than the connection's own error.
@@ -390,7 +398,10 @@ impl<'a> Run<'a> {
         // The next cell may not pin any threads.
         self.borrowed_threads.iter().for_each(BorrowedThreads::give_back_all);
         sandbox::left_behind().into_iter().try_for_each(|words| event_log.warn(words))?;
-        result
+        // A server that is not as it was is a failure, whatever was measured on it.
+        let cleared = cleared.map_err(|fault| fault.of("the data on an attached server was not removed"));
+        let as_before = left.map_or(cleared, Err);
+        result.and_then(|epoch| as_before.map(|()| epoch))
     }
 
     /// Sets the epoch up, proves, measures frame by frame, and proves again.
@@ -690,6 +701,8 @@ struct RunState {
     rotations: Rotations,
     /// Invalid frames of the cell that is being measured, all epochs together.
     invalid: InvalidInARow,
+    /// See [`before_killed`].
+    before_killed: Option<usize>,
 }
 
 /// The frames of a cell between two starts of its servers.

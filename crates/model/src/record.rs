@@ -281,6 +281,12 @@ pub struct Finding {
 /// The check of a claim of the user's own, by a statement or a count. A protection may have several.
 pub const YOUR_CLAIM: &str = "your-claim";
 
+/// The disclosure about a setting of the user's own: the arm has another value of it than the plain arm.
+pub const SETTING_DIFFERS: &str = "setting-differs";
+
+/// How the control of [`SETTING_DIFFERS`] ends if both servers report the same value.
+pub const AS_PROTECTED: &str = ", as on the protected arm";
+
 impl Finding {
     /// What its claim is known by among those of its protection: the check and, of [`YOUR_CLAIM`], the text. The text
     /// of other checks may differ from one look to the next.

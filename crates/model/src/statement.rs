@@ -60,6 +60,27 @@ pub fn shown(sql: &str) -> String {
     words.chars().take(SHOWN - 1).chain(['…']).collect()
 }
 
+/// What an assignment of `SET` begins with if its setting is that of the whole server.
+const OF_SERVER: [&str; 6] = ["GLOBAL ", "PERSIST ", "PERSIST_ONLY ", "@@GLOBAL.", "@@PERSIST.", "@@PERSIST_ONLY."];
+
+/// True if the statement `text` changes settings of the whole server, which all clients have and which outlive its
+/// session.
+pub fn changes_server(text: &str) -> bool {
+    let is_of_server = |assigned: &str| OF_SERVER.iter().any(|scope| assigned.trim_start().starts_with(scope));
+    text.split(';').any(|one| {
+        let words = one.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase();
+        words.starts_with("ALTER SYSTEM ")
+            || words.starts_with("CONFIG SET ")
+            || words.strip_prefix("SET ").is_some_and(|assigned| assigned.split(',').any(is_of_server))
+    })
+}
+
+/// True if a server forgets the effect of the statement `text` when it is restarted on its data.
+pub fn lasts_until_restart(text: &str) -> bool {
+    let begin = text.trim_start().to_ascii_uppercase();
+    (changes_server(text) && !begin.starts_with("ALTER SYSTEM ")) || begin.starts_with("ACL SETUSER ")
+}
+
 fn is_of_name(sign: char) -> bool {
     sign.is_alphanumeric() || sign == '_'
 }
@@ -128,6 +149,25 @@ mod tests {
             SELECT ?…
             SELECT a#b, c.?, t.?.?, (?).?, :v1 - ?"#]]
         .assert_eq(&seen.join("\n"));
+    }
+
+    #[test]
+    fn settings_of_a_server_are_told_from_those_of_a_session() {
+        for text in [
+            "SET GLOBAL general_log = ON",
+            "set session a = 1, @@global.b = 2",
+            "SET a = 1;\n SET  PERSIST b = 1",
+            "ALTER SYSTEM SET log_statement = 'all'",
+            "config set appendonly yes",
+        ] {
+            assert!(changes_server(text), "{text}");
+        }
+        for text in ["SET log = 'read, write'", "SET a = @@GLOBAL.a", "SET SESSION global_a = 1", "RESET a", ""] {
+            assert!(!changes_server(text), "{text}");
+        }
+        let of_memory = ["set global a = 1", "CONFIG SET a 1", "ACL SETUSER a on"];
+        assert_eq!(of_memory.map(lasts_until_restart), [true; 3]);
+        assert_eq!(["ALTER SYSTEM SET a = 1", "CREATE ROLE a", "SET a = 1"].map(lasts_until_restart), [false; 3]);
     }
 
     proptest! {

@@ -7,6 +7,7 @@ use tithe_machine::{fault::Fault, observation::Observation};
 use tithe_model::{
     catalogue::{AskedOfCustom, ProtectionEntry, plain_name},
     experiment, parse,
+    record::{AS_PROTECTED, SETTING_DIFFERS},
 };
 
 use crate::{
@@ -114,7 +115,7 @@ struct SettingDiffers {
 
 impl Check for SettingDiffers {
     fn entry(&self) -> CheckEntry {
-        CheckEntry::disclosure("setting-differs")
+        CheckEntry::disclosure(SETTING_DIFFERS)
     }
 
     fn claim(&self) -> String {
@@ -126,15 +127,18 @@ impl Check for SettingDiffers {
         let bare = context.database.entry().bare_setting(&self.name);
         let name = bare.replace('_', &asked.between.to_string());
         let question = asked.setting.replace("{setting}", &name);
-        let said = match context.database.ask(context.server, context.setup, &question) {
-            Err(Fault::Server(_)) => "unknown to the server".to_owned(),
-            said => said?.unwrap_or_else(|| "not shown by the server".to_owned()),
+        let value = match context.database.ask(context.server, context.setup, &question) {
+            Err(Fault::Server(_)) => Err("unknown to the server"),
+            said => said?.ok_or("not shown by the server"),
         };
+        let is_known = value.is_ok();
+        let said = value.unwrap_or_else(str::to_owned);
         if context.protected {
             return Ok(Observation::Protected(self.protected.get_or_init(|| said).clone()));
         }
         Ok(match self.protected.get() {
-            Some(protected) if *protected == said => Observation::Protected(format!("{said}, as on the protected arm")),
+            Some(protected) if *protected == said && is_known => Observation::Protected(said + AS_PROTECTED),
+            Some(protected) if *protected == said => Observation::Unknown(format!("{said}, on both arms")),
             _ => Observation::Exposed(said),
         })
     }

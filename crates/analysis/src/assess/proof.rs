@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use tithe_model::{
     experiment::Arm,
-    record::{Finding, Phase, Role, TOLD_BY_PROVIDER, Verdict},
+    record::{AS_PROTECTED, Finding, Phase, Role, SETTING_DIFFERS, TOLD_BY_PROVIDER, Verdict},
 };
 
 use crate::Proof;
@@ -15,10 +15,12 @@ use crate::Proof;
 /// must hold. A claim that fails outweighs one that could not be decided. A claim that only strengthens a proof may be
 /// out of reach. Disclosures do not count. If nothing fails but needed claims are open, and the provider reports that
 /// the protection is on, the result names the provider; that is no proof. An epoch that was killed and followed by
-/// another needs no checks after it: see [`cut_short`]. A setting needs no proof.
+/// another needs no checks after it: see [`cut_short`]. A setting needs no proof, but another value than on the plain
+/// arm.
 pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> Proof {
     if arm.is_setting() {
-        return Proof::Setting;
+        let same = same_settings(arm, findings);
+        return if same.is_empty() { Proof::Setting } else { Proof::Unproven(same) };
     }
     if arm.protections.is_empty() && arm.switch.is_none() {
         return Proof::Unproven(vec!["the arm names no protection, so nothing was checked".to_owned()]);
@@ -47,6 +49,20 @@ pub(super) fn proof(arm: &Arm, findings: &[Finding], epochs: &BTreeSet<u32>) -> 
         () if is_told_by_provider(&claims, epochs) => Proof::ToldByProvider(open),
         () => Proof::Unproven(open),
     }
+}
+
+/// The settings of `arm`, quoted, if it differs from the plain arm by nothing else, and both servers report the same
+/// value of each: the figures are then those of nothing.
+fn same_settings(arm: &Arm, findings: &[Finding]) -> Vec<String> {
+    let mut own = arm.protections.iter().filter_map(|protection| protection.custom.as_deref());
+    let differs_otherwise =
+        own.any(|custom| !custom.statements.is_empty() || !custom.session.is_empty() || !custom.files.is_empty());
+    let read: Vec<&Finding> = findings.iter().filter(|finding| finding.check == SETTING_DIFFERS).collect();
+    let differs = read.iter().any(|finding| !finding.control.ends_with(AS_PROTECTED));
+    if differs || differs_otherwise || !arm.on.is_empty() {
+        return Vec::new();
+    }
+    read.into_iter().map(quote).collect()
 }
 
 /// True if the provider reported the state of both sides of every pair, before and after each.

@@ -1300,6 +1300,21 @@ fn what_the_reader_describes_is_proven_by_claims_or_is_a_setting() {
     let fails = |records: &mut Records| records.findings[0].verdict = Verdict::Fails;
     assert!(matches!(proof(&claimed, &fails), Proof::Disproven(_)));
     assert_eq!(proof(&Custom::default(), &|records| records.findings.clear()), Proof::Setting);
+    let read_back = |custom: &Custom, controls: &[&str]| {
+        let read = |control: &&str| Finding {
+            check: "setting-differs".to_owned(),
+            role: Role::Disclosure,
+            control: (*control).to_owned(),
+            ..finding(1, Phase::Before)
+        };
+        proof(custom, &|records| records.findings = controls.iter().map(read).collect())
+    };
+    let same = "on, as on the protected arm";
+    assert!(matches!(read_back(&Custom::default(), &[same]), Proof::Unproven(_)), "the arms are the same");
+    assert_eq!(read_back(&Custom::default(), &[same, "off"]), Proof::Setting);
+    assert_eq!(read_back(&Custom::default(), &["unknown to the server, on both arms"]), Proof::Setting);
+    let by_session = Custom { session: vec!["SET a = 1".to_owned()], ..Custom::default() };
+    assert_eq!(read_back(&by_session, &[same]), Proof::Setting);
     // In addition to a protection of Tithe's, which has to be proven.
     let beside = |records: &mut Records| {
         let mut listed = records.plan.experiment.arms[1].protections[0].clone();

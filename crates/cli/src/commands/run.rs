@@ -7,10 +7,16 @@ use tithe_analysis::{
     report::{self, html::PageData},
 };
 use tithe_harness::{
+    arms,
     folder::{self, RunFolder},
     run::{Ending, Run},
 };
-use tithe_machine::{launch::Search, watch::host};
+use tithe_machine::{
+    fault::Fault,
+    launch::{Install, Search},
+    sandbox::Sandbox,
+    watch::host,
+};
 use tithe_model::{
     ending::CellEnding,
     experiment::{Arm, Experiment},
@@ -29,6 +35,9 @@ use crate::{
     progress::{self, Progress},
     records, shown, team,
 };
+
+/// Number of attempts to make a folder whose name other runs may take.
+const NAME_TRIES: u32 = 10;
 
 /// Runs the command; returns the exit status.
 pub fn run(arguments: &RunArgs) -> Result<i32, Stop> {
@@ -116,10 +125,25 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
         let why = "--against is about two builds that tithe starts, and this experiment attaches to running servers";
         return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
     }
+    if let Some(path) = arguments.against.as_deref().filter(|_| is_one_build(&prepared)) {
+        let why = "these are the installed programs, and both arms would be the same build";
+        return Err(Stop::new(exit::USAGE, format!("--against {}: {why}; nothing was started", path.display())));
+    }
     if arguments.show_experiment {
         shown::write_err(&prepared.text);
     }
     Ok(prepared)
+}
+
+/// True if the programs that the first arm names are those of the other arms, under some of the resources.
+fn is_one_build(prepared: &Prepared) -> bool {
+    let Prepared { plan, database, installs, .. } = prepared;
+    let Some(arm) = plan.experiment.arms.first() else { return false };
+    let place = |install: &Install| install.programs.canonicalize().ok();
+    installs.iter().any(|installed| {
+        let named = arms::install_of(*database, arm, installed);
+        named.is_ok_and(|named| place(&named).is_some_and(|named| place(installed) == Some(named)))
+    })
 }
 
 /// The folder of the programs that `path` means: it is that folder, one of the programs, or an installed version.
@@ -185,9 +209,14 @@ pub fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> 
     reports.into_iter().try_for_each(|(name, text)| write(&path.join(name), &text))
 }
 
+/// Writes a report as a whole: on a full disk, no half report replaces a complete one.
 fn write(path: &Path, text: &str) -> Result<(), Stop> {
-    std::fs::write(path, shown::harmless(text).as_bytes())
-        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display())))
+    let next = path.with_extension("next");
+    let written = std::fs::write(&next, shown::harmless(text).as_bytes()).and_then(|()| std::fs::rename(&next, path));
+    written.map_err(|error| {
+        let _ = std::fs::remove_file(&next);
+        Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display()))
+    })
 }
 
 /// The message if nothing was measured, in place of a report: each reason once, and what to do next.
@@ -220,11 +249,23 @@ fn nothing_measured(path: &Path, analysis: &Analysis, experiment: &Experiment) -
 pub fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
     let stamp = stamp(time::OffsetDateTime::now_utc());
     let slug: String = folder::plain_name(&prepared.plan.experiment.database);
-    let path = free_name(&runs.join(format!("{stamp}-{slug}")));
     std::fs::create_dir_all(runs)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", runs.display())))?;
     let machine = host::machine(runs);
-    Ok(RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?)
+    let make = |path: &Path| RunFolder::create(path, &prepared.text, &prepared.plan, &machine);
+    Ok(at_free_name(&runs.join(format!("{stamp}-{slug}")), make)?)
+}
+
+/// What `make` makes at `path` or the first free name after it. Another run may take that name first.
+fn at_free_name<T>(path: &Path, make: impl Fn(&Path) -> Result<T, Fault>) -> Result<T, Fault> {
+    let mut tries = 1..NAME_TRIES;
+    loop {
+        let free = free_name(path);
+        match make(&free) {
+            Err(_) if free.exists() && tries.next().is_some() => {}
+            made => return made,
+        }
+    }
 }
 
 /// When a run began, as in the name of its folder: `2026-11-23T02-09-46`.
@@ -235,7 +276,7 @@ fn stamp(now: time::OffsetDateTime) -> String {
 }
 
 /// `path`, or `path` with the first free number added: two runs may start in the same second.
-fn free_name(path: &Path) -> PathBuf {
+pub fn free_name(path: &Path) -> PathBuf {
     if !path.exists() {
         return path.to_owned();
     }
@@ -324,7 +365,9 @@ fn unfit(path: &Path, flaws: &[String]) -> Stop {
 pub fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
     let needed = tithe_model::plan::disk_bytes(plan, &offer::catalogue()) as u64;
     let existing = runs.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("."));
-    match host::free_bytes(existing) {
+    // The data are elsewhere if the servers' account cannot enter that folder, as below /root.
+    let existing = Sandbox::parent_of(existing)?;
+    match host::free_bytes(&existing) {
         Some(free) if free < needed => Err(Stop::new(
             exit::MACHINE,
             format!(
@@ -340,6 +383,33 @@ pub fn enough_disk(plan: &Plan, runs: &Path) -> Result<(), Stop> {
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_another_run_takes_first_is_left_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("run");
+        let make = |free: &Path| {
+            let is_taken = !path.exists();
+            std::fs::create_dir(free).expect("made");
+            if is_taken { Err(Fault::Machine("it is there".to_owned())) } else { Ok(free.to_owned()) }
+        };
+        assert_eq!(at_free_name(&path, make), Ok(folder.path().join("run-2")));
+        let full = Fault::Machine("the disk is full".to_owned());
+        assert_eq!(at_free_name(&folder.path().join("other"), |_| Err::<(), _>(full.clone())), Err(full.clone()));
+    }
+
+    #[test]
+    fn a_report_is_replaced_as_a_whole_or_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("report.json");
+        let read = || std::fs::read_to_string(&path).expect("a report");
+        assert!(write(&path, "first").is_ok() && read() == "first");
+        // A folder in the way, in place of a full disk.
+        std::fs::create_dir(folder.path().join("report.next")).expect("made");
+        assert!(write(&path, "second").is_err_and(|stop| stop.message.contains("cannot write ")) && read() == "first");
+    }
+
     #[test]
     fn folders_are_named_so_that_they_sort_by_time() {
         let moment = time::OffsetDateTime::from_unix_timestamp(1_772_503_629).expect("a moment");

@@ -25,7 +25,7 @@ use tithe_model::{
 
 use crate::{
     MachineArgs, VerifyArgs,
-    commands::child,
+    commands::{child, run},
     exit::{self, Stop},
     interrupt,
     prepare::{self, Prepared},
@@ -56,7 +56,8 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     let machine = host::machine(&arguments.runs);
     std::fs::create_dir_all(&arguments.runs)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", arguments.runs.display())))?;
-    let path = arguments.runs.join(format!("verify-{}", std::process::id()));
+    // In containers every process may have the same number.
+    let path = run::free_name(&arguments.runs.join(format!("verify-{}", std::process::id())));
     let mut folder = RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?;
     let mut verifier = Verifier::new(&prepared, format == "text");
     let ending = run.carry_out(&mut folder, None, &mut verifier);

@@ -163,11 +163,29 @@ fn a_job_that_measures_nothing_or_proves_nothing_fails_by_that() {
     let nothing = act(&bench, &[("experiment", "nowhere.toml")]);
     assert_eq!(status(&nothing), 2, "{}", err(&nothing));
     assert!(err(&nothing).contains("nothing was measured (status 2)"), "{}", err(&nothing));
+    // A run whose servers do not start has records, and no page.
+    bench.file("experiment.toml", &known_costs("refuses_to_start = true", &sealed(0.05), "60 s"));
+    let refused = act(&bench, &[("experiment", "experiment.toml")]);
+    assert_eq!(status(&refused), 4, "{}", err(&refused));
+    assert!(err(&refused).contains("ci/measure: nothing was measured (status 4)"), "{}", err(&refused));
+    assert!(!bench.path("tithe-output/report.json").exists(), "a later job would be compared with it");
     let lost = experiment(0.05, 1).replace("\"seal\", cost = 0.05", "\"audit\", lose = 0.5");
     bench.file("experiment.toml", &lost);
     let disproven = act(&bench, &[("experiment", "experiment.toml"), ("options", "--until-decided\n")]);
     assert_eq!(status(&disproven), 5, "{}{}", out(&disproven), err(&disproven));
     assert!(read(&bench, "outputs").contains("status=5"));
+}
+
+#[test]
+fn a_job_is_compared_with_its_own_output_of_the_job_before() {
+    let bench = Bench::new("own-output");
+    for (seed, is_compared) in [(1, false), (2, true)] {
+        bench.file("experiment.toml", &experiment(0.05, seed));
+        let inputs = [("experiment", "experiment.toml"), ("before", "tithe-output/report.json"), ("threshold", "1%")];
+        let job = act(&bench, &inputs);
+        assert_eq!(status(&job), 0, "{}{}", out(&job), err(&job));
+        assert_eq!(read(&bench, "outputs").contains("junit="), is_compared);
+    }
 }
 
 #[test]

@@ -1,8 +1,7 @@
 //! One run at a time on a server that Tithe did not start: a second one would take the data of the first for leftovers.
 //!
 //! Each server is held by an abstract socket of its name, which the kernel gives to one process of this machine and
-//! takes back when that ends. Runs on other machines, in other network namespaces and on servers that a provider
-//! switches are not seen.
+//! takes back when that ends. Runs on other machines and in other network namespaces are not seen.
 
 use std::{
     collections::BTreeMap,
@@ -20,13 +19,12 @@ use tithe_machine::{fault::Fault, fingerprint::sha256};
 pub(super) struct HeldServers(BTreeMap<String, UnixListener>);
 
 impl HeldServers {
-    /// Holds the server of the product `product` at `place` (`HOST:PORT`) that reports `identity`. A copy of a server's
-    /// data reports the same identity, so its port counts, too.
+    /// Holds the server of the product `product` at this `port` that reports `identity`. A copy of a server's data
+    /// reports the same identity, so its port counts, too.
     ///
     /// # Errors
     /// [`Fault::Refused`] while another run holds it.
-    pub fn hold(&mut self, product: &str, identity: &str, place: &str) -> Result<(), Fault> {
-        let port = place.rsplit(':').next().unwrap_or_default();
+    pub fn hold(&mut self, product: &str, identity: &str, port: &str) -> Result<(), Fault> {
         // The name of a socket has at most 107 bytes.
         let name = format!("tithe-server-{}", sha256(format!("{product} {port} {identity}").as_bytes()));
         if self.0.contains_key(&name) {
@@ -55,18 +53,18 @@ mod tests {
     fn a_server_has_one_run_at_a_time() {
         let here = format!("server of {}", std::process::id());
         let (mut first, mut second) = (HeldServers::default(), HeldServers::default());
-        first.hold("redis", &here, "localhost:1").expect("nobody has it");
-        first.hold("redis", &here, "localhost:1").expect("it has it already");
-        let refused = second.hold("redis", &here, "127.0.0.1:1").expect_err("the first has it").to_string();
+        first.hold("redis", &here, "1").expect("nobody has it");
+        first.hold("redis", &here, "1").expect("it has it already");
+        let refused = second.hold("redis", &here, "1").expect_err("the first has it").to_string();
         assert!(refused.contains("another run of Tithe uses this server"), "{refused}");
-        second.hold("postgres", &here, "localhost:1").expect("another product");
-        second.hold("redis", &format!("{here}, another"), "localhost:1").expect("another server");
-        second.hold("redis", &here, "localhost:2").expect("a server on a copy of its data");
+        second.hold("postgres", &here, "1").expect("another product");
+        second.hold("redis", &format!("{here}, another"), "1").expect("another server");
+        second.hold("redis", &here, "2").expect("a server on a copy of its data");
         drop(first);
         // A child that another test has just forked holds a copy of the socket until it executes its program.
         let mut tries = 0..5_000;
         let again = loop {
-            let held = second.hold("redis", &here, "localhost:1");
+            let held = second.hold("redis", &here, "1");
             if held.is_ok() || tries.next().is_none() {
                 break held;
             }

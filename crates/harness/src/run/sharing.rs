@@ -51,7 +51,7 @@ impl Sharing {
             let identity = match &arm.url {
                 Some(url) => {
                     let identity = said(run.product, arm, url, setup)?;
-                    let held = held.hold(run.product.entry().id, &identity, &place_of(url));
+                    let held = held.hold(run.product.entry().id, &identity, &port_of(run.product.endpoint(url), url));
                     held.map_err(|fault| fault.of(format_args!("arm {}", arm.name)))?;
                     identity
                 }
@@ -196,6 +196,12 @@ pub(super) fn place_of(url: &Url) -> String {
     authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts).to_owned()
 }
 
+/// The port of the server at `url`, whose clients connect to `endpoint`: a URL need not name the product's own port.
+pub(super) fn port_of(endpoint: Option<(String, u16)>, url: &Url) -> String {
+    let named = || place_of(url).rsplit_once(':').map_or(String::new(), |(_, port)| port.to_owned());
+    endpoint.map_or_else(named, |(_, port)| port.to_string())
+}
+
 #[cfg(test)]
 mod tests {
     use expect_test::{Expect, expect};
@@ -261,6 +267,14 @@ mod tests {
         }
         assert_eq!(place("x://ann@one:1,two:2/?replicaSet=a"), "one:1,two:2");
         assert_ne!(place("x://ann@db:1/"), place("x://ann@db:2/"));
+    }
+
+    #[test]
+    fn a_server_has_one_port_whether_its_url_names_it_or_not() {
+        let port =
+            |endpoint: Option<u16>, url: &str| port_of(endpoint.map(|port| ("db".to_owned(), port)), &Url::new(url));
+        assert_eq!([port(Some(5432), "x://ann@db/"), port(Some(5432), "x://db:5432/")], ["5432"; 2]);
+        assert_eq!([port(None, "x://ann:7@db:9/"), port(None, "x://ann:7@db/")], ["9", ""]);
     }
 
     #[test]

@@ -19,7 +19,7 @@ use tithe_model::{
 };
 use tithe_plugin::setup::Setup;
 
-use super::{EventLog, Run, sharing};
+use super::{EventLog, Run, held_servers::HeldServers, sharing};
 
 /// Time between two questions to a server that is being switched.
 const PAUSE: Duration = Duration::from_millis(500);
@@ -40,8 +40,12 @@ pub(super) struct SwitchedServer<'r> {
     servers: Vec<(Server, Setup)>,
     /// Its identity when it was last reached, to prove that both arms are the same server.
     reached: Option<Reached>,
+    /// Holds it against other runs.
+    held: HeldServers,
     /// Environment variables that the commands do not get: they contain secrets of Tithe's.
     hidden: Vec<String>,
+    /// The arm that it was before a killed run, which this one continues: see [`before_killed`].
+    before: Option<usize>,
     /// The arm that it was originally; `None` before the first question.
     found: Option<usize>,
     /// The arm that it is; `None` if that is unknown.
@@ -80,19 +84,49 @@ impl<'r> SwitchedServer<'r> {
         let password = run.product.entry().password_variable.to_owned();
         let hidden = std::iter::once(password).chain(column_keys).filter(|name| !name.is_empty()).collect();
         let took = [String::new(), String::new()];
-        Some(Self { run, switch, cell, servers, reached: None, hidden, found: None, now: None, took })
+        Some(Self {
+            run,
+            switch,
+            cell,
+            servers,
+            reached: None,
+            held: HeldServers::default(),
+            hidden,
+            before: None,
+            found: None,
+            now: None,
+            took,
+        })
     }
 
-    /// Asks the server which arm it is, before anything is switched.
+    /// The same, which was `before`, as [`before_killed`] says.
+    #[must_use]
+    pub fn left_by_killed(self, before: Option<usize>) -> Self {
+        Self { before, ..self }
+    }
+
+    /// Holds the server, and asks it which arm it is, before anything is switched.
     ///
     /// # Errors
-    /// When it cannot be asked in either arm's way, or its answer is neither true nor false.
+    /// When it is another run's, cannot be asked in either arm's way, or its answer is neither true nor false.
     pub fn find(&mut self) -> Result<(), Fault> {
+        self.hold()?;
         let said = self.says(0).or_else(|fault| self.says(1).map_err(|_| fault));
         let found =
             said.map_err(|fault| fault.of(format_args!("`ready` of `switch`, `{}`", self.switch.question())))?;
-        (self.found, self.now) = (Some(found), Some(found));
+        (self.found, self.now) = (Some(self.before.unwrap_or(found)), Some(found));
         Ok(())
+    }
+
+    /// Holds the server by its place, which stays the same, and by the identity by which others hold it.
+    fn hold(&mut self) -> Result<(), Fault> {
+        let product = self.run.product;
+        let Some((server, setup)) = self.servers.first() else { return Ok(()) };
+        let Address::Attached(url) = &server.address else { return Ok(()) };
+        let port = sharing::port_of(product.endpoint(url), url);
+        let identity = product.identity(server, setup).ok().flatten();
+        let mut names = std::iter::once(sharing::place_of(url)).chain(identity);
+        names.try_for_each(|name| self.held.hold(product.entry().id, &name, &port))
     }
 
     /// Switches the server to `arm`, and checks whether it is the same server as for the other arm. If the run was
@@ -139,18 +173,20 @@ impl<'r> SwitchedServer<'r> {
         Ok(())
     }
 
-    /// Restores the server's original state; reports what to do if that fails.
+    /// Restores the server's original state. If that fails, reports and returns what to do.
     ///
     /// # Errors
     /// When the run folder cannot be written.
-    pub fn leave(&mut self, event_log: &mut EventLog<'_>) -> Result<(), Fault> {
-        let Some(found) = self.found else { return Ok(()) };
-        let Err(fault) = self.turn_back(found, event_log) else { return Ok(()) };
+    pub fn leave(&mut self, event_log: &mut EventLog<'_>) -> Result<Option<Fault>, Fault> {
+        let Some(found) = self.found else { return Ok(None) };
+        let Err(fault) = self.turn_back(found, event_log) else { return Ok(None) };
         let name = NAMES[found];
-        event_log.warn(format!(
+        let words = format!(
             "the server was {name} before the run, and may not be so now: {fault}; switch it by hand: {}",
             self.command(found).join(" ")
-        ))
+        );
+        event_log.warn(words.clone())?;
+        Ok(Some(Fault::Machine(words)))
     }
 
     /// The server's own report while it is to be `arm`, as one observation of that arm.
@@ -178,7 +214,7 @@ impl<'r> SwitchedServer<'r> {
         let mut watch = Watch { cell: self.cell, arm: arm as u32, began, timeout, told: None };
         let command = command_of(self.command(arm));
         let ended = process::run_own(&command, &self.hidden, timeout, &mut || watch.report(event_log));
-        ended.map_err(|fault| fault.of(format_args!("`{}` of `switch`", NAMES[arm])))?;
+        let printed = ended.map_err(|fault| fault.of(format_args!("`{}` of `switch`", NAMES[arm])))?;
         let deadline = Instant::now() + timeout;
         loop {
             let last = match self.says(arm) {
@@ -190,9 +226,14 @@ impl<'r> SwitchedServer<'r> {
                 return Ok(None);
             }
             if Instant::now() > deadline {
+                // Some programs print an error and succeed, such as redis-cli.
+                let printed = match process::tail(&printed) {
+                    words if words.is_empty() => "it printed nothing".to_owned(),
+                    words => format!("it printed: {words}"),
+                };
                 return Err(Fault::Machine(format!(
-                    "the server did not report that it is {} within {} after the provider's command had succeeded: \
-                     {last}",
+                    "the server did not report that it is {} within {} after the provider's command had succeeded \
+                     ({printed}): {last}",
                     NAMES[arm],
                     quantity::precise_duration(self.switch.timeout_s)
                 )));
@@ -232,6 +273,25 @@ impl<'r> SwitchedServer<'r> {
         let text = process::run_own(&command_of(&self.switch.ready_command), &self.hidden, timeout, &mut || ())?;
         Ok(text.lines().rfind(|line| !line.trim().is_empty()).map(str::to_owned))
     }
+}
+
+/// The arm that a server was before the run with these `events`, which was killed: it has not restored that. `None` if
+/// it has ended, or never switched the server.
+pub(super) fn before_killed(events: &[Event]) -> Option<usize> {
+    let (mut before, mut has_ended) = (None, false);
+    for event in events {
+        match event {
+            Event::RunStarted { .. } => {
+                // A killed run may have been continued by another one.
+                before = before.filter(|_| !has_ended);
+                has_ended = false;
+            }
+            Event::Switched { arm, .. } => before = before.or(Some(usize::from(*arm == 0))),
+            Event::RunDone { .. } => has_ended = true,
+            _ => {}
+        }
+    }
+    before.filter(|_| !has_ended)
 }
 
 /// The command for a program and its arguments.

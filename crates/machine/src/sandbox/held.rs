@@ -4,8 +4,8 @@
 //! hold, and it removes the lock's file last.
 
 use std::{
-    fs::{self, File},
-    io::{self, ErrorKind},
+    fs::{self, File, TryLockError},
+    io::{self, ErrorKind, Read as _, Write as _},
     os::unix::fs::MetadataExt,
     path::{Path, PathBuf},
     time::{Duration, Instant},
@@ -22,6 +22,9 @@ use crate::{cgroup, fault::Fault, proc::has_signal};
 
 /// Marks a folder as made by Tithe; locked while the process that made it lives.
 const LOCK: &str = "tithe-sandbox.lock";
+
+/// Longest content of that file, bytes.
+const LOCK_MAX: u64 = 1024;
 
 /// Number of attempts to make a folder that other processes remove at once.
 const MAKE_TRIES: u32 = 100;
@@ -59,20 +62,53 @@ fn lock_new(folder: &Path) -> io::Result<Option<File>> {
         Err(error) => return Err(error),
     };
     // A clean-up holds the lock until the file is gone, so a file that still exists is ours.
-    let is_ours = try_lock(&lock) && has_name(&lock)?;
+    let locked = try_lock(&lock).inspect_err(|_| drop(fs::remove_dir_all(folder)))?;
+    let is_ours = locked && has_name(&lock)?;
+    if is_ours {
+        // On a full disk it stays empty: then only the same run folder's next run removes the sandbox.
+        let _ = (&lock).write_all(here().as_bytes());
+    }
     Ok(is_ours.then_some(lock))
 }
 
 /// Removes this user's sandboxes whose makers are gone: those below `parent`, and all others that left volumes or
 /// paused processes behind.
 pub fn remove_abandoned(parent: &Path) {
-    let below = fs::read_dir(parent).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut folders = journal::sandboxes_in_use();
     folders.extend(paused::sandboxes_in_use());
-    folders.extend(below.filter(|folder| is_sandbox(folder)));
+    folders.extend(sandboxes_in(parent));
+    remove_all(folders);
+}
+
+/// The same for sandboxes that runs on this machine have left in the folders beside the run folder `run`.
+pub fn remove_abandoned_beside(run: &Path) {
+    let folders = run.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten().map(|entry| entry.path());
+    let sandboxes = folders.filter(|folder| is_own(folder)).flat_map(|folder| sandboxes_in(&folder));
+    remove_all(sandboxes.filter(|sandbox| is_of_here(sandbox)));
+}
+
+fn sandboxes_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    entries.filter(|path| is_sandbox(path)).collect()
+}
+
+/// This machine, as the locks of its sandboxes name it. Machines that share a folder may not see each other's locks.
+fn here() -> String {
+    let read = |path: &str| fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    format!("{} {}", read("/proc/sys/kernel/hostname"), read("/etc/machine-id"))
+}
+
+/// True if this machine has made the sandbox `folder`.
+fn is_of_here(folder: &Path) -> bool {
+    let mut made_by = String::new();
+    let read = its_lock(folder).map(|lock| lock.take(LOCK_MAX).read_to_string(&mut made_by));
+    read.is_some_and(|read| read.is_ok()) && made_by == here()
+}
+
+fn remove_all(folders: impl IntoIterator<Item = PathBuf>) {
     for folder in folders.into_iter().filter(|folder| is_own(folder)) {
         if let Some(lock) = its_lock(&folder)
-            && (try_lock(&lock) || release(&folder, &lock))
+            && (try_lock(&lock).unwrap_or(false) || release(&folder, &lock))
         {
             // Volumes are busy until the processes that use them are gone.
             paused::end_abandoned(&folder);
@@ -111,7 +147,7 @@ fn release(folder: &Path, lock: &File) -> bool {
     journal::abort_all(folder);
     let deadline = Instant::now() + MAKER_TIMEOUT;
     loop {
-        if try_lock(lock) {
+        if try_lock(lock).unwrap_or(false) {
             return true;
         }
         if Instant::now() > deadline {
@@ -179,8 +215,15 @@ fn remove_any(path: &Path) -> io::Result<()> {
 }
 
 /// Takes the lock of `file` for as long as the file stays open; `false` if another process has it.
-pub fn try_lock(file: &File) -> bool {
-    file.try_lock().is_ok()
+///
+/// # Errors
+/// The file system keeps no locks, as Lustre and NFS if they are mounted without.
+pub fn try_lock(file: &File) -> io::Result<bool> {
+    match file.try_lock() {
+        Ok(()) => Ok(true),
+        Err(TryLockError::WouldBlock) => Ok(false),
+        Err(TryLockError::Error(error)) => Err(error),
+    }
 }
 
 /// Makes the file at `path` and takes its lock for as long as it stays open; `None` if another process has it. The
@@ -188,12 +231,12 @@ pub fn try_lock(file: &File) -> bool {
 /// made then. A link in its place is an error: another user may have put it there.
 ///
 /// # Errors
-/// The file cannot be made or checked.
+/// The file cannot be made, locked or checked.
 pub fn hold_file(path: &Path) -> io::Result<Option<File>> {
     loop {
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let file = File::from(open(path, flags, Mode::from_raw_mode(0o666))?);
-        if !try_lock(&file) {
+        if !try_lock(&file)? {
             return Ok(None);
         }
         if has_name(&file)? {
@@ -247,6 +290,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_takes_no_lock_is_not_one_that_another_process_holds() {
+        let path = std::env::temp_dir().join(format!("tithe-unlocked-{}", std::process::id()));
+        let [mut held, other] = [(); 2].map(|()| File::create(&path).expect("a file"));
+        assert_eq!([&held, &other].map(|file| try_lock(file).ok()), [Some(true), Some(false)]);
+        // flock(2) refuses a descriptor of a path.
+        held = File::from(open(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).expect("its path"));
+        assert!(try_lock(&held).is_err());
+        fs::remove_file(&path).expect("clean up");
+    }
+
+    #[test]
     fn a_killed_process_is_told_from_a_living_one() {
         assert!(is_killed("Name:\tx\nSigPnd:\t0000000000000100\nShdPnd:\t0000000000000000\n"));
         assert!(!is_killed("SigPnd:\t0000000000004200\nShdPnd:\t0000000000000100\n"));
@@ -269,6 +323,25 @@ mod tests {
         assert!(!abandoned.exists());
         assert!(foreign.exists(), "a folder without Tithe's lock is not Tithe's");
         assert!(living.folder().exists());
+        fs::remove_dir_all(&parent).expect("clean up");
+    }
+
+    #[test]
+    fn sandboxes_that_killed_runs_have_left_go_with_the_next_run_beside_theirs() {
+        let parent = parent("beside");
+        let left = |run: &str, made_by: &str| {
+            let folder = parent.join(run).join("tithe-sandbox-0-0");
+            fs::create_dir_all(&folder).expect("folder");
+            fs::write(folder.join(LOCK), made_by).expect("lock");
+            folder
+        };
+        let all = [left("1", &here()), left("2", "elsewhere 7"), left("3", ""), left("4", &here())];
+        let held = File::open(all[3].join(LOCK)).expect("a lock");
+        assert!(try_lock(&held).expect("locked"));
+        remove_abandoned_beside(&parent.join("next"));
+        assert_eq!(all.map(|folder| folder.exists()), [false, true, true, true], "of others, unknown, living");
+        let (made, _held) = make_locked(&parent).expect("a sandbox");
+        assert_eq!(fs::read_to_string(made.join(LOCK)).expect("a text"), here());
         fs::remove_dir_all(&parent).expect("clean up");
     }
 

@@ -90,9 +90,7 @@ impl Sandbox {
     /// When no folder can be made.
     pub fn new(preferred: &Path) -> Result<Self, Fault> {
         let account = Account::unprivileged()?;
-        let preferred = preferred.canonicalize().unwrap_or_else(|_| preferred.to_owned());
-        let reachable = account.as_ref().is_none_or(|account| account.can_reach(&preferred));
-        let parent = if reachable { preferred } else { PathBuf::from("/var/tmp") };
+        let parent = reachable(preferred, account.as_ref());
         remove_abandoned(&parent);
         let (folder, lock) = make_locked(&parent)?;
         // The servers' account must be able to enter; others cannot list it.
@@ -110,6 +108,14 @@ impl Sandbox {
             ports,
             groups: BTreeMap::new(),
         })
+    }
+
+    /// The folder in which [`Sandbox::new`] makes a sandbox.
+    ///
+    /// # Errors
+    /// When the servers' account is not known.
+    pub fn parent_of(preferred: &Path) -> Result<PathBuf, Fault> {
+        Ok(reachable(preferred, Account::unprivileged()?.as_ref()))
     }
 
     /// The sandbox with servers that listen on `address` in place of 127.0.0.1.
@@ -312,6 +318,13 @@ impl Sandbox {
     }
 }
 
+/// `preferred`, or `/var/tmp` if `account` cannot reach it.
+fn reachable(preferred: &Path, account: Option<&Account>) -> PathBuf {
+    let preferred = preferred.canonicalize().unwrap_or_else(|_| preferred.to_owned());
+    let is_reached = account.is_none_or(|account| account.can_reach(&preferred));
+    if is_reached { preferred } else { PathBuf::from("/var/tmp") }
+}
+
 impl Drop for Sandbox {
     fn drop(&mut self) {
         // If something cannot be removed now, the next run removes it: the lock is then free.
@@ -392,6 +405,18 @@ mod tests {
         assert_eq!(ports.len(), places.len());
         let again = sandbox.place_again(places[0].folder.clone()).expect("a place");
         assert!(!ports.contains(&again.port), "neither another server's port nor the one before");
+    }
+
+    #[test]
+    fn a_sandbox_is_where_the_servers_account_reaches_it() {
+        let closed = tempfile::tempdir().expect("a folder");
+        fs::set_permissions(closed.path(), fs::Permissions::from_mode(0o700)).expect("closed");
+        let own = closed.path().canonicalize().expect("a path");
+        let has_account = Account::unprivileged().expect("known").is_some();
+        let expected = if has_account { PathBuf::from("/var/tmp") } else { own };
+        assert_eq!(Sandbox::parent_of(closed.path()), Ok(expected.clone()));
+        let sandbox = Sandbox::new(closed.path()).expect("a sandbox");
+        assert_eq!(sandbox.folder().parent(), Some(expected.as_path()));
     }
 
     #[test]

@@ -7,6 +7,7 @@ use super::{
 };
 use crate::{
     experiment::{Claim, FilePlace, NamedCheck, Says},
+    statement::changes_server,
     wording,
 };
 
@@ -147,6 +148,14 @@ fn statement(table: &Table<'_>, problems: &mut Problems) -> Option<String> {
     let text = item.text(problems)?.trim().to_owned();
     if text.is_empty() {
         item.refuse("asks nothing", problems);
+    }
+    // No transaction takes it back, except that of Redis, whose commands are discarded.
+    if changes_server(&text) && !text.to_ascii_uppercase().starts_with("CONFIG ") {
+        problems.at(
+            item.range.clone(),
+            "this changes settings of the server, and a claim changes nothing",
+            "read the setting, and claim its value",
+        );
     }
     Some(text)
 }

@@ -19,6 +19,7 @@ use crate::{
     catalogue::{DefaultValue, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry},
     diagnostic::{Diagnostic, text_of},
     experiment::{Arm, Custom, Protection},
+    statement::changes_server,
     wording,
 };
 
@@ -314,7 +315,7 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
             seen.push(name);
         }
         let Some(custom) = &own.protection.custom else { continue };
-        let Custom { files, statements, undo, .. } = &**custom;
+        let Custom { files, statements, undo, session, .. } = &**custom;
         let differs = own.keys.is_empty() || DIFFERENCES.iter().any(|key| own.keys.contains_key(*key));
         let differs_otherwise =
             arm.protections.len() > 1 || !arm.on.is_empty() || arm.switch.is_some() || arm.url.is_some();
@@ -343,6 +344,14 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
                 "settings cannot be given to a server that Tithe does not start",
                 "change what needs no restart by `statements` with `undo`, and the rest on the server itself; or \
                  leave out every `url`",
+            );
+        }
+        if session.iter().any(|statement| changes_server(statement)) {
+            // The plain arm on it would have them too, and nothing would put them back.
+            problems.at(
+                own.place_of("session"),
+                "`session` changes settings of the whole server, for all its clients and beyond the run",
+                "change those of the session, or let `switch` change the server",
             );
         }
         if !files.is_empty() {

@@ -151,7 +151,7 @@ impl Restore for Dump {
         session.run(&format!("ATTACH DATABASE '{path}' AS dump KEY ''"))?;
         let made = session.run(
             "SELECT type, name, sql FROM dump.sqlite_schema WHERE name NOT LIKE 'sqlite\\_%' ESCAPE '\\' AND sql <> '' \
-             ORDER BY type <> 'table'",
+             ORDER BY type <> 'table', sql NOT LIKE 'CREATE VIRTUAL TABLE %', rowid",
         )?;
         session.run("BEGIN")?;
         let rows = made.into_iter().filter_map(|row| <[Option<String>; 3]>::try_from(row).ok());
@@ -160,11 +160,11 @@ impl Restore for Dump {
             if kind != "table" {
                 // Triggers and indexes after the rows.
                 later.push(sql);
-                continue;
+            } else if sql.starts_with("CREATE VIRTUAL TABLE ") {
+                session.run(&sql)?;
+            } else {
+                copy_table(session, &name, &sql)?;
             }
-            let name = name.replace('"', "\"\"");
-            session.run(&sql)?;
-            session.run(&format!("INSERT INTO main.\"{name}\" SELECT * FROM dump.\"{name}\""))?;
         }
         later.iter().try_for_each(|sql| session.run(sql).map(drop))?;
         session.run("COMMIT")?;
@@ -178,6 +178,20 @@ impl Restore for Dump {
             _ => None,
         }
     }
+}
+
+/// Copies the table `name` of SQLite, which `sql` creates, unless a virtual table has created it to keep its rows in.
+fn copy_table(session: &mut dyn SqlSession, name: &str, sql: &str) -> Result<(), Fault> {
+    let literal = name.replace('\'', "''");
+    let there = session.run(&format!("SELECT 1 FROM main.sqlite_schema WHERE name = '{literal}'"))?;
+    let name = quoted('"', name);
+    let empty = format!("DELETE FROM main.{name}");
+    session.run(if there.is_empty() { sql } else { &empty })?;
+    // Without generated columns, which cannot be given values.
+    let columns = session.run(&format!("SELECT name FROM pragma_table_info('{literal}', 'dump')"))?;
+    let columns: Vec<String> = columns.into_iter().flatten().flatten().map(|column| quoted('"', &column)).collect();
+    let columns = columns.join(", ");
+    session.run(&format!("INSERT INTO main.{name} ({columns}) SELECT {columns} FROM dump.{name}")).map(drop)
 }
 
 impl Dump {

@@ -1,10 +1,14 @@
 //! The heads of dumps, and which servers take them.
 
-use std::fs;
+use std::{fs, os::fd::BorrowedFd};
 
 use expect_test::expect;
+use tithe_machine::{fault::Fault, proc::ServerTask};
 use tithe_model::catalogue::{DatabaseEntry, WireProtocol};
-use tithe_plugin::restore::Restore;
+use tithe_plugin::{
+    restore::Restore,
+    session::{Connection, Parameter, Progress, Rows, SqlSession, Statement},
+};
 
 use super::{Dump, head, restore};
 
@@ -297,4 +301,80 @@ fn files_whose_rows_would_not_be_loaded_are_refused_by_name() {
     ] {
         assert_eq!(refused(name, bytes), Err(why.to_owned()), "{name}");
     }
+}
+
+/// A session that keeps what it is told, beside a file with a generated column and the tables of a virtual one.
+#[derive(Default)]
+struct Noting(Vec<String>);
+
+impl Connection for Noting {
+    fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+
+    fn server_task(&self) -> ServerTask {
+        ServerTask::Caller
+    }
+
+    fn wire_bytes(&self) -> (u64, u64) {
+        (0, 0)
+    }
+
+    fn run_statement(&mut self, statement: &str) -> Result<(), Fault> {
+        self.run(statement).map(drop)
+    }
+}
+
+impl SqlSession for Noting {
+    fn prepare(&mut self, sql: &str) -> Result<Statement, Fault> {
+        panic!("`{sql}` is run once")
+    }
+
+    fn submit(&mut self, _statement: Statement, _parameters: &[Parameter<'_>]) -> Result<(), Fault> {
+        panic!("nothing is prepared")
+    }
+
+    fn advance(&mut self, _rows: &mut dyn Rows) -> Result<Progress, Fault> {
+        panic!("nothing is prepared")
+    }
+
+    fn run(&mut self, sql: &str) -> Result<Vec<Vec<Option<String>>>, Fault> {
+        let row = |values: &[&str]| values.iter().map(|value| Some((*value).to_owned())).collect::<Vec<_>>();
+        if sql.contains("FROM dump.sqlite_schema") {
+            return Ok(vec![
+                row(&["table", "f", "CREATE VIRTUAL TABLE f USING fts5(x)"]),
+                row(&["table", "t", "CREATE TABLE t (a, \"b c\", d AS (a))"]),
+                row(&["table", "f_data", "CREATE TABLE 'f_data'(id, block)"]),
+                row(&["index", "i", "CREATE INDEX i ON t (a)"]),
+            ]);
+        }
+        match sql {
+            "SELECT name FROM pragma_table_info('t', 'dump')" => return Ok(vec![row(&["a"]), row(&["b c"])]),
+            "SELECT name FROM pragma_table_info('f_data', 'dump')" => return Ok(vec![row(&["id"]), row(&["block"])]),
+            "SELECT 1 FROM main.sqlite_schema WHERE name = 'f_data'" => return Ok(vec![row(&["1"])]),
+            _ if sql.starts_with("SELECT 1 ") || sql.starts_with("ATTACH ") => {}
+            _ => self.0.push(sql.to_owned()),
+        }
+        Ok(Vec::new())
+    }
+}
+
+#[test]
+fn a_file_of_sqlite_is_copied_with_generated_columns_and_virtual_tables() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("app.db");
+    fs::write(&path, b"SQLite format 3\0\x10\0").expect("written");
+    let mut session = Noting::default();
+    Dump::find(&path).expect("a file of SQLite").through(&mut session).expect("copied");
+    expect![[r#"
+        BEGIN
+        CREATE VIRTUAL TABLE f USING fts5(x)
+        CREATE TABLE t (a, "b c", d AS (a))
+        INSERT INTO main."t" ("a", "b c") SELECT "a", "b c" FROM dump."t"
+        DELETE FROM main."f_data"
+        INSERT INTO main."f_data" ("id", "block") SELECT "id", "block" FROM dump."f_data"
+        CREATE INDEX i ON t (a)
+        COMMIT
+        DETACH DATABASE dump"#]]
+    .assert_eq(&session.0.join("\n"));
 }

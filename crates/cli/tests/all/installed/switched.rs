@@ -164,6 +164,8 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     assert!(told.contains("`on` of `switch`: ./provider failed (exit status: 3); it said: no such state"), "{told}");
     let told = verified(r#"on = ["true"], off = ["./provider", "off"]"#);
     assert!(told.contains("the server did not report that it is on within 5 s") && told.contains("off"), "{told}");
+    let told = verified(r#"on = ["echo", "no right to it"], off = ["./provider", "off"]"#);
+    assert!(told.contains("command had succeeded (it printed: no right to it): it answers that it is off"), "{told}");
     let told = verified(r#"on = ["sleep", "60"], off = ["./provider", "off"]"#);
     assert!(told.contains("`on` of `switch`: sleep did not end within 5 s and was killed"), "{told}");
     let told = verified(r#"on = ["./no-such-program"], off = ["./provider", "off"]"#);
@@ -181,6 +183,13 @@ fn a_switch_that_does_not_do_what_it_says_is_caught() {
     };
     assert!(asks("SHOW log_statement").contains("its answer is \"none\", which is neither true nor false"));
     assert!(asks("SELECT nonsense").contains("`ready` of `switch`, `SELECT nonsense`: "));
+    // Tithe's data are removed also if the server cannot be switched back.
+    let stays = r#"on = ["./provider", "on"], off = ["false"]"#;
+    bench.file("e.toml", &experiment(&server, LOGGED, stays).replace("1 min", "5 s"));
+    let output = bench.tithe(&["verify", "e.toml"]);
+    let told = out(&output) + &err(&output);
+    assert!(status(&output) == 4 && told.contains("switch it by hand: false"), "{told}");
+    assert!(logs_all(&server) && schemas(&server) == "0", "{told}");
 }
 
 /// The password of the accounts that have one.

@@ -126,6 +126,31 @@ fn a_killed_run_continues_after_its_last_complete_frame() {
 }
 
 #[test]
+fn a_run_removes_what_a_killed_one_has_left_in_the_folder_beside_its_own() {
+    let bench = Bench::new("beside");
+    let left = bench.path("tithe-runs/killed/tithe-sandbox-0-0");
+    std::fs::create_dir_all(left.join("data")).expect("a folder");
+    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default().trim().to_owned();
+    let here = format!("{} {}", read("/proc/sys/kernel/hostname"), read("/etc/machine-id"));
+    std::fs::write(left.join("tithe-sandbox.lock"), here).expect("written");
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
+    let verified = bench.tithe(&["verify", "e.toml"]);
+    assert!(!left.exists(), "{}{}", out(&verified), err(&verified));
+}
+
+#[test]
+fn the_folder_of_a_killed_verification_is_in_the_way_of_no_process_with_its_number() {
+    let bench = Bench::new("number");
+    bench.file("e.toml", &known_costs(FEW_OPERATIONS, ARMS, "30 s"));
+    let line = "mkdir -p tithe-runs/verify-$$ && exec \"$0\" verify e.toml --allow-commands";
+    let mut shell = std::process::Command::new("/bin/sh");
+    shell.args(["-c", line, env!("CARGO_BIN_EXE_tithe")]).current_dir(bench.path(""));
+    shell.env("TITHE_SIMULATED", "1").env("XDG_STATE_HOME", bench.path("state"));
+    let output = shell.output().expect("a shell");
+    assert_eq!(status(&output), status(&bench.tithe(&["verify", "e.toml"])), "{}", err(&output));
+}
+
+#[test]
 fn a_threshold_hides_no_failure() {
     let threshold = |settings: &str, arms: &str| {
         let bench = Bench::new("gate");

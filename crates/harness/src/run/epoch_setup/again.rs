@@ -17,6 +17,7 @@ use tithe_plugin::{
 use super::{
     EpochSetup,
     fill::{fill_caches, run_statements},
+    undo::Administered,
 };
 use crate::{
     load::frame::StartedArm,
@@ -160,7 +161,8 @@ impl EpochSetup<'_> {
     }
 
     /// Waits until every server answers, and restores its state: runs statements whose effect is not in the data that
-    /// were `put_back`, and fills caches that nothing else fills. In the drawn order, in which they are started.
+    /// were `put_back`, or that it has forgotten, and fills caches that nothing else fills. In the order in which they
+    /// are started.
     fn await_all(
         &mut self,
         again: &Again<'_>,
@@ -181,6 +183,8 @@ impl EpochSetup<'_> {
             }
             if put_back {
                 run_statements(database, &standing.server, &arm.setup, workload)?;
+            } else {
+                Administered { database, server: &standing.server, setup: &arm.setup, workload }.say_again()?;
             }
             if warms { fill_caches(database, &standing.server, &arm.setup, workload) } else { Ok(()) }
         })

@@ -4,7 +4,8 @@
 //! Before such statements are run, the statements that undo them are stored on the server, in Tithe's own space. If a
 //! run is killed, the next run of the same experiment undoes its changes. Others may have written there, so only
 //! statements that the arm has itself are run. After a run that has executed all of its statements, all of them are
-//! expected to be undone. After one that has not, it is unknown which were executed.
+//! expected to be undone, each once: `DROP ROLE` fails if the role is gone. After one that has not, it is unknown which
+//! were executed.
 
 use tithe_machine::{
     clock::Clock,
@@ -12,7 +13,7 @@ use tithe_machine::{
     launch::Server,
     secret::{Secret, hex},
 };
-use tithe_model::catalogue::KeptUndo;
+use tithe_model::{catalogue::KeptUndo, statement::lasts_until_restart};
 use tithe_plugin::{
     database::{Connect, Database, Speaker, Statements},
     setup::{Setup, in_space},
@@ -21,6 +22,9 @@ use tithe_plugin::{
 
 /// Stored after the others once every statement was run.
 const ALL_SAID: &str = "all said";
+
+/// Stored with the place of each statement that was undone since then.
+const UNDONE: &str = "undone ";
 
 /// The server of an arm, with its set-up and workload, and an administrator's sessions.
 pub(super) struct Administered<'a> {
@@ -36,15 +40,29 @@ impl Administered<'_> {
     /// # Errors
     /// The server's error, with the statement.
     pub(super) fn say(&self) -> Result<(), Fault> {
-        self.say_by(self.administrator()?.as_mut())
+        let mut administrator = self.administrator()?;
+        let statements = &self.setup.after_loading.statements;
+        statements.iter().try_for_each(|statement| self.say_one(administrator.as_mut(), statement))
     }
 
-    fn say_by(&self, administrator: &mut dyn Statements) -> Result<(), Fault> {
-        self.setup.after_loading.statements.iter().try_for_each(|statement| {
-            let statement = in_space(statement, &self.setup.space);
-            let said = administrator.rows(&statement).map(drop);
-            said.map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))
-        })
+    /// Runs those of its statements again whose effect a server has forgotten that was restarted on its data.
+    ///
+    /// # Errors
+    /// The same.
+    pub(super) fn say_again(&self) -> Result<(), Fault> {
+        let statements = self.setup.after_loading.statements.iter();
+        let forgotten: Vec<&String> = statements.filter(|statement| lasts_until_restart(statement)).collect();
+        if forgotten.is_empty() {
+            return Ok(());
+        }
+        let mut administrator = self.administrator()?;
+        forgotten.into_iter().try_for_each(|statement| self.say_one(administrator.as_mut(), statement))
+    }
+
+    fn say_one(&self, administrator: &mut dyn Statements, statement: &str) -> Result<(), Fault> {
+        let statement = in_space(statement, &self.setup.space);
+        let said = administrator.rows(&statement).map(drop);
+        said.map_err(|fault| fault.of(format_args!("after loading, `{statement}`")))
     }
 
     /// As [`Administered::say`], after the statements that undo it were stored on the server.
@@ -57,21 +75,31 @@ impl Administered<'_> {
         let mut administrator = self.administrator()?;
         let mut say = |statement: &str| administrator.rows(statement).map(drop);
         kept.make.iter().try_for_each(|statement| say(&in_space(statement, &self.setup.space)))?;
-        let add = |number: usize, statement: &str| {
-            let words = kept.add.replace("{number}", &number.to_string());
-            in_space(&words, &self.setup.space).replace("{statement}", &hex(statement.as_bytes()))
-        };
         let own = undo.iter().map(|statement| in_space(statement, &self.setup.space));
-        own.enumerate().try_for_each(|(number, statement)| say(&add(number, &statement)))?;
-        self.say_by(administrator.as_mut())?;
-        administrator.rows(&add(undo.len(), ALL_SAID)).map(drop)
+        own.enumerate().try_for_each(|(number, statement)| say(&self.adds(&kept, number, &statement)))?;
+        for (number, statement) in self.setup.after_loading.statements.iter().enumerate() {
+            let said = self.say_one(administrator.as_mut(), statement);
+            if number == 0 && matches!(said, Err(Fault::Server(_) | Fault::Refused(_))) {
+                // Nothing was changed: what `undo` names belongs to others, such as a role that existed before.
+                let forgotten = administrator.rows(&in_space(kept.remove, &self.setup.space)).map(drop);
+                return said.and(forgotten);
+            }
+            said?;
+        }
+        administrator.rows(&self.adds(&kept, undo.len(), ALL_SAID)).map(drop)
+    }
+
+    /// The statement that stores `text` as the one with this `number`.
+    fn adds(&self, kept: &KeptUndo, number: usize, text: &str) -> String {
+        let words = kept.add.replace("{number}", &number.to_string());
+        in_space(&words, &self.setup.space).replace("{statement}", &hex(text.as_bytes()))
     }
 
     /// Runs the undo statements that the server stores, if there are some.
     ///
     /// # Errors
     /// [`Fault::Refused`] if one of them is not a statement of this arm. The first statement that failed, once all were
-    /// run; they stay stored then.
+    /// run; they stay stored then, and the next call runs those that failed.
     pub(super) fn undo(&self) -> Result<(), Fault> {
         let Some(kept) = self.kept() else { return Ok(()) };
         let in_space = |statement: &str| in_space(statement, &self.setup.space);
@@ -91,8 +119,10 @@ impl Administered<'_> {
         let rows = administrator.rows(&in_space(kept.read))?;
         let text = |digits: String| String::from_utf8(Secret::of_hex(&digits)?.expose().to_vec()).ok();
         let mut statements: Vec<String> = rows.into_iter().flatten().flatten().filter_map(text).collect();
-        let all_said = statements.last().is_some_and(|last| last == ALL_SAID);
-        statements.retain(|statement| statement != ALL_SAID);
+        let all_said = statements.iter().any(|statement| statement == ALL_SAID);
+        let place = |statement: &String| statement.strip_prefix(UNDONE)?.parse::<usize>().ok();
+        let undone: Vec<usize> = statements.iter().filter_map(place).collect();
+        statements.retain(|statement| statement != ALL_SAID && place(statement).is_none());
         let own: Vec<String> = self.setup.after_loading.undo.iter().map(|statement| in_space(statement)).collect();
         if let Some(foreign) = statements.iter().find(|statement| !own.contains(statement)) {
             return Err(Fault::Refused(format!(
@@ -102,9 +132,16 @@ impl Administered<'_> {
             )));
         }
         let mut failed = Ok(());
-        for statement in &statements {
+        let left = statements.iter().enumerate().filter(|(number, _)| !undone.contains(number));
+        for (number, statement) in left {
             let said = administrator.rows(statement).map(drop);
-            failed = failed.and(said.map_err(|fault| fault.of(format_args!("to undo, `{statement}`"))));
+            let said = said.map_err(|fault| fault.of(format_args!("to undo, `{statement}`")));
+            let is_undone = all_said && said.is_ok();
+            failed = failed.and(said);
+            if is_undone {
+                let note = self.adds(&kept, statements.len() + 1 + number, &format!("{UNDONE}{number}"));
+                failed = failed.and(administrator.rows(&note).map(drop));
+            }
         }
         if all_said {
             failed?;
@@ -311,7 +348,7 @@ mod tests {
             assert_eq!(server.with(&UNDO, |arm| arm.say_and_keep()), outcome);
             assert_eq!(server.seen().0, Some(stored), "{refuses}");
             let (undone, left) = match outcome {
-                Ok(()) => (refused("to undo, `undo a`"), Some(3)),
+                Ok(()) => (refused("to undo, `undo a`"), Some(4)),
                 // It is unknown which statements were said.
                 Err(_) => (Ok(()), None),
             };
@@ -319,8 +356,32 @@ mod tests {
             assert_eq!(server.seen(), (left, said(&["undo mine"])), "all others are undone");
             server.state().refuses.clear();
             assert_eq!(server.with(&UNDO, |arm| arm.undo()), Ok(()));
-            assert_eq!(server.seen().0, None);
+            let last: &[&str] = if left.is_some() { &["undo a"] } else { &[] };
+            assert_eq!(server.seen(), (None, said(last)), "what was undone is not undone again");
         }
+    }
+
+    #[test]
+    fn what_a_restart_forgets_is_said_again() {
+        let server = Storing::default();
+        let again = |arm: &Administered<'_>| {
+            let mut setup = arm.setup.clone();
+            setup.after_loading.statements.push("SET GLOBAL {space} = 1".to_owned());
+            Administered { setup: &setup, ..*arm }.say_again()
+        };
+        assert_eq!((server.with(&[], again), server.seen().1), (Ok(()), said(&["SET GLOBAL mine = 1"])));
+        server.state().closed = Some(Fault::Connection("lost".to_owned()));
+        assert_eq!(server.with(&[], |arm| arm.say_again()), Ok(()), "nothing is forgotten, so nobody is asked");
+    }
+
+    #[test]
+    fn nothing_is_undone_where_the_first_statement_was_refused() {
+        let server = Storing::default();
+        server.state().refuses = vec!["do a"];
+        let refused = Err(Fault::Server("after loading, `do a`: no".to_owned()));
+        assert_eq!(server.with(&UNDO, |arm| arm.say_and_keep()), refused);
+        assert_eq!(server.with(&UNDO, |arm| arm.undo()), Ok(()));
+        assert_eq!(server.seen(), (None, said(&[])), "a role of that name was there before");
     }
 
     #[test]

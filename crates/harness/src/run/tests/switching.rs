@@ -35,6 +35,17 @@ const SCRIPTS: [&str; 2] = ["echo yes > FILE", "echo no > FILE"];
 /// result, the server's state afterwards, and the events.
 fn with<T>(
     before: &str,
+    scripts: [&str; 2],
+    cancelled: bool,
+    work: impl FnOnce(&mut SwitchedServer<'_>, &mut EventLog<'_>) -> T,
+) -> (T, String, Told) {
+    with_killed(before, None, scripts, cancelled, work)
+}
+
+/// The same for a server that was the arm `original` before a run that was killed.
+fn with_killed<T>(
+    before: &str,
+    original: Option<usize>,
     [on, off]: [&str; 2],
     cancelled: bool,
     work: impl FnOnce(&mut SwitchedServer<'_>, &mut EventLog<'_>) -> T,
@@ -46,7 +57,9 @@ fn with<T>(
     let shell = |script: &str| vec!["/bin/sh".to_owned(), "-c".to_owned(), script.replace("FILE", &file)];
     let arms = &mut planned.plan.experiment.arms;
     arms.truncate(2);
-    arms.iter_mut().for_each(|arm| arm.url = Some(Url::new("simulated://db")));
+    // Of each test one: a server has one run at a time.
+    let place = planned.folder.path().file_name().unwrap_or_default().to_string_lossy();
+    arms.iter_mut().for_each(|arm| arm.url = Some(Url::new(format!("simulated://{place}:1"))));
     arms[1].switch = Some(ProviderSwitch {
         on: shell(on),
         off: shell(off),
@@ -60,8 +73,10 @@ fn with<T>(
     let run = Run::new(&Simulated, installs, &planned.plan, &planned.workloads, &cancelled).expect("a run");
     let created = RunFolder::create(&planned.path(), EXPERIMENT, &planned.plan, &Machine::default());
     let (mut folder, mut told) = (created.expect("a run folder"), Told::default());
-    let mut server = SwitchedServer::of(&run, 0).expect("a switch");
+    let mut server = SwitchedServer::of(&run, 0).expect("a switch").left_by_killed(original);
     let made = work(&mut server, &mut EventLog { folder: &mut folder, listener: &mut told });
+    let refused = SwitchedServer::of(&run, 0).expect("a switch").find().expect_err("it has its run").to_string();
+    assert!(refused.contains("another run of Tithe uses this server"), "{refused}");
     (made, fs::read_to_string(&state).expect("a text").trim().to_owned(), told)
 }
 
@@ -78,6 +93,26 @@ fn a_server_is_switched_only_to_what_it_is_not_and_left_as_it_was_found() {
         });
         assert_eq!((told.switched, after.as_str()), (switched, before.trim()));
         assert_eq!(told.warnings, [""; 0]);
+    }
+}
+
+#[test]
+fn a_server_that_a_killed_run_has_switched_is_left_as_that_run_found_it() {
+    let started = || Event::RunStarted { tithe: String::new(), resumed: false };
+    let switched = |arm| Event::Switched { cell: 0, arm, took_s: 1.0 };
+    let done = || Event::RunDone { interrupted: true };
+    assert_eq!(before_killed(&[started()]), None, "it was not switched");
+    assert_eq!(before_killed(&[started(), switched(1), switched(0)]), Some(0));
+    assert_eq!(before_killed(&[started(), switched(0)]), Some(1));
+    assert_eq!(before_killed(&[started(), switched(1), switched(0), done()]), None, "it was restored");
+    assert_eq!(before_killed(&[started(), switched(1), started(), switched(0)]), Some(0), "killed twice");
+    assert_eq!(before_killed(&[started(), switched(1), done(), started(), switched(0)]), Some(1));
+    for (before, expected) in [(None, "yes"), (Some(0), "no"), (Some(1), "yes")] {
+        let ((), after, _) = with_killed("yes", before, SCRIPTS, false, |server, event_log| {
+            server.find().expect("it answers");
+            server.leave(event_log).expect("left");
+        });
+        assert_eq!(after, expected, "{before:?}");
     }
 }
 
@@ -111,7 +146,8 @@ fn a_switch_that_fails_is_told_and_undone_as_far_as_it_can_be() {
         let (turned, after, told) = with("no", scripts, cancelled, |server, event_log| {
             server.find().expect("it answers");
             let turned = server.turn(1, event_log);
-            server.leave(event_log).expect("left");
+            let left = server.leave(event_log).expect("reported");
+            assert_eq!(left.is_some(), scripts[1] == "exit 3", "a run that leaves it otherwise fails");
             turned
         });
         (turned.map_err(|fault| fault.to_string()).err().unwrap_or_default(), after, told)

@@ -202,6 +202,21 @@ fn claims_alone_need_something_that_differs() {
 }
 
 #[test]
+fn a_claim_changes_no_settings() {
+    let claim = |statement: &str| {
+        let claims = format!("claims = [{{ statement = \"{statement}\", fails_with = \"denied\" }}]");
+        with(&format!("{claims}\nsettings = {{ jit = \"off\" }}"))
+    };
+    check(
+        &claim("SET GLOBAL a = 1"),
+        expect![[r#"
+            12:25 this changes settings of the server, and a claim changes nothing (read the setting, and claim its value)
+        "#]],
+    );
+    assert!(read_experiment(&claim("CONFIG SET a 1")).is_ok(), "Redis discards it");
+}
+
+#[test]
 fn options_of_a_file_stand_beside_its_use() {
     let experiment = read_experiment(&with("protections = [{ use = \"tenants\", tenant = \"two\" }]")).expect("right");
     let protection = &experiment.arms[1].protections[0];
@@ -238,6 +253,8 @@ fn what_an_own_protection_may_have_depends_on_its_server() {
         ("statements = [\"MAKE\"]", [true, true, false, false, false]),
         ("statements = [\"MAKE\"], undo = [\"UNMAKE\"]", [true, true, true, false, false]),
         ("session = [\"SET a = 1\"]", [true; 5]),
+        // It stays on a running server, for all clients.
+        ("session = [\"SET GLOBAL a = 1\"]", [true, true, false, false, false]),
     ] {
         let own = format!("protections = [{{ use = \"custom\", name = \"a\", {part} }}]\n");
         let is_read = |database: &str, of_all: &str, of_own: &str, change: &dyn Fn(&mut Catalogue)| {
