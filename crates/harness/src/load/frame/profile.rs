@@ -208,7 +208,8 @@ fn sort(sampled: Sampled, tasks: &Tasks<'_>, frame: &mut ProfiledFrame) {
         symbols.learn(Some(process), of_process.flat_map(|(.., sample)| sample.user.iter().copied()));
     }
     let mut functions: HashMap<Function, u32> = HashMap::new();
-    let mut names: HashMap<(i32, i32), String> = HashMap::new();
+    // A thread that serves works for itself, too, while its clients wait: its samples are on two sides.
+    let mut names: HashMap<(Side, i32, i32), String> = HashMap::new();
     let mut stacks: BTreeMap<(usize, Side, String, Vec<u32>), u64> = BTreeMap::new();
     for (side, arm, sample) in placed {
         let stack = stack(&symbols, sample).into_iter().map(|function| {
@@ -221,7 +222,7 @@ fn sort(sampled: Sampled, tasks: &Tasks<'_>, frame: &mut ProfiledFrame) {
             Side::Kernel => family(&name_of(sample.process, sample.thread)),
             Side::LogWriter | Side::Helper => name_of(sample.process, sample.thread),
         };
-        let name = names.entry((sample.process, sample.thread)).or_insert_with(name).clone();
+        let name = names.entry((side, sample.process, sample.thread)).or_insert_with(name).clone();
         *stacks.entry((arm, side, name, stack)).or_default() += 1;
     }
     let mut numbered: Vec<(Function, u32)> = functions.into_iter().collect();
@@ -329,6 +330,15 @@ mod tests {
         assert_eq!(told, [(0, client, "client", 2), (0, server, "server", 1), (1, client, "client", 1)]);
         // The end of a slot, and a lead-in slot.
         assert_eq!((frame.elsewhere, frame.lost, frame.invalid, frame.functions.len()), (2, 0, None, 1));
+    }
+
+    #[test]
+    fn a_thread_on_two_sides_has_the_name_of_each_whichever_comes_first() {
+        for samples in [[(10, 150), (10, 250)], [(10, 250), (10, 150)]] {
+            let frame = sorted(samples.map(|(thread, time_ns)| sample(thread, time_ns)).to_vec(), 0);
+            let told = frame.stacks.iter().map(|it| (it.side, it.task == "server")).collect::<Vec<_>>();
+            assert_eq!(told, [(Side::Server, true), (Side::Helper, false)]);
+        }
     }
 
     #[test]
