@@ -335,6 +335,15 @@ fn tables_have_what_was_asked_for_in_each_dialect() {
 }
 
 #[test]
+fn tables_are_emptied_by_one_statement_where_the_product_can() {
+    let told = |kind, grammar| tables::emptying(kind, grammar).join("; ");
+    assert_eq!(told(Kind::Trigger, Grammar::Postgres), "TRUNCATE TABLE bulk, bulk_log");
+    assert_eq!(told(Kind::Trigger, Grammar::MySql), "TRUNCATE TABLE bulk; TRUNCATE TABLE bulk_log");
+    assert_eq!(told(Kind::Trigger, Grammar::Sqlite), "DELETE FROM bulk; DELETE FROM bulk_log");
+    assert_eq!(told(Kind::Foreign, Grammar::Postgres), "TRUNCATE TABLE bulk");
+}
+
+#[test]
 fn a_description_says_what_an_operation_is() {
     let mut told = String::new();
     for properties in [&[("way", "copy"), ("table", "foreign")][..], &[("way", "pipeline"), ("batch", "50")]] {
