@@ -89,12 +89,12 @@ fn answers_are_right_or_it_is_said_what_is_wrong() {
 
 #[test]
 fn a_mean_that_a_product_has_rounded_up_is_right() {
-    let (all, mut sum) = (shared(400_000, &[]).rows, 0);
-    let count = (1..=400_000).find(|count| {
-        sum += all.number(count - 1);
-        (count - sum % count) * 20_000 <= *count
+    let (all, mut sum) = (shared(400_000, &[]).rows, 0_u64);
+    let count = (1..=400_000_u64).find(|count: &u64| {
+        sum += all.number(*count - 1);
+        (*count - sum % *count) * 20_000 <= *count
     });
-    let count: u64 = count.expect("one in 20,000");
+    let count = count.expect("one in 20,000");
     let rows = shared(count, &[]).rows;
     let (smallest, largest, _) = rows.ends();
     let told = |mean: u64| {

@@ -55,8 +55,8 @@ impl Profiler {
     /// Ends it. The `lanes` have ended with their sessions open, so that the tasks that serve them still exist.
     pub fn end(self, context: &CellContext<'_>, number: u32, lanes: &[LaneRecord<'_>]) -> ProfiledFrame {
         let slots: Vec<Slot> = lanes.iter().flat_map(|lane| lane.slots.iter().copied()).collect();
-        let served = || lanes.iter().flat_map(|lane| &lane.opened.tasks);
-        let ended = have_ended(context, served()).then(|| CONNECTIONS_END.to_owned());
+        let served = lanes.iter().flat_map(|lane| &lane.opened.tasks);
+        let ended = have_ended(context, served).then(|| CONNECTIONS_END.to_owned());
         let mut frame = ProfiledFrame {
             sampled: true,
             invalid: self.refused.or(ended),
