@@ -45,12 +45,17 @@ impl Download {
 
     /// Folders of downloads, the newest version first.
     pub fn downloaded(&self) -> Vec<PathBuf> {
-        let entries = self.folder().and_then(|folder| fs::read_dir(folder).ok()).into_iter().flatten().flatten();
-        let mut folders: Vec<PathBuf> =
-            entries.map(|entry| entry.path()).filter(|path| path.join(self.mark).exists()).collect();
+        self.folder().map_or_else(Vec::new, |base| self.downloaded_in(&base))
+    }
+
+    fn downloaded_in(&self, base: &Path) -> Vec<PathBuf> {
+        let name = |path: &PathBuf| path.file_name().map(|it| it.to_string_lossy().into_owned()).unwrap_or_default();
+        let entries = fs::read_dir(base).into_iter().flatten().flatten();
+        let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
+        // A download that goes on, or was killed, may have the mark already.
+        folders.retain(|path| !name(path).starts_with('.') && path.join(self.mark).exists());
         let numbers = |path: &PathBuf| -> Vec<u32> {
-            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            name.split('.').map(|number| number.parse().unwrap_or(0)).collect()
+            name(path).split('.').map(|number| number.parse().unwrap_or(0)).collect()
         };
         folders.sort_by_key(|path| std::cmp::Reverse(numbers(path)));
         folders
@@ -85,18 +90,44 @@ impl Download {
         if target.join(self.mark).exists() {
             return Ok(target);
         }
+        remove_abandoned(base);
         // An interrupted download must not look complete.
         let partial = base.join(format!(".{version}-{}", std::process::id()));
         let downloaded = fs::create_dir_all(&partial)
             .map_err(|error| Fault::machine(partial.display(), error))
             .and_then(|()| (self.fetch)(version, &partial))
-            .and_then(|()| fs::rename(&partial, &target).map_err(|error| Fault::machine(target.display(), error)));
-        match downloaded {
-            Ok(()) => Ok(target),
-            Err(fault) => {
-                let _ = fs::remove_dir_all(&partial);
-                Err(fault.of(format!("{} {version} is not there, and nothing of it was kept", self.name)))
+            .and_then(|()| self.moved(&partial, &target));
+        downloaded.map(|()| target).map_err(|fault| {
+            let _ = fs::remove_dir_all(&partial);
+            fault.of(format!("{} {version} is not there, and nothing of it was kept", self.name))
+        })
+    }
+
+    /// Moves a download to its place, unless another process has put the same one there meanwhile.
+    fn moved(&self, partial: &Path, target: &Path) -> Result<(), Fault> {
+        if !partial.join(self.mark).exists() {
+            return Err(Fault::Machine(format!("what was downloaded has no {}", self.mark)));
+        }
+        match fs::rename(partial, target) {
+            Err(_) if target.join(self.mark).exists() => {
+                let _ = fs::remove_dir_all(partial);
+                Ok(())
             }
+            moved => moved.map_err(|error| Fault::machine(target.display(), error)),
+        }
+    }
+}
+
+/// Removes from `base` what killed downloads have left: a folder's name ends with the number of its process. One that
+/// changed within the longest download may belong to another container, whose processes are not seen here.
+fn remove_abandoned(base: &Path) {
+    for entry in fs::read_dir(base).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let process = name.strip_prefix('.').and_then(|name| name.rsplit_once('-')?.1.parse::<u32>().ok());
+        let has_ended = process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists());
+        let changed = entry.metadata().and_then(|it| it.modified()).ok().and_then(|changed| changed.elapsed().ok());
+        if has_ended && changed.is_some_and(|ago| ago > TIMEOUT) {
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }
@@ -262,6 +293,57 @@ mod tests {
         assert_eq!(fs::read_dir(base.path()).expect("read").count(), 0);
         assert_eq!(WHOLE.get_into(base.path(), Some("17")), Ok(base.path().join("17.11.0")));
         assert!(CUT.get_into(base.path(), Some("17")).is_ok(), "it is there");
+    }
+
+    #[test]
+    fn a_download_that_was_killed_or_goes_on_is_none_and_what_was_killed_is_removed() {
+        const WHOLE: Download =
+            Download { fetch: |_, folder| fs::write(folder.join("lib"), "").map_err(|_| unreachable!()), ..DOWNLOAD };
+        let base = tempfile::tempdir().expect("a folder");
+        // No process has such a number: pid_max is 2²² at most.
+        let own = std::process::id();
+        let [killed, recent, goes_on] =
+            ["17.11.0-4194305".to_owned(), "18.6.0-4194305".to_owned(), format!("18.6.0-{own}")]
+                .map(|name| base.path().join(format!(".{name}")));
+        for folder in [&killed, &recent, &goes_on] {
+            fs::create_dir_all(folder.join("lib")).expect("a folder");
+        }
+        for folder in [&killed, &goes_on] {
+            let long_ago = std::time::SystemTime::now() - 2 * TIMEOUT;
+            fs::File::open(folder).and_then(|it| it.set_modified(long_ago)).expect("it is ours");
+        }
+        assert_eq!(DOWNLOAD.downloaded_in(base.path()), Vec::<PathBuf>::new());
+        let whole = base.path().join("17.11.0");
+        assert_eq!(WHOLE.get_into(base.path(), Some("17")), Ok(whole.clone()));
+        assert_eq!(DOWNLOAD.downloaded_in(base.path()), [whole]);
+        assert_eq!([killed, recent, goes_on].map(|folder| folder.exists()), [false, true, true]);
+    }
+
+    #[test]
+    fn of_two_downloads_at_once_the_second_finds_the_first() {
+        const SECOND: Download = Download {
+            fetch: |version, folder| {
+                let first = folder.with_file_name(version).join("lib");
+                let made = fs::create_dir_all(&first).and_then(|()| fs::create_dir(folder.join("lib")));
+                made.map_err(|error| Fault::machine("made", error))
+            },
+            ..DOWNLOAD
+        };
+        let base = tempfile::tempdir().expect("a folder");
+        assert_eq!(SECOND.get_into(base.path(), Some("17")), Ok(base.path().join("17.11.0")));
+        assert_eq!(fs::read_dir(base.path()).expect("read").count(), 1);
+    }
+
+    #[test]
+    fn a_download_without_its_mark_is_not_kept() {
+        const OTHER: Download = Download {
+            fetch: |_, folder| fs::write(folder.join("readme"), "").map_err(|_| unreachable!()),
+            ..DOWNLOAD
+        };
+        let base = tempfile::tempdir().expect("a folder");
+        let told = OTHER.get_into(base.path(), Some("16")).expect_err("no server").to_string();
+        assert!(told.ends_with("what was downloaded has no lib"), "{told}");
+        assert_eq!(fs::read_dir(base.path()).expect("read").count(), 0);
     }
 
     #[test]

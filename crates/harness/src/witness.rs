@@ -224,6 +224,14 @@ pub fn unchanged(before: &[FeatureStatus], after: Result<Vec<FeatureStatus>, Fau
     WitnessFinding::of(When::After, "enforced", claim, Role::Claim, (observation, control))
 }
 
+/// What is known of a server's protections after the command if a `fault` prevented the checks.
+pub fn unseen(fault: &Fault) -> WitnessFinding {
+    let observation = Observation::Unknown(format!("it could not be checked: {fault}"));
+    let claim = "the protections that were asked for are on".to_owned();
+    let control = "what was seen before is above".to_owned();
+    WitnessFinding::of(When::After, "protections", claim, Role::Claim, (observation, control))
+}
+
 fn compared(before: &[FeatureStatus], after: &[FeatureStatus]) -> Observation {
     let find = |feature: Feature| after.iter().find(|status| status.feature == feature);
     let other = |status: &FeatureStatus| match find(status.feature) {
@@ -340,5 +348,12 @@ mod tests {
             CannotTell: it could not be checked again: connection: gone
         "#]]
         .assert_eq(&text);
+    }
+
+    #[test]
+    fn a_server_that_is_gone_after_the_command_leaves_the_claim_open() {
+        let WitnessFinding { when, role, verdict, seen, .. } = unseen(&Fault::Connection("gone".to_owned()));
+        assert_eq!((when, role, verdict), (When::After, Role::Claim, Verdict::CannotTell));
+        assert_eq!(seen, "it could not be checked: connection: gone");
     }
 }

@@ -27,7 +27,7 @@ use tithe_statistics::{
 };
 
 use crate::{
-    ArmAnalysis, CONFIDENCE, Figure, Interval,
+    ArmAnalysis, CONFIDENCE, Figure, Flag, Interval,
     counted::left_out,
     profiled::{ArmProfile, CellProfile, Part, STARTS_MIN, StackPart},
 };
@@ -51,9 +51,7 @@ pub(super) fn profile(records: &Records, index: usize, arms: &[ArmAnalysis]) -> 
     let pairs = pairs(&all);
     let invalid = all.iter().filter_map(|frame| Some((frame.frame, frame.invalid.clone()?))).collect();
     let of_arm = |(number, arm): (usize, &ArmAnalysis)| {
-        let cpu = arm.estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu));
-        let cost = cpu.and_then(|cpu| Some(Cost { us: cpu.difference?, plain_us: cpu.levels?.0 }));
-        of_arm(&pairs, number, (&arm.name, &arm.protections), cost)
+        of_arm(&pairs, number, (&arm.name, &arm.protections), cost_of(arm))
     };
     Some(CellProfile {
         frames: pairs.len(),
@@ -66,6 +64,14 @@ pub(super) fn profile(records: &Records, index: usize, arms: &[ArmAnalysis]) -> 
         overhead: overhead(&pairs),
         arms: arms.iter().enumerate().skip(1).map(of_arm).collect(),
     })
+}
+
+/// The cost of `arm` in processor time of client and server; `None` if the server's time was not seen, because the
+/// parts of a cost without it are not those of the whole.
+fn cost_of(arm: &ArmAnalysis) -> Option<Cost> {
+    let cpu = arm.estimates.iter().find(|estimate| estimate.name == Figure::Metric(Metric::Cpu))?;
+    let is_whole = !cpu.flags.contains(&Flag::ServerUnseen);
+    Some(Cost { us: cpu.difference?, plain_us: cpu.levels?.0 }).filter(|_| is_whole)
 }
 
 /// True if every arm of the frame has operations.

@@ -125,9 +125,9 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
         let why = "--against is about two builds that tithe starts, and this experiment attaches to running servers";
         return Err(Stop::new(exit::USAGE, format!("{why}; nothing was started")));
     }
-    if let Some(path) = arguments.against.as_deref().filter(|_| is_one_build(&prepared)) {
-        let why = "these are the installed programs, and both arms would be the same build";
-        return Err(Stop::new(exit::USAGE, format!("--against {}: {why}; nothing was started", path.display())));
+    if let Some(path) = arguments.against.as_deref().filter(|_| compares_one_build(&prepared)) {
+        let words = "is the installed build itself, so there is nothing to compare: name another build";
+        return Err(Stop::new(exit::USAGE, format!("--against {}: it {words}; nothing was started", path.display())));
     }
     if arguments.show_experiment {
         shown::write_err(&prepared.text);
@@ -135,15 +135,17 @@ fn new(arguments: &RunArgs) -> Result<Prepared, Stop> {
     Ok(prepared)
 }
 
-/// True if the programs that the first arm names are those of the other arms, under some of the resources.
-fn is_one_build(prepared: &Prepared) -> bool {
-    let Prepared { plan, database, installs, .. } = prepared;
-    let Some(arm) = plan.experiment.arms.first() else { return false };
-    let place = |install: &Install| install.programs.canonicalize().ok();
-    installs.iter().any(|installed| {
-        let named = arms::install_of(*database, arm, installed);
-        named.is_ok_and(|named| place(&named).is_some_and(|named| place(installed) == Some(named)))
-    })
+/// True if the programs that the first arm names are the installed ones in some cell.
+fn compares_one_build(prepared: &Prepared) -> bool {
+    let arm = prepared.plan.experiment.arms.first();
+    let named = |install: &Install| arms::install_of(prepared.database, arm?, install).ok();
+    prepared.installs.iter().any(|install| named(install).is_some_and(|named| is_one_build(&named, install)))
+}
+
+/// True if the programs of both are in one folder, whatever links lead there.
+fn is_one_build(one: &Install, other: &Install) -> bool {
+    let real = |install: &Install| install.programs.canonicalize().ok();
+    real(one).is_some_and(|folder| Some(folder) == real(other))
 }
 
 /// The folder of the programs that `path` means: it is that folder, one of the programs, or an installed version.
@@ -411,8 +413,21 @@ mod tests {
     }
 
     #[test]
+    fn a_build_is_the_same_whatever_links_lead_to_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let [before, linked, after] = ["before", "linked", "after"].map(|name| folder.path().join(name));
+        for build in [&before, &after] {
+            std::fs::create_dir(build).expect("a folder");
+        }
+        std::os::unix::fs::symlink(&before, &linked).expect("a link");
+        let of = |folder: &Path| Install { programs: folder.to_owned(), ..Install::default() };
+        let one = |other: &Path| is_one_build(&of(&before), &of(other));
+        assert_eq!([&*before, &*linked, &*after, Path::new("")].map(one), [true, true, false, false]);
+    }
+
+    #[test]
     fn folders_are_named_so_that_they_sort_by_time() {
         let moment = time::OffsetDateTime::from_unix_timestamp(1_772_503_629).expect("a moment");
-        assert_eq!(super::stamp(moment), "2026-03-03T02-07-09");
+        assert_eq!(stamp(moment), "2026-03-03T02-07-09");
     }
 }

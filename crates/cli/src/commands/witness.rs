@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tithe_analysis::report::words;
-use tithe_harness::witness::{When, Witness, WitnessFinding, through, unchanged, watching::Watching};
+use tithe_harness::witness::{When, Witness, WitnessFinding, through, unchanged, unseen, watching::Watching};
 use tithe_machine::{
     fault::Fault,
     launch::Command,
@@ -80,9 +80,8 @@ pub fn witness(arguments: &WitnessArgs) -> Result<i32, Stop> {
         ended = Some(accompanied(arguments, &targets, &witnesses, &mut accounts, cancelled)?);
         for (witness, account) in witnesses.iter().zip(&mut accounts) {
             account.seen.push(unchanged(&account.enforced, witness.enforced()));
-            let unreached = |fault| Stop::new(exit::FAILED, format!("{}: after the command: {fault}", account.name));
-            let seen = witness.look(When::After).map_err(unreached)?;
-            account.seen.extend(seen);
+            // What was seen before and while the command ran is shown in any case.
+            account.seen.extend(witness.look(When::After).unwrap_or_else(|fault| vec![unseen(&fault)]));
         }
     }
     match arguments.format.as_str() {

@@ -21,14 +21,19 @@ pub static DOWNLOAD: Download = Download { name: "cassandra", known: &["5.0.4", 
 fn fetch(version: &str, folder: &Path) -> Result<(), Fault> {
     let project = folder.join("pom.xml");
     fs::write(&project, project_text(version)).map_err(|error| Fault::machine(project.display(), error))?;
-    let arguments = [
+    downloads::maven(folder, &arguments(folder, &project))
+}
+
+fn arguments(folder: &Path, project: &Path) -> Vec<String> {
+    vec![
+        // Without it Maven keeps a library whose checksum does not match, and only warns.
+        "--strict-checksums".to_owned(),
         "dependency:copy-dependencies".to_owned(),
         "-DincludeScope=runtime".to_owned(),
         "-Dmdep.useBaseVersion=true".to_owned(),
         format!("-DoutputDirectory={}", folder.join("lib").display()),
         format!("--file={}", project.display()),
-    ];
-    downloads::maven(folder, &arguments)
+    ]
 }
 
 /// A project that needs Cassandra and nothing else.
@@ -42,4 +47,23 @@ fn project_text(version: &str) -> String {
          <artifactId>cassandra-all</artifactId>\n      <version>{version}</version>\n    </dependency>\n  </dependencies>\n\
          </project>\n"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use expect_test::expect;
+
+    use super::*;
+
+    #[test]
+    fn maven_is_told_to_refuse_a_library_with_another_checksum() {
+        expect![[r#"
+            --strict-checksums
+            dependency:copy-dependencies
+            -DincludeScope=runtime
+            -Dmdep.useBaseVersion=true
+            -DoutputDirectory=/d/5/lib
+            --file=/d/5/pom.xml"#]]
+        .assert_eq(&arguments(Path::new("/d/5"), Path::new("/d/5/pom.xml")).join("\n"));
+    }
 }

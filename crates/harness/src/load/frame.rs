@@ -52,7 +52,7 @@ use tithe_plugin::{
     workspace::Workspace,
 };
 
-pub use self::started_arm::StartedArm;
+pub use self::{profile::CONNECTIONS_END, started_arm::StartedArm};
 use self::{
     context::CellContext,
     lanes::Lanes,

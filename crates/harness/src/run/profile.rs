@@ -9,7 +9,7 @@ use tithe_model::{
 };
 
 use super::{ChildProcesses, EventLog, Run, end_process};
-use crate::load::frame::CellRunner;
+use crate::load::frame::{CONNECTIONS_END, CellRunner};
 
 /// Starts the servers of a cell for the start of that number.
 pub(super) type StartAnew<'a> = dyn FnMut(u32, &mut CellRunner<'_>, &mut EventLog<'_>) -> Result<(), Fault> + 'a;
@@ -97,6 +97,12 @@ impl Profiling {
                 profiled.start = number_of.1;
                 profiled.invalid = profiled.invalid.or_else(|| measured.invalid.as_ref().map(ToString::to_string));
                 event_log.folder.profiled(&profiled)?;
+                if profiled.invalid.as_deref() == Some(CONNECTIONS_END) {
+                    let id = &run.plan.cells[self.number].id;
+                    event_log.warn(format!("cell {id} is not profiled: {CONNECTIONS_END}"))?;
+                    self.done = PROFILED_PAIRS;
+                    return Ok(());
+                }
             }
             self.done += 1;
         }

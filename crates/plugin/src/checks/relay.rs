@@ -8,10 +8,10 @@ use std::{
     net::{Ipv4Addr, Shutdown, TcpListener, TcpStream, ToSocketAddrs},
     path::Path,
     sync::{
-        Arc, Mutex, MutexGuard, PoisonError,
+        Arc, Mutex, MutexGuard, PoisonError, Weak,
         atomic::{AtomicBool, Ordering},
     },
-    thread::JoinHandle,
+    thread::{self, JoinHandle},
     time::Duration,
 };
 
@@ -34,6 +34,9 @@ const EMBEDDED: &str = "there is no wire: the database is embedded";
 
 /// Time limit for a server to accept a connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Pause before a step is repeated for which this process had no free descriptor, or that others have yet to end.
+const AGAIN: Duration = Duration::from_millis(1);
 
 /// The traffic of one connection.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -104,10 +107,12 @@ struct Shared {
 }
 
 struct Link {
-    client: TcpStream,
-    server: TcpStream,
+    /// Client and server. The threads that copy have them, so that a connection that has ended holds no descriptor:
+    /// some programs open thousands, one after the other.
+    sockets: Weak<(TcpStream, TcpStream)>,
+    /// The port from which it is connected to the server.
+    port: Option<u16>,
     conversation: Arc<Mutex<Conversation>>,
-    pumps: [JoinHandle<()>; 2],
 }
 
 impl Relay {
@@ -120,7 +125,7 @@ impl Relay {
         let own = listener.local_addr()?.port();
         let shared = Arc::new(Shared::default());
         let (worker, target) = (Arc::clone(&shared), (host.to_owned(), port));
-        let acceptor = std::thread::spawn(move || worker.accept(&listener, &target));
+        let acceptor = thread::spawn(move || worker.accept(&listener, &target));
         Ok(Self { port: own, shared, acceptor: Some(acceptor) })
     }
 
@@ -163,8 +168,7 @@ impl Relay {
 
     /// The ports from which it has connected to the server so far; the server identifies its clients by them.
     pub fn ports(&self) -> Vec<u16> {
-        let links = lock(&self.shared.links);
-        links.iter().filter_map(|link| Some(link.server.local_addr().ok()?.port())).collect()
+        lock(&self.shared.links).iter().filter_map(|link| link.port).collect()
     }
 
     /// Ends it, and gives the traffic, in the order of the connections.
@@ -177,8 +181,11 @@ impl Relay {
             return Vec::new();
         };
         self.shared.stopping.store(true, Ordering::SeqCst);
-        // A connection wakes the acceptor. If it fails, the listener is broken and has already ended.
-        drop(TcpStream::connect_timeout(&(Ipv4Addr::LOCALHOST, self.port).into(), CONNECT_TIMEOUT));
+        // A connection wakes the acceptor, unless it notices by itself that its listener is broken.
+        let own = (Ipv4Addr::LOCALHOST, self.port).into();
+        while TcpStream::connect_timeout(&own, CONNECT_TIMEOUT).is_err() && !acceptor.is_finished() {
+            thread::sleep(AGAIN);
+        }
         let _ = acceptor.join();
         let links = std::mem::take(&mut *lock(&self.shared.links));
         links.into_iter().map(Link::end).collect()
@@ -193,10 +200,16 @@ impl Drop for Relay {
 
 impl Shared {
     fn accept(&self, listener: &TcpListener, target: &(String, u16)) {
-        while let Ok((client, _)) = listener.accept() {
+        loop {
+            let accepted = listener.accept();
             if self.stopping.load(Ordering::SeqCst) {
                 return;
             }
+            // One client that cannot be served does not end the relay for those that follow.
+            let Ok((client, _)) = accepted else {
+                thread::sleep(AGAIN);
+                continue;
+            };
             // A client that has an answer must find its connection in the list.
             let mut links = lock(&self.links);
             // A server that cannot be reached appears as a closed connection, as it would without the relay.
@@ -209,26 +222,32 @@ impl Link {
     fn open(client: TcpStream, target: &(String, u16)) -> std::io::Result<Self> {
         let server = connect(target)?;
         client.set_nodelay(true)?;
-        let conversation = Arc::new(Mutex::new(Conversation::default()));
-        let sent = Pump { from: client.try_clone()?, to: server.try_clone()?, conversation: Arc::clone(&conversation) };
-        let received =
-            Pump { from: server.try_clone()?, to: client.try_clone()?, conversation: Arc::clone(&conversation) };
-        let pumps = [
-            std::thread::spawn(move || sent.run(|conversation| &mut conversation.sent)),
-            std::thread::spawn(move || received.run(|conversation| &mut conversation.received)),
-        ];
-        Ok(Self { client, server, conversation, pumps })
+        let port = server.local_addr().ok().map(|address| address.port());
+        let (sockets, conversation) = (Arc::new((client, server)), Arc::new(Mutex::new(Conversation::default())));
+        for back in [false, true] {
+            let pump = Pump { sockets: Arc::clone(&sockets), back, conversation: Arc::clone(&conversation) };
+            if let Err(error) = thread::Builder::new().spawn(move || pump.run()) {
+                shut(&sockets);
+                return Err(error);
+            }
+        }
+        Ok(Self { sockets: Arc::downgrade(&sockets), port, conversation })
     }
 
     fn end(self) -> Conversation {
-        // A side that is already closed cannot be shut down again.
-        let _ = self.client.shutdown(Shutdown::Both);
-        let _ = self.server.shutdown(Shutdown::Both);
-        for pump in self.pumps {
-            let _ = pump.join();
+        self.sockets.upgrade().iter().for_each(|sockets| shut(sockets));
+        // The threads end with their sockets, and have captured everything by then.
+        while self.sockets.strong_count() > 0 {
+            thread::sleep(AGAIN);
         }
         std::mem::take(&mut *lock(&self.conversation))
     }
+}
+
+/// Ends a connection on both sides, one of which may be closed already.
+fn shut((client, server): &(TcpStream, TcpStream)) {
+    let _ = client.shutdown(Shutdown::Both);
+    let _ = server.shutdown(Shutdown::Both);
 }
 
 /// A connection to the first address of `target` that accepts one in time.
@@ -251,29 +270,32 @@ fn connect(target: &(String, u16)) -> std::io::Result<TcpStream> {
 
 /// Copies one direction of one connection.
 struct Pump {
-    from: TcpStream,
-    to: TcpStream,
+    sockets: Arc<(TcpStream, TcpStream)>,
+    /// From the server to the client.
+    back: bool,
     conversation: Arc<Mutex<Conversation>>,
 }
 
 impl Pump {
     /// Runs until either side closes. Bytes are captured before they are passed on, so that a client with an answer
     /// knows that it is in the capture.
-    fn run(mut self, direction: fn(&mut Conversation) -> &mut Vec<u8>) {
+    fn run(self) {
+        let (client, server) = &*self.sockets;
+        let (mut from, mut to) = if self.back { (server, client) } else { (client, server) };
         let mut buffer = [0; 16 * 1024];
-        while let Ok(read @ 1..) = self.from.read(&mut buffer) {
+        while let Ok(read @ 1..) = from.read(&mut buffer) {
             let mut conversation = lock(&self.conversation);
-            let kept = direction(&mut conversation);
+            let kept = if self.back { &mut conversation.received } else { &mut conversation.sent };
             let room = CAPTURE_BYTES - kept.len();
             kept.extend_from_slice(&buffer[..read.min(room)]);
             conversation.truncated |= read > room;
             drop(conversation);
-            if self.to.write_all(&buffer[..read]).is_err() {
+            if to.write_all(&buffer[..read]).is_err() {
                 break;
             }
         }
         // The other direction may still be in use: only this one is closed.
-        let _ = self.to.shutdown(Shutdown::Write);
+        let _ = to.shutdown(Shutdown::Write);
     }
 }
 
@@ -292,7 +314,7 @@ mod tests {
     fn successor_server() -> (u16, JoinHandle<u16>) {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let server = std::thread::spawn(move || {
+        let server = thread::spawn(move || {
             let (mut stream, client) = listener.accept().unwrap();
             let mut buffer = [0; 4096];
             while let Ok(read @ 1..) = stream.read(&mut buffer) {
@@ -339,6 +361,28 @@ mod tests {
         drop(relay);
         assert_eq!(client.read(&mut [0; 1]).unwrap_or(0), 0);
         server.join().unwrap();
+    }
+
+    #[test]
+    fn a_connection_that_has_ended_holds_no_descriptor_and_its_traffic_is_kept() {
+        let (port, server) = successor_server();
+        let relay = Relay::start("127.0.0.1", port).unwrap();
+        let mut client = connect(&relay);
+        client.write_all(b"HAL").unwrap();
+        client.read_exact(&mut [0; 3]).unwrap();
+        let held = || lock(&relay.shared.links).iter().map(|link| link.sockets.strong_count()).sum::<usize>();
+        assert_eq!(held(), 2, "one for each direction");
+        drop(client);
+        let port = server.join().unwrap();
+        for _ in 0..5000 {
+            if held() == 0 {
+                break;
+            }
+            thread::sleep(AGAIN);
+        }
+        assert_eq!((held(), relay.ports()), (0, vec![port]));
+        let conversations = relay.finish();
+        assert_eq!((conversations.len(), conversations[0].sent.as_slice()), (1, &b"HAL"[..]));
     }
 
     #[test]

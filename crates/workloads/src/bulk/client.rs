@@ -2,7 +2,7 @@
 
 use std::{
     io::Write as _,
-    sync::{Arc, atomic::Ordering},
+    sync::{Arc, PoisonError, atomic::Ordering},
 };
 
 use tithe_machine::fault::Fault;
@@ -169,13 +169,17 @@ impl Client for Loader {
 
     fn put_back(&mut self, session: &mut Session) -> Result<(), Fault> {
         let config = &self.shared.config;
+        // A client that loaded meanwhile would wait for the server in its slot, and only one of two tables that are
+        // emptied one after the other might keep its rows.
+        let _emptying = self.loaded.emptying.lock().unwrap_or_else(PoisonError::into_inner);
         if self.loaded.since.load(Ordering::Relaxed) < config.keep {
             return Ok(());
         }
-        self.loaded.since.store(0, Ordering::Relaxed);
         let session = session.sql()?;
         let statements = tables::emptying(config.table, session.dialect().grammar);
-        statements.iter().try_for_each(|statement| session.run(statement).map(drop))
+        statements.iter().try_for_each(|statement| session.run(statement).map(drop))?;
+        self.loaded.since.store(0, Ordering::Relaxed);
+        Ok(())
     }
 
     fn prepare(&mut self) {

@@ -15,7 +15,7 @@ mod tables;
 use std::{
     any::Any,
     sync::{
-        Arc,
+        Arc, Mutex,
         atomic::{AtomicU64, Ordering},
     },
 };
@@ -81,6 +81,15 @@ struct Loaded {
     next: AtomicU64,
     /// Rows since the table was emptied.
     since: AtomicU64,
+    /// Held by the client that empties it: others load only afterwards.
+    emptying: Mutex<()>,
+}
+
+impl Loaded {
+    /// With this many rows loaded, the first ones.
+    fn with(rows: u64) -> Self {
+        Self { next: AtomicU64::new(rows), since: AtomicU64::new(rows), emptying: Mutex::new(()) }
+    }
 }
 
 /// Range of row numbers for each of several states.
@@ -241,8 +250,7 @@ impl Clients for Bulk {
     }
 
     fn arm_state(&self) -> Arc<dyn ArmState> {
-        let first = self.shared.config.batch;
-        Arc::new(Loaded { next: AtomicU64::new(first), since: AtomicU64::new(first) })
+        Arc::new(Loaded::with(self.shared.config.batch))
     }
 
     /// # Panics
@@ -260,7 +268,7 @@ impl Clients for Bulk {
 impl Bulk {
     /// Loads a first batch like all others: it shows any refusal of the server, and evidence finds rows.
     fn first(&self, session: &mut Session, done: &AtomicU64) -> Result<(), Fault> {
-        let none = Arc::new(Loaded { next: AtomicU64::new(0), since: AtomicU64::new(0) });
+        let none = Arc::new(Loaded::with(0));
         let mut loader = Loader::new(Arc::clone(&self.shared), none);
         loader.prepare();
         loader.whole(session).map_err(|fault| match fault {

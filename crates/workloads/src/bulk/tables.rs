@@ -96,11 +96,16 @@ pub fn completes(kind: Kind, table: &str, grammar: Grammar) -> (String, Vec<Stri
     }
 }
 
-/// The statements that empty the tables filled by a load of `kind`.
+/// The statements that empty the tables filled by a load of `kind`: one where the product can, so that load machines
+/// that load meanwhile keep their rows in both tables or in none.
 pub fn emptying(kind: Kind, grammar: Grammar) -> Vec<String> {
-    let verb = if grammar == Grammar::Sqlite { "DELETE FROM" } else { "TRUNCATE TABLE" };
     let log = (kind == Kind::Trigger).then_some(LOG);
-    iter::once(LOADED).chain(log).map(|table| format!("{verb} {table}")).collect()
+    let tables: Vec<&str> = iter::once(LOADED).chain(log).collect();
+    match grammar {
+        Grammar::Postgres => vec![format!("TRUNCATE TABLE {}", tables.join(", "))],
+        Grammar::MySql | Grammar::DuckDb => tables.iter().map(|table| format!("TRUNCATE TABLE {table}")).collect(),
+        Grammar::Sqlite => tables.iter().map(|table| format!("DELETE FROM {table}")).collect(),
+    }
 }
 
 /// A condition that every row of `config` meets, in SQL for every product.

@@ -1,7 +1,8 @@
 use std::{
     collections::{BTreeMap, VecDeque},
     os::fd::BorrowedFd,
-    sync::Mutex,
+    thread,
+    time::Duration,
 };
 
 use expect_test::{Expect, expect};
@@ -171,6 +172,38 @@ fn lines_are_sent_as_one_request_and_the_table_is_emptied_before_a_slot() {
 }
 
 #[test]
+fn while_one_client_empties_the_table_the_others_wait() {
+    let config = Config { way: Way::Copy, batch: 2, fields: 1, length: 3, keep: 4, table: Kind::Trigger };
+    let shared = Arc::new(Shared { tables: tables::tables(&config), text: RandomText::new(7, config.length), config });
+    let loaded = Arc::new(Loaded::with(4));
+    let put_back = |told: Told| {
+        let mut client = Loader::new(Arc::clone(&shared), Arc::clone(&loaded));
+        client.put_back(&mut Session::Sql(Box::new(told))).expect("emptied");
+    };
+    let (first, second) = (Told::new(&[], true), Told::new(&[], true));
+    let sent = [&first, &second].map(|told| Arc::clone(&told.sent));
+    // The statements of the first client last until this is released.
+    let held = sent[0].lock().expect("no thread panicked");
+    thread::scope(|scope| {
+        let emptying = scope.spawn(|| put_back(first));
+        for _ in 0..2000 {
+            if loaded.emptying.try_lock().is_err() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+        let waiting = scope.spawn(|| put_back(second));
+        thread::sleep(Duration::from_millis(20));
+        assert!(!waiting.is_finished(), "it would load into a table that is being emptied");
+        drop(held);
+        emptying.join().expect("no panic");
+        waiting.join().expect("no panic");
+    });
+    let sent = sent.map(|text| text.lock().expect("no thread panicked").clone());
+    assert_eq!(sent, ["DELETE FROM bulk\nDELETE FROM bulk_log\n", ""]);
+}
+
+#[test]
 fn rows_of_one_insert_or_of_several_under_way_at_once() {
     check(
         &[("way", "multi"), ("table", "keyed")],
@@ -299,6 +332,15 @@ fn tables_have_what_was_asked_for_in_each_dialect() {
           ALTER TABLE bulk PARTITION BY HASH (b_id) PARTITIONS 4
         partitioned sqlite: CREATE TABLE bulk (b_id bigint NOT NULL, b_parent integer NOT NULL, b_number bigint NOT NULL, b_text0 varchar(9) NOT NULL, b_text1 varchar(9) NOT NULL)
     "#]].assert_eq(&told);
+}
+
+#[test]
+fn tables_are_emptied_by_one_statement_where_the_product_can() {
+    let told = |kind, grammar| tables::emptying(kind, grammar).join("; ");
+    assert_eq!(told(Kind::Trigger, Grammar::Postgres), "TRUNCATE TABLE bulk, bulk_log");
+    assert_eq!(told(Kind::Trigger, Grammar::MySql), "TRUNCATE TABLE bulk; TRUNCATE TABLE bulk_log");
+    assert_eq!(told(Kind::Trigger, Grammar::Sqlite), "DELETE FROM bulk; DELETE FROM bulk_log");
+    assert_eq!(told(Kind::Foreign, Grammar::Postgres), "TRUNCATE TABLE bulk");
 }
 
 #[test]

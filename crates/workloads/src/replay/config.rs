@@ -230,7 +230,8 @@ impl Config {
         let starts = recording.transactions.iter().map(|transaction| transaction.start_us);
         let ends = recording.transactions.iter().map(|transaction| transaction.end_us);
         let (start_us, end_us) = (starts.min().unwrap_or(0), ends.max().unwrap_or(0));
-        if self.pace.is_some() && end_us <= start_us {
+        // Durations of statements are no times.
+        if self.pace.is_some() && (!recording.has_times || end_us <= start_us) {
             let help = "leave out `pace`: one transaction follows the other then";
             return Err(Problem::new(1, "the log has no times, so it has no pace", help));
         }

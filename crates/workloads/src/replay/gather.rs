@@ -482,6 +482,7 @@ impl Gather {
             return Err(Problem::new(cut_at.unwrap_or(1), what, help));
         }
         self.name_classes();
+        self.recording.has_times = self.latest.is_some();
         self.recording.sort();
         Ok((self.recording, self.account))
     }

@@ -158,7 +158,11 @@ impl Workload for Replay {
     fn describe(&self) -> Vec<(String, String)> {
         let Replayed { file, form, recording, account, pace, finish, order, start_us, end_us, .. } = &*self.replayed;
         let span = quantity::precise_duration(end_us.abs_diff(*start_us) as f64 / 1e6);
-        let sessions = format!("{} sessions, {} at a time, over {span}", recording.sessions.len(), order.len());
+        let sessions = recording.sessions.len();
+        let sessions = match recording.has_times {
+            true => format!("{sessions} sessions, {} at a time, over {span}", order.len()),
+            false => format!("{sessions} sessions; how many at a time is unknown, as the log has no times"),
+        };
         let pace = match pace {
             None => "closed loop: one transaction after the other in each client".to_owned(),
             Some(factor) => format!("{factor} times that of the log with {} clients", order.len()),

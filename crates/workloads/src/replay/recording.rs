@@ -21,6 +21,8 @@ pub struct Recording {
     pub transactions: Vec<Transaction>,
     /// The range of each session's transactions.
     pub sessions: Vec<Range<usize>>,
+    /// The log's records have times, so that it is known which sessions were there at once.
+    pub has_times: bool,
     pub(super) statements: Vec<Step>,
     pub(super) values: Vec<Option<Range<usize>>>,
     pub(super) bytes: String,

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use proptest::prelude::*;
 use serde_json::json;
 use tithe_model::catalogue::Properties;
-use tithe_plugin::workload::Client;
+use tithe_plugin::workload::{Client, Workload};
 
 use super::{
     account::Reason,
@@ -779,6 +779,21 @@ fn logs_of_providers_and_containers_are_known_and_a_verbose_one_says_the_same() 
          {at} [7] u@d LOG:  00000: {statement} 2\n"
     );
     assert_eq!(texts(&verbose), "select 1|select 2");
+}
+
+#[test]
+fn a_log_without_times_has_no_pace_whatever_its_statements_took() {
+    let record = |process: u32| {
+        let prefix = format!("pid={process},user=u,db=d,app=a,client=10.0.0.7 ");
+        format!("{prefix}LOG:  duration: 2.000 ms  statement: select {process}\n")
+    };
+    let log = [record(7), record(8)].concat();
+    let why = refused(&log, &[("pace", "1")]);
+    assert!(why.starts_with("line 1: the log has no times, so it has no pace"), "{why}");
+    let replay = super::Replay { replayed: Arc::new(read(&log, &[]).unwrap()), data: None };
+    let told = Workload::describe(&replay);
+    let sessions = told.iter().find(|(name, _)| name == "sessions").map(|(_, words)| words.as_str());
+    assert_eq!(sessions, Some("2 sessions; how many at a time is unknown, as the log has no times"));
 }
 
 #[test]

@@ -53,6 +53,9 @@ impl Rows for Reading<'_> {
     }
 }
 
+/// By how much products round a mean: MySQL and MariaDB give four decimals, and of 1.99996 `2.0000`.
+const ROUNDED: f64 = 0.0001;
+
 /// A whole number in the products' forms, `12` or `12.0000`; the largest number for anything else.
 fn number(text: &[u8]) -> u64 {
     let digits = text.split(|byte| *byte == b'.').next().unwrap_or_default();
@@ -83,7 +86,8 @@ impl Answer {
             Query::Aggregate => {
                 let (smallest, largest, _) = rows.ends();
                 let sum = rows.sum(ids);
-                (self.aggregated(), format!("{count} {sum} {} {smallest} {largest}", sum / count.max(1)))
+                let is = self.aggregated(sum as f64 / count as f64);
+                (is, format!("{count} {sum} {} {smallest} {largest}", sum / count.max(1)))
             }
         };
         if is == must_be {
@@ -97,11 +101,13 @@ impl Answer {
         self.values.iter().map(|value| String::from_utf8_lossy(value)).collect::<Vec<_>>().join(" ")
     }
 
-    /// Count, sum, the whole part of the mean, and the digits of the smallest and the largest text.
-    fn aggregated(&self) -> String {
+    /// Count, sum, the whole part of the `mean`, and the digits of the smallest and the largest text.
+    fn aggregated(&self, mean: f64) -> String {
         let value = |at: usize| self.values.get(at).map_or(&[][..], Vec::as_slice);
         let digits = |at: usize| String::from_utf8_lossy(&value(at)[..value(at).len().min(16)]).into_owned();
-        let [count, sum, mean] = [0, 1, 2].map(|at| number(value(at)));
-        format!("{count} {sum} {mean} {} {}", digits(3), digits(4))
+        let [count, sum, whole] = [0, 1, 2].map(|at| number(value(at)));
+        let told = std::str::from_utf8(value(2)).ok().and_then(|text| text.parse::<f64>().ok());
+        let whole = if told.is_some_and(|told| (told - mean).abs() <= ROUNDED) { mean as u64 } else { whole };
+        format!("{count} {sum} {whole} {} {}", digits(3), digits(4))
     }
 }

@@ -88,6 +88,28 @@ fn answers_are_right_or_it_is_said_what_is_wrong() {
 }
 
 #[test]
+fn a_mean_that_a_product_has_rounded_up_is_right() {
+    let (all, mut sum) = (shared(400_000, &[]).rows, 0_u64);
+    let count = (1..=400_000_u64).find(|count: &u64| {
+        sum += all.number(*count - 1);
+        (*count - sum % *count) * 20_000 <= *count
+    });
+    let count = count.expect("one in 20,000");
+    let rows = shared(count, &[]).rows;
+    let (smallest, largest, _) = rows.ends();
+    let told = |mean: u64| {
+        let mut answer = Answer::default();
+        let mut reading = Reading { query: Query::Aggregate, groups: &[], answer: &mut answer };
+        reading.row(None);
+        let values = [count.to_string(), sum.to_string(), format!("{mean}.0000"), smallest.clone(), largest.clone()];
+        values.iter().enumerate().for_each(|(field, value)| reading.field(field, Some(value.as_bytes())));
+        answer.check(Query::Aggregate, &rows, (0, count), 0)
+    };
+    assert_eq!(told(sum / count + 1), Ok(()));
+    assert!(told(sum / count + 2).is_err() && told(sum / count - 1).is_err());
+}
+
+#[test]
 fn sums_of_ranges_are_those_of_their_rows() {
     let shared = shared(5000, &[]);
     for (first, end) in [(0, 0), (0, 1), (0, 5000), (1023, 1025), (1024, 4096), (4999, 5000)] {

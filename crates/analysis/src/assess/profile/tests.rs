@@ -282,6 +282,20 @@ fn a_cost_without_a_server_that_nobody_counts_is_not_compared() {
 }
 
 #[test]
+fn a_cost_of_clients_whose_server_is_elsewhere_is_not_that_of_all_parts() {
+    let cost = |flags: &[Flag]| {
+        let mut arm = crate::report::sample::full().cells.remove(0).arms.remove(1);
+        let cpu = &mut arm.estimates[0];
+        (cpu.name, cpu.levels) = (Figure::Metric(Metric::Cpu), Some((750.0, 900.0)));
+        cpu.difference = Some(Interval { estimate: 150.0, low: 140.0, high: 160.0 });
+        cpu.flags = flags.to_vec();
+        cost_of(&arm).map(|cost| (cost.us.estimate, cost.plain_us))
+    };
+    assert_eq!(cost(&[]), Some((150.0, 750.0)));
+    assert_eq!(cost(&[Flag::ServerUnseen]), None);
+}
+
+#[test]
 fn stacks_that_hardly_occur_are_summed_up_by_task_and_none_is_lost() {
     let mut frames = frames(20);
     for frame in &mut frames {

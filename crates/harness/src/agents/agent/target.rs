@@ -100,11 +100,7 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(3);
 pub fn reach(product: &dyn Product, server: &Expected, allowed: &[AllowedTarget]) -> Result<(), String> {
     match server {
         _ if product.simulated() => Ok(()),
-        // Nothing listens there yet, and its port is not known.
-        Expected::Launched { host } => {
-            let may_connect = allowed.iter().any(|target| target.host == host.to_ascii_lowercase());
-            if may_connect { Ok(()) } else { Err(not_allowed(host, allowed)) }
-        }
+        Expected::Launched { host } => launched(host, allowed),
         Expected::Running(url) => {
             address(product, Place::Url(url.clone()), allowed)?;
             let place = product.endpoint(&Url::new(url)).ok_or("a server's URL leads to no host and port")?;
@@ -114,6 +110,23 @@ pub fn reach(product: &dyn Product, server: &Expected, allowed: &[AllowedTarget]
                 TcpStream::connect_timeout(&address, CONNECT_WITHIN)
             });
             connected.map(drop).map_err(|error| format!("it cannot connect to {}:{}: {error}", place.0, place.1))
+        }
+    }
+}
+
+/// Checks that clients here may connect to a server that will listen on `host`: at any port, because it is drawn.
+fn launched(host: &str, allowed: &[AllowedTarget]) -> Result<(), String> {
+    let of_host: Vec<&AllowedTarget> =
+        allowed.iter().filter(|target| target.host == host.to_ascii_lowercase()).collect();
+    match of_host.first() {
+        None => Err(not_allowed(host, allowed)),
+        Some(_) if of_host.iter().any(|target| target.port.is_none()) => Ok(()),
+        Some(target) => {
+            let host = AllowedTarget { port: None, ..(*target).clone() };
+            Err(format!(
+                "it may connect to {target} alone, and the port of a server that the coordinator starts is drawn: \
+                 start it with --target {host}"
+            ))
         }
     }
 }
@@ -168,6 +181,22 @@ mod tests {
         assert!(tcp("db.evil", 5432).is_err() && tcp("127.0.0.1", 5432).is_err());
         assert!(address(&Simulated, Place::Nowhere, &[]).is_ok());
         assert!(address(&Simulated, Place::Url("postgres://db/x".to_owned()), &allowed).is_err());
+    }
+
+    #[test]
+    fn a_server_that_is_still_to_be_started_needs_a_host_with_all_its_ports() {
+        let told = |targets: &[&str], host: &str| {
+            let allowed: Vec<_> = targets.iter().map(|text| AllowedTarget::parse(text).expect("a target")).collect();
+            launched(host, &allowed)
+        };
+        assert_eq!(told(&["db:5432", "10.0.0.5:1", "10.0.0.5"], "10.0.0.5"), Ok(()));
+        assert_eq!(told(&["DB"], "db"), Ok(()));
+        expect_test::expect![
+            "it may connect to [fd00::5]:5432 alone, and the port of a server that the coordinator starts is drawn: start it with --target [fd00::5]"
+        ]
+        .assert_eq(&told(&["db", "[fd00::5]:5432"], "fd00::5").expect_err("another port"));
+        expect_test::expect!["it may not connect to 10.0.0.6; it was started with these targets: db (--target)"]
+            .assert_eq(&told(&["db"], "10.0.0.6").expect_err("another host"));
     }
 
     #[test]

@@ -24,6 +24,11 @@ use crate::load::lane::Span;
 /// Programs that encrypt a file system next to the server, and detach themselves from their parent.
 const ENCRYPTS: [&str; 2] = ["gocryptfs", "encfs"];
 
+/// Why samples do not show where a cost comes from if connections end within a frame with the processes that served
+/// them. The kernel counts the time of these, but nothing shows whose their samples were: it would seem the clients'.
+pub const CONNECTIONS_END: &str =
+    "clients reconnect, and the process that served a connection has ended when its samples are read";
+
 /// A frame is invalid if more samples were lost than one in this many.
 const LOST_ONE_IN: u64 = 100;
 
@@ -50,9 +55,11 @@ impl Profiler {
     /// Ends it. The `lanes` have ended with their sessions open, so that the tasks that serve them still exist.
     pub fn end(self, context: &CellContext<'_>, number: u32, lanes: &[LaneRecord<'_>]) -> ProfiledFrame {
         let slots: Vec<Slot> = lanes.iter().flat_map(|lane| lane.slots.iter().copied()).collect();
+        let served = lanes.iter().flat_map(|lane| &lane.opened.tasks);
+        let ended = have_ended(context, served).then(|| CONNECTIONS_END.to_owned());
         let mut frame = ProfiledFrame {
             sampled: true,
-            invalid: self.refused,
+            invalid: self.refused.or(ended),
             period_ns: perf::PERIOD_NS,
             ..ProfiledFrame::without_samples((context.cell_index, number), context.arms.len(), &slots)
         };
@@ -63,6 +70,18 @@ impl Profiler {
         }
         frame
     }
+}
+
+/// True if processes that `served` connections have ended within the frame.
+fn have_ended<'t>(context: &CellContext<'_>, mut served: impl Iterator<Item = &'t ServerTask>) -> bool {
+    context.cell.reconnect_every.is_some() && served.any(|task| matches!(task, ServerTask::Process(_)))
+}
+
+/// True if every thread of a server serves, because the processor time of its slots is that of the whole server: no
+/// thread `served` one lane alone, or the threads that do change.
+fn all_serve<'t>(context: &CellContext<'_>, mut served: impl Iterator<Item = &'t ServerTask>) -> bool {
+    let changes = context.cell.reconnect_every.is_some() || context.rotates;
+    changes || served.any(|task| matches!(task, ServerTask::Unknown))
 }
 
 /// Invents the samples of a frame in invented time.
@@ -106,7 +125,7 @@ struct Tasks<'a> {
     log_writers: HashSet<i32>,
     /// The arms whose server each process belongs to.
     servers: HashMap<i32, Vec<usize>>,
-    /// No server thread serves one lane alone: all threads serve.
+    /// All threads of servers serve.
     all_serve: bool,
     /// Processes that Tithe has started for other work.
     helpers: HashSet<i32>,
@@ -141,7 +160,7 @@ impl<'a> Tasks<'a> {
                 .collect(),
             serving: tasks().flat_map(|(lane, opened)| threads((lane, &opened.tasks))).collect(),
             log_writers: tasks().flat_map(|(_, opened)| opened.log_writers.iter().copied()).collect(),
-            all_serve: tasks().any(|(_, opened)| opened.tasks.iter().any(|task| matches!(task, ServerTask::Unknown))),
+            all_serve: all_serve(context, tasks().flat_map(|(_, opened)| &opened.tasks)),
             servers,
             helpers: snapshot.tree(root.unwrap_or(own)).into_iter().collect(),
             own,
@@ -208,7 +227,8 @@ fn sort(sampled: Sampled, tasks: &Tasks<'_>, frame: &mut ProfiledFrame) {
         symbols.learn(Some(process), of_process.flat_map(|(.., sample)| sample.user.iter().copied()));
     }
     let mut functions: HashMap<Function, u32> = HashMap::new();
-    let mut names: HashMap<(i32, i32), String> = HashMap::new();
+    // A thread that serves works for itself, too, while its clients wait: its samples are on two sides.
+    let mut names: HashMap<(Side, i32, i32), String> = HashMap::new();
     let mut stacks: BTreeMap<(usize, Side, String, Vec<u32>), u64> = BTreeMap::new();
     for (side, arm, sample) in placed {
         let stack = stack(&symbols, sample).into_iter().map(|function| {
@@ -221,7 +241,7 @@ fn sort(sampled: Sampled, tasks: &Tasks<'_>, frame: &mut ProfiledFrame) {
             Side::Kernel => family(&name_of(sample.process, sample.thread)),
             Side::LogWriter | Side::Helper => name_of(sample.process, sample.thread),
         };
-        let name = names.entry((sample.process, sample.thread)).or_insert_with(name).clone();
+        let name = names.entry((side, sample.process, sample.thread)).or_insert_with(name).clone();
         *stacks.entry((arm, side, name, stack)).or_default() += 1;
     }
     let mut numbered: Vec<(Function, u32)> = functions.into_iter().collect();
@@ -255,7 +275,13 @@ fn family(name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use tithe_model::experiment::{Arrivals, Design};
+    use tithe_plugin::simulated::test_bench::Bench;
+
+    use super::{
+        super::tests::{Idle, cell, context},
+        *,
+    };
 
     const SPANS: [Span; 3] = [
         Span { arm: 1, from_ns: 0, to_ns: 90, counts: false },
@@ -310,6 +336,21 @@ mod tests {
     }
 
     #[test]
+    fn where_connections_end_all_of_a_server_serves_and_ended_processes_show_nothing() {
+        let (bench, idle) = (Bench::plain(), Idle { writes: false });
+        let told = |reconnect_every: Option<u32>, rotates: bool, task: ServerTask| {
+            let mut at = context(&idle, &cell(Design::Interleaved, Arrivals::Closed), &bench);
+            (at.cell.reconnect_every, at.rotates) = (reconnect_every, rotates);
+            (all_serve(&at, [&task].into_iter()), have_ended(&at, [&task].into_iter()))
+        };
+        let thread = || ServerTask::Thread { process: 1, thread: 2 };
+        assert_eq!([told(None, false, thread()), told(None, false, ServerTask::Process(1))], [(false, false); 2]);
+        assert_eq!([told(None, false, ServerTask::Unknown), told(None, true, thread())], [(true, false); 2]);
+        assert_eq!(told(Some(9), false, thread()), (true, false));
+        assert_eq!(told(Some(9), false, ServerTask::Process(1)), (true, true));
+    }
+
+    #[test]
     fn threads_of_the_kernel_go_by_their_family() {
         assert_eq!(["kworker/0:1-events", "ksoftirqd/0", "jbd2/vda1-8"].map(family), ["kworker", "ksoftirqd", "jbd2"]);
     }
@@ -329,6 +370,15 @@ mod tests {
         assert_eq!(told, [(0, client, "client", 2), (0, server, "server", 1), (1, client, "client", 1)]);
         // The end of a slot, and a lead-in slot.
         assert_eq!((frame.elsewhere, frame.lost, frame.invalid, frame.functions.len()), (2, 0, None, 1));
+    }
+
+    #[test]
+    fn a_thread_on_two_sides_has_the_name_of_each_whichever_comes_first() {
+        for samples in [[(10, 150), (10, 250)], [(10, 250), (10, 150)]] {
+            let frame = sorted(samples.map(|(thread, time_ns)| sample(thread, time_ns)).to_vec(), 0);
+            let told = frame.stacks.iter().map(|it| (it.side, it.task == "server")).collect::<Vec<_>>();
+            assert_eq!(told, [(Side::Server, true), (Side::Helper, false)]);
+        }
     }
 
     #[test]

@@ -103,14 +103,11 @@ fn values(sql: &str, detail: &str) -> Values {
     let Some(text) = detail.strip_prefix("parameters: ").or_else(|| detail.strip_prefix("Parameters: ")) else {
         return Values::Absent;
     };
-    match listed(text) {
-        Some(values) if values.len() >= count => match values.iter().flatten().any(|value| value.ends_with("...")) {
-            // `log_parameter_max_length` cuts values in this way.
-            true => Values::Cut,
-            false => Values::Known(values),
-        },
-        _ => Values::Absent,
-    }
+    let Some(mut values) = listed(text).filter(|values| values.len() >= count) else { return Values::Absent };
+    // A client may declare and send parameters that its statement does not name; the server expects only the others.
+    values.truncate(count);
+    // `log_parameter_max_length` cuts values in this way.
+    if values.iter().flatten().any(|value| value.ends_with("...")) { Values::Cut } else { Values::Known(values) }
 }
 
 /// The values of `$1 = 'it''s', $2 = NULL`.
@@ -171,6 +168,7 @@ mod tests {
             SELECT $1, $2 | Known([Some("it's"), None]) | Some(3000) | Prepared
             SELECT $1 | Absent | None | Once
             SELECT $1 | Cut | None | Once
+            SELECT $1 | Known([Some("a")]) | None | Once
             SELECT '$1' | InText | None | Once
             Some(Duration(1250000))
             Some(Aside(109000))
@@ -186,6 +184,7 @@ mod tests {
                 told("duration: 0.003 ms  execute P_1: SELECT $1, $2", "parameters: $1 = 'it''s', $2 = NULL"),
                 told("execute <unnamed>: SELECT $1", ""),
                 told("execute <unnamed>: SELECT $1", "parameters: $1 = 'a long te...'"),
+                told("execute <unnamed>: SELECT $1", "parameters: $1 = 'a', $2 = 'a long te...'"),
                 told("execute <unnamed>: SELECT '$1'", ""),
                 told("duration: 1.250 ms", ""),
                 told("duration: 0.109 ms  parse P_0: BEGIN;", ""),
