@@ -251,8 +251,11 @@ fn authorisation(
         ),
         Err(fault) => Judgement::unseen(fault.to_string()),
         Ok(_) if authorizer.is_none() => match connection.run("LIST ROLES") {
-            // Only a server without access control gives this answer.
-            Err(fault) => Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}")),
+            // Only a server without access control refuses this.
+            Err(fault @ Fault::Refused(_)) => {
+                Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}"))
+            }
+            Err(fault) => Judgement::unseen(format!("the table of roles is served; LIST ROLES: {fault}")),
             Ok(_) => {
                 Judgement::unseen("the settings are not shown, and the table of roles is: whether it limits any role")
             }
@@ -388,7 +391,7 @@ mod tests {
     use crate::{
         cassandra::told::{NULL, tight},
         test_setup::{asked_in_plaintext, changed_states, plain, states, tried_in_plaintext},
-        told::{Rows, Told},
+        told::{Error, Rows, Told},
     };
 
     fn states_of(told: &Told) -> Vec<String> {
@@ -401,6 +404,8 @@ mod tests {
         const SETTINGS: &str = "FROM system_views.settings";
         const PEERS: &str = "FROM system.peers_v2";
         const PROPERTIES: &str = "system_views.system_properties";
+        const ANONYMOUS: Error = ("2100", "You have to be logged in and not anonymous to perform this request");
+        const LATE: Error = ("1200", "Operation timed out");
         let usual = states_of(&tight());
         expect![[r#"
             authentication: enforced, whole server
@@ -436,6 +441,8 @@ mod tests {
             ("no access control", tight().with("authorizer", "AllowAllAuthorizer")),
             ("a class that is not known", tight().with("authorizer", "com.example.X")),
             ("a setting that is not shown", tight().without("authorizer")),
+            ("that one, and accounts are nobody's", tight().without("authorizer").failing("LIST ROLES", ANONYMOUS)),
+            ("that one, and the node is late", tight().without("authorizer").failing("LIST ROLES", LATE)),
             ("no right to the roles", tight().refusing(ROLES)),
             ("no right to the settings", tight().refusing(SETTINGS)),
             ("optional TLS", tight().with("client_encryption_options_optional", "true")),
@@ -467,6 +474,10 @@ mod tests {
             a class that is not known
               authorisation: cannot tell, this account
             a setting that is not shown
+              authorisation: cannot tell, this account
+            that one, and accounts are nobody's
+              authorisation: off, whole server
+            that one, and the node is late
               authorisation: cannot tell, this account
             no right to the roles
               authentication: enforced, this account
