@@ -7,11 +7,13 @@ use expect_test::expect;
 
 use super::*;
 use crate::{
+    evidence::whole::{Exception, Whole},
     mysql::{
         MySql,
-        evidence::{encryption_in_force::EncryptionInForce, parts::EncryptedLogs},
+        evidence::{PROBES, encryption_in_force::EncryptionInForce, parts::EncryptedLogs},
     },
     mysql_family::{evidence::served::this_machine, told::server},
+    test_setup::as_arm,
     told::{Rows, Told},
 };
 
@@ -513,6 +515,29 @@ fn each_change_shows_in_its_rows() {
           at-rest: available but not enforced, this account [MY-REST-REPEATS-VALUES]: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: general_log = ON, log_output = FILE, log_raw = ON: passwords too writes statements in the clear: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
           audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is MySQL Community Server), general_log = ON, log_output = FILE, log_raw = ON: passwords too (left out: sessions that SET sql_log_off), slow_query_log = OFF
     "#]].assert_eq(&tight().changed_rows(&changes));
+}
+
+#[test]
+fn accounts_without_tls_are_exceptions_where_it_is_not_required_of_all() {
+    let whole = |told: Told| {
+        told.seen(|server| as_arm(&MySql, server, |context| (PROBES.others)(context).expect("the table of accounts")))
+    };
+    let plain = || {
+        tight().telling(
+            "FROM mysql.user ORDER BY",
+            &[
+                account!("app", "%", SHA, "set", "", NONE),
+                account!("near", "localhost", SHA, "set", "", NONE),
+                ROOT,
+            ],
+        )
+    };
+    let exception = |account: &str, loopback| Exception { text: format!("{account} without REQUIRE SSL"), loopback };
+    let exceptions = vec![exception("'app'@'%'", false), exception("'near'@'localhost'", true)];
+    assert_eq!(whole(plain()), Whole::of("the table of accounts", exceptions));
+    assert_eq!(whole(tight()), Whole::of("the table of accounts", Vec::new()));
+    let required = plain().with("require_secure_transport", "ON");
+    assert_eq!(whole(required), Whole::of("require_secure_transport = ON", Vec::new()));
 }
 
 #[test]
