@@ -31,6 +31,8 @@ pub struct Told {
     pub users: &'static [(&'static str, &'static [&'static str])],
     /// Roles, each with its permissions.
     pub roles: &'static [(&'static str, &'static [Permission])],
+    /// Keys and their values.
+    pub keys: &'static [(&'static str, &'static str)],
     /// What the account is refused: calls by their path, and ranges by their first key.
     pub refused: &'static [&'static str],
 }
@@ -43,6 +45,7 @@ pub fn tight() -> Told {
         members: &[("https://a:2380", "http://a:2379")],
         users: &[("root", &["root"]), ("app", &["app"])],
         roles: &[("app", &[(2, "app/", "app0")])],
+        keys: &[],
         refused: &[],
     }
 }
@@ -87,6 +90,19 @@ impl Told {
             return Err(("7", "etcdserver: permission denied"));
         }
         match path {
+            RANGE => {
+                let end = text(2);
+                let is_asked = |key: &str| match end.is_empty() {
+                    true => key == asked,
+                    false => (asked.as_str()..end.as_str()).contains(&key),
+                };
+                for (key, value) in self.keys.iter().filter(|(key, _)| is_asked(key)) {
+                    put_message(&mut out, 2, |out| {
+                        put_bytes(out, 1, &[key.as_bytes()]);
+                        put_bytes(out, 5, &[value.as_bytes()]);
+                    });
+                }
+            }
             STATUS => put_bytes(&mut out, 2, &[self.version.as_bytes()]),
             MEMBERS => {
                 for (peer, client) in self.members {

@@ -18,6 +18,10 @@ pub struct Told {
     pub stats: Vec<(&'static str, &'static str)>,
     /// Its answer to `stats settings`.
     pub settings: Vec<(&'static str, &'static str)>,
+    /// Keys and values of its items.
+    pub items: &'static [(&'static str, &'static str)],
+    /// It removes items, or says so.
+    pub removes: bool,
 }
 
 /// A server that asks for a password at its only listener, which has no TLS.
@@ -31,6 +35,8 @@ pub fn tight() -> Told {
             ("udpport", "0"),
             ("inter", "127.0.0.1"),
         ],
+        items: &[],
+        removes: false,
     }
 }
 
@@ -69,6 +75,15 @@ impl Told {
                     answer.to_owned()
                 }
                 _ if !known => "CLIENT_ERROR unauthenticated\r\n".to_owned(),
+                "lru_crawler metadump all" => {
+                    self.items.iter().map(|(key, _)| format!("key={key} exp=-1\n")).collect::<String>() + "END\r\n"
+                }
+                request if request.starts_with("get ") => {
+                    let item = self.items.iter().find(|(key, _)| *key == &request[4..]);
+                    let item = item.map(|(key, value)| format!("VALUE {key} 0 {}\r\n{value}\r\n", value.len()));
+                    item.unwrap_or_default() + "END\r\n"
+                }
+                request if request.starts_with("delete ") && self.removes => "DELETED\r\n".to_owned(),
                 "version" => "VERSION 1.6.18\r\n".to_owned(),
                 "stats" => listed(&self.stats),
                 "stats settings" => listed(&self.settings),
