@@ -4,6 +4,7 @@
 use std::fs;
 
 use expect_test::expect;
+use tithe_plugin::database::Database as _;
 
 use super::*;
 use crate::{
@@ -13,7 +14,7 @@ use crate::{
         evidence::{PROBES, encryption_in_force::EncryptionInForce, parts::EncryptedLogs},
     },
     mysql_family::{evidence::served::this_machine, told::server},
-    test_setup::as_arm,
+    test_setup::{as_arm, plain},
     told::{Rows, Told},
 };
 
@@ -538,6 +539,61 @@ fn accounts_without_tls_are_exceptions_where_it_is_not_required_of_all() {
     assert_eq!(whole(tight()), Whole::of("the table of accounts", Vec::new()));
     let required = plain().with("require_secure_transport", "ON");
     assert_eq!(whole(required), Whole::of("require_secure_transport = ON", Vec::new()));
+}
+
+#[test]
+fn what_a_server_lacks_is_named_with_its_remedy() {
+    const GRANTS: &str = "SHOW GRANTS";
+    const READ_ONLY: &str = "SELECT @@GLOBAL.read_only";
+    const TIMEOUT: &str = "SELECT @@SESSION.wait_timeout";
+    let ready = || {
+        let told = tight().with("general_log", "ON").with("log_output", "TABLE").with("sql_log_off", "ON");
+        told.telling(READ_ONLY, &[&["0"]])
+            .telling(TIMEOUT, &[&["60"]])
+            .telling("SELECT CURRENT_USER()", &[&["ann@%"]])
+            .telling(GRANTS, &[&["GRANT SELECT, CONNECTION_ADMIN ON *.* TO `ann`@`%`"]])
+    };
+    let remedies = |told: Told| {
+        let all = told.seen(|server| MySql.lacks(server, &plain()).expect("an answer")).into_iter();
+        // Its process is that of the test.
+        let all = all.filter(|lack| !lack.why.starts_with("the processor time of the server"));
+        all.map(|lack| lack.remedy.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(remedies(ready()), [""; 0]);
+    for told in [
+        ready().telling(GRANTS, &[&["GRANT SUPER ON *.* TO `ann`@`%`"]]),
+        ready().telling(GRANTS, &[&["GRANT ALL PRIVILEGES ON *.* TO `ann`@`%`"]]),
+        ready().telling(READ_ONLY, &[&["OFF"]]),
+    ] {
+        assert_eq!(remedies(told), [""; 0]);
+    }
+    for (told, remedy) in [
+        (
+            ready().telling(READ_ONLY, &[&["1"]]),
+            "name the server that it replicates, or run `SET GLOBAL read_only = OFF` where it replicates none",
+        ),
+        (ready().telling(TIMEOUT, &[&["59"]]), "run `SET GLOBAL wait_timeout = 28800`"),
+        (ready().refusing("INSERT INTO"), "run `GRANT INSERT ON `tithe%`.* TO 'ann'@'%'`"),
+        (ready().refusing("tithe_is_not_here"), "run `GRANT ALL ON `tithe%`.* TO 'ann'@'%'`"),
+        (
+            ready().with("have_ssl", "DISABLED"),
+            "give it a certificate (ssl_cert, ssl_key in its file of settings) and restart it",
+        ),
+        (ready().with("general_log", "OFF"), "run `SET GLOBAL general_log = ON`"),
+        (ready().with("sql_log_off", "OFF"), "run `SET GLOBAL sql_log_off = ON`"),
+        (ready().with("log_output", "NONE"), "run `SET GLOBAL log_output = 'TABLE'`"),
+        (ready().refusing("FROM mysql.general_log"), "run `GRANT SELECT ON mysql.general_log TO 'ann'@'%'`"),
+        (
+            ready().refusing("FROM performance_schema.threads"),
+            "run `GRANT SELECT ON performance_schema.threads TO 'ann'@'%'`",
+        ),
+        (
+            ready().telling(GRANTS, &[&["GRANT SELECT ON *.* TO `ann`@`%`"]]),
+            "run `GRANT CONNECTION_ADMIN ON *.* TO 'ann'@'%'`",
+        ),
+    ] {
+        assert_eq!(remedies(told), [remedy]);
+    }
 }
 
 #[test]

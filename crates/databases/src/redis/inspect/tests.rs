@@ -7,6 +7,7 @@ use expect_test::expect;
 use tithe_machine::{launch::Address, observation::Observation};
 use tithe_model::experiment::Url;
 use tithe_plugin::{
+    database::Without,
     evidence::{CheckContext, seen_by},
     session::Table,
 };
@@ -14,6 +15,7 @@ use tithe_plugin::{
 use super::*;
 use crate::{
     redis::{
+        attached::lacks,
         evidence::{PROBES, rights_enforced::RightsEnforced},
         test_server::serve,
     },
@@ -498,6 +500,33 @@ fn rights_are_enforced_where_all_else_is_refused_and_the_own_keys_are_served() {
     }
     let nothing = told(&[other, settings, accounts, "GET tithe"]);
     assert_eq!(nothing, "unknown", "an account without any right shows nothing");
+}
+
+#[test]
+fn what_a_server_lacks_is_named_with_what_is_impossible_without_it() {
+    let lacking = |redis: Redis| {
+        let all = redis.seen(|server, setup| lacks(server, setup).expect("an answer")).into_iter();
+        // Its process is that of the test.
+        let all = all.filter(|lack| !lack.why.starts_with("the processor time of the server"));
+        all.map(|lack| lack.without).collect::<Vec<_>>()
+    };
+    let (nothing, tls) = (Without::Measurement, Without::Proof(&["tls"]));
+    let with_tls = || tight().with("tls-port", "6380");
+    assert_eq!(lacking(tight()), [tls]);
+    assert_eq!(lacking(with_tls()), []);
+    assert_eq!(lacking(with_tls().refusing(&["GET"])), [nothing]);
+    assert_eq!(lacking(with_tls().refusing(&["SCAN"])), [nothing]);
+    // Without any command for keys it is not known which keys the account has.
+    let of_keys = ["GET", "SET", "DEL", "UNLINK", "HSET", "HGETALL", "HMGET", "ZADD", "ZREM", "ZRANGE", "SCAN"];
+    assert_eq!(lacking(with_tls().refusing(&of_keys)), [nothing, nothing]);
+    assert_eq!(lacking(with_tls().telling("role", "slave")), [nothing]);
+    for (timeout, expected) in [("0", &[][..]), ("1", &[nothing]), ("59", &[nothing]), ("60", &[])] {
+        assert_eq!(lacking(with_tls().with("timeout", timeout)), expected, "{timeout}");
+    }
+    for hidden in ["CONFIG GET", "CLIENT LIST"] {
+        let without = lacking(with_tls().refusing(&[hidden]));
+        assert!(matches!(without[..], [Without::Figures(_)]), "{hidden}: {without:?}");
+    }
 }
 
 #[test]
