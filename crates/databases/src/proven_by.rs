@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tithe_model::{experiment, record::Role};
 use tithe_plugin::protection::{Protection, ways};
 
-use super::{all, test_setup};
+use super::{all, left_out, test_setup};
 
 /// Product, protection, options, and the ids of the checks: disclosures in parentheses.
 type Proven = (&'static str, &'static str, &'static [(&'static str, &'static str)], &'static str);
@@ -107,7 +107,10 @@ const CLAIMED: &[(&str, &str, &str)] = &[
 fn protections(product: &str) -> &'static [&'static dyn Protection] {
     match all().iter().find(|database| database.id() == product) {
         Some(database) => database.protections(),
-        None => &[],
+        None => {
+            assert!(left_out().contains(&product), "{product} is no product");
+            &[]
+        }
     }
 }
 
