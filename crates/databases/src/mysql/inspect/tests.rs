@@ -1,5 +1,5 @@
 //! The whole matrix of a server that answers as configured, and which rows change with each single change to it.
-//! The same for what a claim of encryption asks, and for where canaries are searched.
+//! The same for what a claim of encryption asks, for where canaries are searched, and for what is removed.
 
 use std::fs;
 
@@ -13,7 +13,7 @@ use crate::{
         MySql,
         evidence::{PROBES, encryption_in_force::EncryptionInForce, parts::EncryptedLogs},
     },
-    mysql_family::{evidence::served::this_machine, told::server},
+    mysql_family::{evidence::served::this_machine, schema::MARK, told::server},
     test_setup::{as_arm, plain},
     told::{Rows, Told},
 };
@@ -864,4 +864,43 @@ fn an_audit_log_that_is_there_may_be_disabled() {
         audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: server_audit (built in) is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is MySQL Community Server), general_log = OFF, slow_query_log = OFF
     "#]].assert_eq(&text.concat());
+}
+
+/// A server whose database `tithe` has these tables with their comments.
+fn with_tables(tables: Rows) -> Told {
+    tight()
+        .telling("information_schema.SCHEMATA", &[&["1"]])
+        .telling("information_schema.TABLES WHERE TABLE_SCHEMA", tables)
+        .telling("ROUTINE_SCHEMA", &[&["0"]])
+        .telling("DROP TABLE", &[])
+}
+
+#[test]
+fn a_database_is_removed_if_tithe_made_it_and_nothing_else_is_left_in_it() {
+    const GOES: (&str, &str) = ("1051", "it goes");
+    let table = Table { name: "usertable".to_owned(), fields: 1, field_prefix: "field".to_owned() };
+    let removed = |told: Told| {
+        told.seen(|server| MySql.remove(server, &plain(), &table)).map_err(|fault| fault.to_string())
+    };
+    let goes = |told: Told| removed(told).is_err_and(|words| words.contains("it goes"));
+    let nothing = with_tables(&[]).telling("information_schema.SCHEMATA", &[&["0"]]);
+    assert_eq!(removed(nothing.failing("DROP", GOES)), Ok(()));
+    let foreign: [(Rows, &str); 4] = [
+        (&[], "a database `tithe`"),
+        (&[&["usertable", MARK]], "a database `tithe`"),
+        (&[&["made_by_tithe", MARK], &["orders", ""]], "a table `tithe.orders`"),
+        (&[&["made_by_tithe", "mine"]], "a table `tithe.made_by_tithe`"),
+    ];
+    for (tables, what) in foreign {
+        let words = format!("refused: {what} is on this server, and Tithe did not make it");
+        assert_eq!(removed(with_tables(tables).failing("DROP", GOES)), Err(words));
+    }
+    let left = |tables: Rows| with_tables(tables).failing("DROP DATABASE", GOES);
+    let ours: Rows = &[&["made_by_tithe", MARK]];
+    assert!(goes(with_tables(ours).failing("DROP TABLE", GOES)));
+    assert!(goes(left(ours)));
+    assert_eq!(removed(left(&[&["made_by_tithe", MARK], &["other", MARK]])), Ok(()));
+    assert_eq!(removed(left(ours).telling("ROUTINE_SCHEMA", &[&["1"]])), Ok(()));
+    let held = removed(with_tables(ours).failing("DROP TABLE", ("1205", "Lock wait timeout exceeded")));
+    assert!(held.is_err_and(|words| words.starts_with("refused: `DROP TABLE") && words.contains("PROCESSLIST")));
 }
