@@ -237,3 +237,91 @@ pub fn literal(text: &str) -> String {
 fn array(all: &BTreeSet<String>) -> String {
     format!("ARRAY[{}]::text[]", all.iter().map(|text| literal(text)).collect::<Vec<_>>().join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        postgres::told::server,
+        test_setup::plain,
+        told::{Answer, Rows, Told},
+    };
+
+    fn shop() -> Told {
+        let answers: Vec<Answer> = vec![
+            ("PREPARE tithe_asks AS SELECT a FROM stock WHERE b = $1", Ok(&[])),
+            ("EXPLAIN EXECUTE tithe_asks(NULL)", Ok(&[])),
+            ("DEALLOCATE tithe_asks", Ok(&[])),
+        ];
+        server(Vec::new(), answers)
+    }
+
+    /// What an account learns from a server.
+    fn asked<T>(told: &Told, look: impl FnOnce(&mut Asking) -> T) -> T {
+        told.seen(|server| look(&mut asking(server, &plain()).expect("a session")))
+    }
+
+    fn table(name: &str, grants: &[&str]) -> OwnTable {
+        let grants = grants.iter().map(|grant| (*grant).to_owned()).collect();
+        OwnTable { name: format!("shop.{name}"), short: name.to_owned(), is_table: true, is_visible: false, grants }
+    }
+
+    #[test]
+    fn a_statement_is_refused_for_names_and_privileges_alone() {
+        let refusal = |told: &Told| {
+            let text = "SELECT a FROM stock WHERE b = $1;".to_owned();
+            let statement = OwnStatement { place: String::new(), text, parameters: 1 };
+            asked(told, |asking| asking.refusal(&statement)).expect("a connection")
+        };
+        assert_eq!(refusal(&shop()), None);
+        for words in ["PREPARE", "EXPLAIN"] {
+            assert_eq!(refusal(&shop().failing(words, ("22P02", "it depends on the value"))), None, "{words}");
+            for code in ["42P01", "3F000", "42703", "42883"] {
+                let seen = refusal(&shop().failing(words, (code, "unknown")));
+                assert!(matches!(seen, Some(Refusal::Unknown(_))), "{words} {code}: {seen:?}");
+            }
+            let seen = refusal(&shop().refusing(words));
+            assert!(matches!(seen, Some(Refusal::Denied { grant: None, .. })), "{words}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn tables_are_told_with_what_the_account_lacks() {
+        let told = shop().telling(
+            "has_any_column_privilege",
+            &[
+                &["shop.stock", "stock", "t", "f", "GRANT USAGE", "GRANT SELECT"],
+                &["shop.seen", "seen", "f", "t", "", ""],
+            ],
+        );
+        let named = asked(&told, |asking| asking.named(&BTreeSet::from(["stock".to_owned()])));
+        let seen = OwnTable { is_table: false, is_visible: true, ..table("seen", &[]) };
+        assert_eq!(named, Ok(vec![table("stock", &["GRANT USAGE", "GRANT SELECT"]), seen]));
+    }
+
+    #[test]
+    fn only_what_the_user_named_may_be_changed() {
+        let told = shop().telling("has_table_privilege", &[&["shop.stock"], &["shop.orders"]]);
+        let changeable = |allowed: &[&OwnTable]| asked(&told, |asking| asking.changeable(allowed)).expect("an answer");
+        let [stock, orders] = ["stock", "orders"].map(|name| table(name, &[]));
+        assert_eq!(changeable(&[]), ["shop.stock", "shop.orders"]);
+        assert_eq!(changeable(&[&stock]), ["shop.orders"]);
+        assert_eq!(changeable(&[&orders, &stock]), [""; 0]);
+    }
+
+    #[test]
+    fn an_account_makes_tables_where_it_may_and_the_server_is_no_standby() {
+        let rows = |told: &str| -> Rows { if told == "t" { &[&["t"]] } else { &[&["f"]] } };
+        for (may, standby, makes) in [("t", "f", true), ("t", "t", false), ("f", "f", false), ("f", "t", false)] {
+            let told = shop().telling("has_database_privilege", rows(may)).telling("pg_is_in_recovery", rows(standby));
+            assert_eq!(asked(&told, |asking| asking.makes_tables()), Ok(makes), "{may} {standby}");
+        }
+    }
+
+    #[test]
+    fn the_room_of_tables_is_told_if_the_account_may_know_it() {
+        let room = |rows: Rows| asked(&shop().telling("pg_total_relation_size", rows), |asking| asking.room(&[]));
+        assert_eq!(room(&[&["70", "/data"]]), Ok(Room { bytes: 70, folder: Some("/data".into()) }));
+        assert_eq!(room(&[&["70", ""]]), Ok(Room { bytes: 70, folder: None }));
+    }
+}
