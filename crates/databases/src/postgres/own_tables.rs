@@ -240,6 +240,8 @@ fn array(all: &BTreeSet<String>) -> String {
 
 #[cfg(test)]
 mod tests {
+    use tithe_plugin::production::{ColumnValues, Counted};
+
     use super::*;
     use crate::{
         postgres::told::server,
@@ -323,5 +325,73 @@ mod tests {
         let room = |rows: Rows| asked(&shop().telling("pg_total_relation_size", rows), |asking| asking.room(&[]));
         assert_eq!(room(&[&["70", "/data"]]), Ok(Room { bytes: 70, folder: Some("/data".into()) }));
         assert_eq!(room(&[&["70", ""]]), Ok(Room { bytes: 70, folder: None }));
+    }
+
+    #[test]
+    fn a_server_that_counts_nothing_or_shows_nothing_is_refused() {
+        const COUNTER: &str = "extname = 'pg_stat_statements'";
+        const SEES: &str = "pg_has_role('pg_read_all_stats', 'USAGE')";
+        let told = shop()
+            .telling(".pg_stat_statements WHERE query", &[&["SELECT $1", "5", "7000", "12"]])
+            .telling(COUNTER, &[&["public", "170000"]])
+            .telling(SEES, &[&["t"]]);
+        let counted = |told: Told| asked(&told, |asking| asking.counted()).map_err(|fault| fault.to_string());
+        let one = Counted { text: "SELECT $1".to_owned(), calls: 5, ns: 7000, rows: 12 };
+        assert_eq!(counted(told.clone()), Ok(vec![one]));
+        let none = counted(told.clone().telling(COUNTER, &[]));
+        assert!(none.is_err_and(|words| words.starts_with("refused: the server counts no statements")));
+        let hidden = told
+            .clone()
+            .telling(SEES, &[&["f"]])
+            .telling("SELECT relname FROM pg_class WHERE relkind", &[&["stock"]])
+            .telling("has_any_column_privilege", &[&["stock", "stock", "t", "t", "", "GRANT SELECT ON stock TO ann"]])
+            .telling("format('GRANT pg_read_all_stats", &[&["GRANT pg_read_all_stats TO ann"]]);
+        let run = "GRANT SELECT ON stock TO ann; GRANT pg_read_all_stats TO ann";
+        assert_eq!(counted(hidden), Err(format!("refused: the account may not see what was counted: run `{run}`")));
+        // The names of columns are those of its version.
+        let versions: [(Rows, &str, &str, bool); 3] = [
+            (&[&["public", "120000"]], "sum(total_time)", "sum(total_exec_time)", false),
+            (&[&["public", "130000"]], "sum(total_exec_time)", "sum(total_time)", false),
+            (&[&["public", "140000"]], "sum(total_exec_time)", "sum(total_time)", true),
+        ];
+        for (version, time, other, is_top) in versions {
+            let told = told.clone().telling(COUNTER, version);
+            let fails = |words| counted(told.clone().failing(words, ("42703", "no"))).is_err();
+            assert_eq!([fails(time), fails(other), fails(" AND toplevel")], [true, false, is_top], "{version:?}");
+        }
+    }
+
+    #[test]
+    fn statistics_are_told_by_column() {
+        let told = shop().telling(
+            "FROM pg_stats",
+            &[
+                &["stock", "id", "t", "t", "b", "1", ""],
+                &["stock", "id", "t", "t", "b", "9", ""],
+                &["stock", "name", "f", "f", "v", "oak", "0.5"],
+                &["stock", "name", "f", "f", "b", "elm", ""],
+                &["trees", "name", "f", "f", "", "", ""],
+            ],
+        );
+        let column = |table: &str, column: &str, is_whole, is_key| {
+            let (table, column) = (table.to_owned(), column.to_owned());
+            ColumnValues { table, column, is_whole, is_key, ..ColumnValues::default() }
+        };
+        let texts = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<String>>();
+        let common = vec![("oak".to_owned(), 0.5)];
+        let expected = vec![
+            ColumnValues { bounds: texts(&["1", "9"]), ..column("stock", "id", true, true) },
+            ColumnValues { common, bounds: texts(&["elm"]), ..column("stock", "name", false, false) },
+            column("trees", "name", false, false),
+        ];
+        assert_eq!(asked(&told, |asking| asking.columns(&BTreeSet::new())), Ok(expected));
+    }
+
+    #[test]
+    fn a_counted_statement_is_left_out_if_the_server_cannot_prepare_it() {
+        let refuses = |told: Told| asked(&told, |asking| asking.refuses("SELECT a FROM stock WHERE b = $1; "));
+        assert_eq!(refuses(shop()), Ok(None));
+        let unknown = refuses(shop().failing("PREPARE", ("42P01", "no stock")));
+        assert_eq!(unknown, Ok(Some("42P01: no stock".to_owned())));
     }
 }
