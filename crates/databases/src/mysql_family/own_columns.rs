@@ -20,9 +20,8 @@ const NUMBER_BYTES: usize = 20;
 /// # Errors
 /// [`Fault::Refused`] with the obstacles; the server's error.
 pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
-    let named = format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{table}'");
     let mut refused = of_table(session, table)?;
-    let indexes = indexes(session, &named)?;
+    let indexes = indexes(session, &named(table))?;
     let row = indexes.iter().find(|index| index.name == "PRIMARY").map(|index| index.columns.clone());
     if row.is_none() {
         refused.push("it has no primary key by which its rows could be found".to_owned());
@@ -33,7 +32,7 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
         for index in indexes.iter().filter(|index| index.has(name)) {
             refused.extend(index.obstacle(column).map(|words| format!("{name}: {words}")));
         }
-        match of_column(session, &named, column)? {
+        match of_column(session, table, column)? {
             Err(words) => refused.push(format!("{name}: {words}")),
             Ok(kind) => {
                 let new = format!("tithe_{number}");
@@ -56,6 +55,11 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
     let change = format!("ALTER TABLE {table} {}, ALGORITHM = COPY", last.join(", "));
     let settle = vec![change, format!("ANALYZE TABLE {table}")];
     Ok(Opened { row: row.unwrap_or_default(), renames_rows: false, into, settle })
+}
+
+/// The rows about `table` in tables of `information_schema`.
+fn named(table: &str) -> String {
+    format!("TABLE_SCHEMA = DATABASE() AND TABLE_NAME = '{table}'")
 }
 
 /// An index of a table.
@@ -139,9 +143,9 @@ struct Kind {
     place: String,
 }
 
-/// The new type of `column` of the table `named`, or the obstacle.
-fn of_column(session: &mut dyn SqlSession, named: &str, column: &OwnColumn) -> Result<Result<Kind, String>, Fault> {
-    let name = &column.name;
+/// The new type of `column` of `table`, or the obstacle.
+fn of_column(session: &mut dyn SqlSession, table: &str, column: &OwnColumn) -> Result<Result<Kind, String>, Fault> {
+    let (name, named) = (&column.name, named(table));
     let about = format!(
         "SELECT DATA_TYPE, COLUMN_TYPE, CHARACTER_MAXIMUM_LENGTH, IS_NULLABLE, COLUMN_DEFAULT, EXTRA, COLLATION_NAME, ORDINAL_POSITION FROM \
          information_schema.COLUMNS WHERE {named} AND COLUMN_NAME = '{name}'"
@@ -162,7 +166,8 @@ fn of_column(session: &mut dyn SqlSession, named: &str, column: &OwnColumn) -> R
     }
     let foreign = format!(
         "SELECT CONSTRAINT_NAME FROM information_schema.KEY_COLUMN_USAGE WHERE REFERENCED_TABLE_NAME IS NOT NULL AND ({named} \
-         AND COLUMN_NAME = '{name}' OR REFERENCED_TABLE_SCHEMA = DATABASE() AND REFERENCED_COLUMN_NAME = '{name}')"
+         AND COLUMN_NAME = '{name}' OR REFERENCED_TABLE_SCHEMA = DATABASE() AND REFERENCED_TABLE_NAME = '{table}' AND \
+         REFERENCED_COLUMN_NAME = '{name}')"
     );
     if let Some([constraint]) = rows(session, &foreign)?.first() {
         return Ok(Err(format!("constraint {constraint} compares it with another table")));
@@ -199,7 +204,8 @@ mod tests {
     const READERS: &str = "information_schema.TRIGGERS";
     const INDEXES: &str = "information_schema.STATISTICS";
     const COLUMN: &str = "SELECT DATA_TYPE";
-    const CONSTRAINTS: &str = "information_schema.KEY_COLUMN_USAGE";
+    /// Those of the column itself: columns of other tables have the same name.
+    const CONSTRAINTS: &str = "REFERENCED_TABLE_NAME = 'people' AND REFERENCED_COLUMN_NAME = 'name'";
     const BEFORE: &str = "ORDINAL_POSITION <";
     const KEY: &[&str] = &["PRIMARY", "0", "id", "1"];
 
