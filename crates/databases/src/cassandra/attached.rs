@@ -86,7 +86,7 @@ mod tests {
         };
         let denied = || Remedy::Words("0x2100: denied to this account".to_owned());
         let tls = Without::Proof(&["tls"]);
-        assert_eq!(lacking(tight()), []);
+        assert!(lacking(tight()).is_empty());
         assert_eq!(lacking(tight().refusing("CREATE KEYSPACE")), [(denied(), Without::Measurement)]);
         let clients = lacking(tight().refusing("FROM system_views.clients"));
         assert_eq!(clients, [(denied(), tls)]);

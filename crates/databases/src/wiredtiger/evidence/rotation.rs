@@ -87,7 +87,8 @@ mod tests {
     fn every_document_and_its_entry_is_there_afterwards_or_something_was_lost() {
         let seen = |held, measured| judged(held, measured, "rotated".to_owned());
         assert_eq!(seen((9, 9), (9, 9)), Observation::Protected("rotated".to_owned()));
-        for (held, measured) in [((8, 8), (9, 9)), ((8, 9), (9, 9)), ((9, 8), (9, 9)), ((9, 8), (9, 8)), ((10, 10), (9, 9))]
+        for (held, measured) in
+            [((8, 8), (9, 9)), ((8, 9), (9, 9)), ((9, 8), (9, 9)), ((9, 8), (9, 8)), ((10, 10), (9, 9))]
         {
             assert!(matches!(seen(held, measured), Observation::Exposed(_)), "{held:?} of {measured:?}");
         }
