@@ -76,4 +76,36 @@ mod tests {
         expect!["TLSv1.3 a by the client's own handshake, and only up to there: something ends TLS before the server, and behind it SHOW SESSION STATUS reports off"].assert_eq(&told(Some("TLSv1.3 a"), "off"));
         assert!(told(None, "TLSv1.3 b").starts_with("off by the client's own handshake"));
     }
+
+    #[test]
+    fn each_hop_is_judged_by_itself() {
+        let own = || Judgement::whole(State::Available, "TLSv1.3 a; plaintext: served too");
+        let split = |client: Option<&str>, server: &str, known: Option<&'static str>| {
+            let hops = Hops::of(client.map(str::to_owned), server.to_owned(), known, "pg_stat_ssl");
+            hops.split(own).map(|hops| hops.map(|hop| (hop.state, hop.scope.words())))
+        };
+        // An answer about one hop is none about the whole server.
+        let (one, behind) = ((State::Available, "this account"), |state| (state, "this account"));
+        for same in [(None, "off"), (Some("TLSv1.3 a"), "TLSv1.3 b")] {
+            assert_eq!(split(same.0, same.1, None), None, "nothing is in between");
+        }
+        for client in [None, Some("TLSv1.3 a")] {
+            assert_eq!(split(client, "off", Some("a pooler")), Some([one, behind(State::Off)]));
+            assert_eq!(split(client, "TLSv1.3 b", Some("a pooler")), Some([one, behind(State::Enforced)]));
+        }
+        assert_eq!(split(Some("TLSv1.3 a"), "off", None), Some([one, behind(State::Off)]));
+        assert_eq!(split(None, "TLSv1.3 b", None), Some([one, behind(State::Enforced)]));
+    }
+
+    #[test]
+    fn what_a_pooler_decides_is_not_known_of_others() {
+        let door = || Judgement::whole(State::Enforced, "by md5; without a password: refused");
+        let Judgement { state, scope, seen, .. } = let_in_by("a pooler", door());
+        assert_eq!((state, scope.words()), (State::Enforced, "this account"));
+        let expected = "a pooler: by md5; without a password: refused; not judged: whom it lets in else (its own \
+                        configuration)";
+        assert_eq!(seen, expected);
+        let words = "a pooler, and the list is of its own connections: ask the server itself";
+        assert!(matches!(seen_behind("a pooler"), Spoken::Untold(untold) if untold == words));
+    }
 }

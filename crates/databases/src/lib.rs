@@ -57,6 +57,8 @@ pub mod opensearch;
 pub mod postgres;
 #[cfg(feature = "connected")]
 mod programs;
+#[cfg(test)]
+mod proven_by;
 #[cfg(feature = "redis")]
 pub mod redis;
 #[cfg(feature = "sqlite")]

@@ -2,18 +2,22 @@
 
 use std::{
     collections::BTreeMap,
-    io::{Read as _, Write as _},
-    net::{Shutdown, TcpListener},
+    io::{self, Read as _, Write as _},
+    net::{Shutdown, TcpListener, TcpStream},
 };
 
 use tithe_machine::{
     credentials::Credentials,
-    launch::{Command, Content, Launch, Step},
+    launch::{Address, Command, Content, Launch, Server, Step},
     secret::Secret,
 };
 use tithe_model::experiment::{self, OptionValue, Url};
 use tithe_plugin::{
+    database::Database,
+    evidence::CheckContext,
+    matrix::FeatureStatus,
     protection::{Protection, ways},
+    session::Table,
     setup::{AfterLoading, Setup},
 };
 
@@ -207,4 +211,49 @@ pub fn asked_in_plaintext(asks: &[u8], plaintext: Open) -> String {
     let (judged, sent) = tried_in_plaintext(asks, plaintext);
     assert!(!sent.is_empty() && !sent.windows(7).any(|part| part == b"correct"), "it was sent {sent:?}");
     judged
+}
+
+/// The result of `look` on a server of which `serve` serves each connection, attached by a URL of this `scheme` as the
+/// account `ann` with the password `correct horse`.
+pub fn attached<T>(
+    scheme: &str,
+    serve: impl Fn(&TcpStream) -> io::Result<()> + Clone + Send + 'static,
+    look: impl FnOnce(&Server) -> T,
+) -> T {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("bound").port();
+    std::thread::spawn(move || {
+        while let Ok((stream, _)) = listener.accept() {
+            let serve = serve.clone();
+            std::thread::spawn(move || serve(&stream));
+        }
+    });
+    let address = Address::Attached(Url::new(format!("{scheme}://ann:correct%20horse@127.0.0.1:{port}")));
+    look(&Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() })
+}
+
+/// The result of `look` on the protected arm of `database` at `server`.
+pub fn as_arm<T>(database: &dyn Database, server: &Server, look: impl FnOnce(&mut CheckContext<'_>) -> T) -> T {
+    let (setup, table) = (plain(), Table::of_canaries());
+    let (setup, table) = (&setup, &table);
+    look(&mut CheckContext { database, server, setup, table, protected: true, nonce: 7, narrowed: None })
+}
+
+/// Each of `rows` of a matrix with its state, its scope and its findings.
+pub fn states(rows: &[FeatureStatus]) -> Vec<String> {
+    let state = |row: &FeatureStatus| {
+        let findings: String = row.findings.iter().map(|finding| format!(" [{}]", finding.id)).collect();
+        format!("{}: {}, {}{findings}\n", row.feature.id(), row.state.words(), row.scope.words())
+    };
+    rows.iter().map(state).collect()
+}
+
+/// The states that each of `changes` has and the `usual` server has not.
+pub fn changed_states(usual: &[String], changes: &[(&str, Vec<String>)]) -> String {
+    let mut text = String::new();
+    for (name, states) in changes {
+        text += &format!("{name}\n");
+        states.iter().filter(|state| !usual.contains(state)).for_each(|state| text += &format!("  {state}"));
+    }
+    text
 }

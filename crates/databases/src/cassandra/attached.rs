@@ -70,3 +70,34 @@ fn missing(connection: &mut CqlConnection, statement: &str) -> Result<Option<Rem
         Err(fault) => Err(fault),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{cassandra::told::tight, test_setup::plain, told::Told};
+
+    #[test]
+    fn what_a_node_lacks_is_named_with_what_is_impossible_without_it() {
+        let lacking = |told: Told| {
+            let all = told.seen(|server| lacks(server, &plain()).expect("an answer")).into_iter();
+            // Its process is that of the test.
+            let all = all.filter(|lack| !lack.why.starts_with("the processor time of the server"));
+            all.map(|lack| (lack.remedy, lack.without)).collect::<Vec<_>>()
+        };
+        let denied = || Remedy::Words("0x2100: denied to this account".to_owned());
+        let tls = Without::Proof(&["tls"]);
+        assert!(lacking(tight()).is_empty());
+        assert_eq!(lacking(tight().refusing("CREATE KEYSPACE")), [(denied(), Without::Measurement)]);
+        let clients = lacking(tight().refusing("FROM system_views.clients"));
+        assert_eq!(clients, [(denied(), tls)]);
+        let settings = lacking(tight().refusing("FROM system_views.settings"));
+        assert!(matches!(settings[..], [(_, Without::Figures(_))]), "{settings:?}");
+        let without_tls = lacking(tight().with("client_encryption_options_enabled", "false"));
+        assert!(matches!(without_tls[..], [(Remedy::Words(_), without)] if without == tls), "{without_tls:?}");
+        // A server that names the right is answered with its statement.
+        let words = "User ann has no CREATE permission on <all keyspaces> or any of its parents";
+        let named = lacking(tight().failing("CREATE KEYSPACE", ("2100", words)));
+        let statement = Remedy::Statement("GRANT CREATE ON ALL KEYSPACES TO ann".to_owned());
+        assert_eq!(named, [(statement, Without::Measurement)]);
+    }
+}

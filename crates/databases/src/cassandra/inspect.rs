@@ -62,13 +62,8 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let authentication = authentication(&target, &method, open);
     let authentication = authentication.with_rules(rules(&|all| of_authentication(all, roles.as_ref())), RIGHT);
     let is_ended = target.tls.is_some() && settings.as_ref().is_ok_and(speaks_no_tls);
-    let transport = transport(&target, &tls, offers, plaintext);
     let mut seen = vec![authentication.of(Feature::Authentication)];
-    seen.extend(if is_ended {
-        ended_rows(&transport, "client_encryption_options.enabled = false")
-    } else {
-        client_rows(transport.with_rules(rules(&of_transport), RIGHT))
-    });
+    seen.extend(clients(transport(&target, &tls, offers, plaintext), is_ended, rules(&of_transport)));
     let authorisation = authorisation(&mut connection, settings.as_ref().ok(), &roles);
     seen.push(narrowed(authorisation).of(Feature::Authorisation));
     seen.push(inspect_feature(Feature::AtRest, || judged(&records::at_rest)));
@@ -79,6 +74,15 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     seen.push(inspect_feature(Feature::JmxAuthentication, || management));
     seen.extend(not_offered(&[(Feature::ProxyRoles, "roles are granted to roles, but no account acts for another")]));
     Ok(seen)
+}
+
+/// Both rows about clients, from the transport of this one, as it was `judged`, and the rules for all. `is_ended`: it
+/// speaks TLS, and no client does with the node.
+fn clients(judged: Judgement, is_ended: bool, rules: Result<Rules, Fault>) -> [FeatureStatus; 2] {
+    if is_ended {
+        return ended_rows(&judged, "client_encryption_options.enabled = false");
+    }
+    client_rows(judged.with_rules(rules, RIGHT))
 }
 
 fn whole((state, seen): (State, String)) -> Judgement {
@@ -260,8 +264,11 @@ fn authorisation(
         ),
         Err(fault) => Judgement::unseen(fault.to_string()),
         Ok(_) if authorizer.is_none() => match connection.run("LIST ROLES") {
-            // Only a server without access control gives this answer.
-            Err(fault) => Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}")),
+            // Only a server without access control refuses this.
+            Err(fault @ Fault::Refused(_)) => {
+                Judgement::whole(State::Off, format!("the table of roles is served; LIST ROLES: {fault}"))
+            }
+            Err(fault) => Judgement::unseen(format!("the table of roles is served; LIST ROLES: {fault}")),
             Ok(_) => {
                 Judgement::unseen("the settings are not shown, and the table of roles is: whether it limits any role")
             }
@@ -398,7 +405,183 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::test_setup::{asked_in_plaintext, tried_in_plaintext};
+    use crate::{
+        cassandra::told::{NULL, tight},
+        test_setup::{asked_in_plaintext, changed_states, plain, states, tried_in_plaintext},
+        told::{Error, Rows, Told},
+    };
+
+    fn states_of(told: &Told) -> Vec<String> {
+        states(&told.seen(|server| inspect(server, &plain()).expect("it can be reached")))
+    }
+
+    #[test]
+    fn each_answer_shows_in_its_rows() {
+        const ROLES: &str = "FROM system_auth.roles";
+        const SETTINGS: &str = "FROM system_views.settings";
+        const PEERS: &str = "FROM system.peers_v2";
+        const PROPERTIES: &str = "system_views.system_properties";
+        const ANONYMOUS: Error = ("2100", "You have to be logged in and not anonymous to perform this request");
+        const LATE: Error = ("1200", "Operation timed out");
+        let usual = states_of(&tight());
+        expect![[r#"
+            authentication: enforced, whole server
+            tls: off, whole server
+            client-to-node: off, whole server
+            authorisation: enforced, whole server
+            at-rest: available but not enforced, whole server
+            audit: enforced, whole server
+            authentication-caching: enforced, whole server
+            node-to-node: enforced, whole server
+            jmx-authentication: off, whole server
+            proxy-roles: not offered by this product, whole server
+        "#]]
+        .assert_eq(&usual.concat());
+        let untouched: Rows =
+            &[&["cassandra", "\u{1}", "\u{1}", "\0\0\0\0\0\0\0\0"], &["app", "\u{1}", "\0", "12345678"]];
+        let locked: Rows = &[
+            &["admin", "\u{1}", "\u{1}", "12345678"],
+            &["boss", "\u{1}", "\u{1}", NULL],
+            &["app", "\u{1}", "\0", "12345678"],
+        ];
+        let alters: Rows = &[&["app", "roles", "\0\0\0\u{1}\0\0\0\u{5}ALTER"]];
+        let yaml = || {
+            let told = tight().with("jmx_server_options.enabled", "true").with("jmx_server_options.jmx_port", "7199");
+            told.with("jmx_server_options.authenticate", "true")
+        };
+        let changes = [
+            ("no password", Told { password: false, ..tight() }.with("authenticator", "AllowAllAuthenticator")),
+            ("the first password", tight().telling(ROLES, untouched)),
+            ("a superuser without a password", tight().telling(ROLES, locked)),
+            ("a role of an administrator", tight().telling("FROM system_auth.role_members", &[&["admin", "app"]])),
+            ("a right to all roles", tight().telling("FROM system_auth.role_permissions", alters)),
+            ("no access control", tight().with("authorizer", "AllowAllAuthorizer")),
+            ("a class that is not known", tight().with("authorizer", "com.example.X")),
+            ("a setting that is not shown", tight().without("authorizer")),
+            ("that one, and accounts are nobody's", tight().without("authorizer").failing("LIST ROLES", ANONYMOUS)),
+            ("that one, and the node is late", tight().without("authorizer").failing("LIST ROLES", LATE)),
+            ("no right to the roles", tight().refusing(ROLES)),
+            ("no right to the settings", tight().refusing(SETTINGS)),
+            ("optional TLS", tight().with("client_encryption_options_optional", "true")),
+            ("nothing encrypted", tight().with("transparent_data_encryption_options_enabled", "false")),
+            ("no audit log", tight().with("audit_logging_options_enabled", "false")),
+            ("an audit log that drops", tight().with("audit_logging_options_block", "false")),
+            ("no cache", tight().with("credentials_validity", "0ms")),
+            ("plaintext between nodes", tight().with("server_encryption_options_internode_encryption", "none")),
+            ("another node", tight().telling(PEERS, &[&["b"]])),
+            ("no right to the nodes", tight().refusing(PEERS)),
+            ("a management port", tight().telling(PROPERTIES, &[&["cassandra.jmx.remote.port", "7199"]])),
+            ("a management port of cassandra.yaml", yaml()),
+            ("no right to the properties", tight().refusing(PROPERTIES)),
+        ];
+        let changes = changes.map(|(name, told)| (name, states_of(&told)));
+        expect![[r#"
+            no password
+              authentication: off, whole server
+              authentication-caching: off, whole server
+            the first password
+              authentication: available but not enforced, whole server [CASSANDRA-AUTHN-FIRST-PASSWORD]
+            a superuser without a password
+            a role of an administrator
+              authorisation: off, whole server [CASSANDRA-AUTHZ-REACHABLE-SUPERUSER]
+            a right to all roles
+              authorisation: off, whole server [CASSANDRA-AUTHZ-REACHABLE-SUPERUSER]
+            no access control
+              authorisation: off, whole server
+            a class that is not known
+              authorisation: cannot tell, this account
+            a setting that is not shown
+              authorisation: cannot tell, this account
+            that one, and accounts are nobody's
+              authorisation: off, whole server
+            that one, and the node is late
+              authorisation: cannot tell, this account
+            no right to the roles
+              authentication: enforced, this account
+              authorisation: enforced, this account
+            no right to the settings
+              authentication: enforced, this account
+              tls: available but not enforced, this account
+              client-to-node: available but not enforced, this account
+              authorisation: cannot tell, this account
+              at-rest: cannot tell, this account
+              audit: cannot tell, this account
+              authentication-caching: cannot tell, this account
+              node-to-node: cannot tell, this account
+            optional TLS
+              tls: available but not enforced, whole server
+              client-to-node: available but not enforced, whole server
+            nothing encrypted
+              at-rest: off, whole server
+            no audit log
+              audit: off, whole server
+            an audit log that drops
+              audit: available but not enforced, whole server [CASSANDRA-AUDIT-PARTIAL]
+            no cache
+              authentication-caching: off, whole server
+            plaintext between nodes
+              node-to-node: off, whole server
+            another node
+              authentication: enforced, this account
+              tls: off, this account
+              client-to-node: off, this account
+              authorisation: enforced, this account
+              at-rest: available but not enforced, this account
+              audit: enforced, this account
+              authentication-caching: enforced, this account
+              node-to-node: enforced, this account
+              jmx-authentication: off, this account
+            no right to the nodes
+              authentication: enforced, this account
+              tls: off, this account
+              client-to-node: off, this account
+              authorisation: enforced, this account
+              at-rest: available but not enforced, this account
+              audit: enforced, this account
+              authentication-caching: enforced, this account
+              node-to-node: enforced, this account
+              jmx-authentication: off, this account
+            a management port
+              audit: cannot tell, this account [CASSANDRA-AUDIT-BY-JMX]
+            a management port of cassandra.yaml
+              audit: cannot tell, this account [CASSANDRA-AUDIT-BY-JMX]
+              jmx-authentication: enforced, whole server
+            no right to the properties
+              audit: enforced, this account
+              jmx-authentication: cannot tell, this account
+        "#]]
+        .assert_eq(&changed_states(&usual, &changes));
+    }
+
+    #[test]
+    fn tls_with_a_node_that_has_none_ends_before_it() {
+        let told = |is_ended: bool, rules: Result<Rules, Fault>| {
+            let judged = Judgement::account(State::Enforced, "TLSv1.3; plaintext: refused");
+            clients(judged, is_ended, rules).map(|row| (row.state, row.scope.words()))
+        };
+        assert_eq!(told(false, Ok(Rules::default())), [(State::Enforced, "whole server"); 2]);
+        assert_eq!(told(false, Err(Fault::Refused("no".to_owned()))), [(State::Enforced, "this account"); 2]);
+        let ended = [(State::Enforced, "this account"), (State::Off, "this account")];
+        assert_eq!(told(true, Ok(Rules::default())), ended);
+    }
+
+    #[test]
+    fn the_audit_log_is_a_recorder_and_has_a_check_where_it_is_on() {
+        let told = |told: Told| {
+            told.seen(|server| {
+                assert_eq!(recording(server, &plain(), Sent::Passwords), Ok(None));
+                let recorded = recording(server, &plain(), Sent::Values).expect("settings").expect("values");
+                let checks = canary_checks(server, &plain(), &Table::of_canaries()).expect("settings");
+                (recorded.repeats.len(), checks.audit.len())
+            })
+        };
+        assert_eq!(told(tight()), (1, 1));
+        assert_eq!(told(tight().with("audit_logging_options_enabled", "false")), (0, 0));
+        tight().refusing("FROM system_views.settings").seen(|server| {
+            assert!(recording(server, &plain(), Sent::Values).is_err());
+            assert!(canary_checks(server, &plain(), &Table::of_canaries()).is_err());
+        });
+    }
 
     fn settings(pairs: &[(&str, &str)]) -> Settings {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()

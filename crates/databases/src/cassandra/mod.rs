@@ -21,6 +21,8 @@ mod session;
 mod spoken;
 mod store;
 mod target;
+#[cfg(test)]
+mod told;
 
 use std::collections::BTreeMap;
 

@@ -445,10 +445,69 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
-    use crate::test_setup::plain;
+    use crate::{
+        cassandra::told::tight,
+        test_setup::plain,
+        told::{Rows, Told},
+    };
 
     fn table() -> Table {
         Table { name: "usertable".to_owned(), fields: 2, field_prefix: "field".to_owned() }
+    }
+
+    /// A node with a keyspace that has these tables, each with its comment.
+    fn with_tables(tables: Rows) -> Told {
+        tight().telling("FROM system_schema.keyspaces", &[&["it"]]).telling("FROM system_schema.tables", tables)
+    }
+
+    #[test]
+    fn objects_of_others_are_refused() {
+        let seen = |told: Told, keyspace: &str, space: &str| {
+            let setup = Setup { space: space.to_owned(), ..plain() };
+            told.seen(|server| {
+                let mut connection = administrator(server, &setup).expect("a connection");
+                existing(&mut connection, keyspace, &setup, &table()).map_err(|fault| fault.to_string())
+            })
+        };
+        let foreign = |what: &str| Err(format!("refused: {what} is on this server, and Tithe did not make it"));
+        let nothing = tight().telling("FROM system_schema.keyspaces", &[]);
+        assert_eq!(seen(nothing, "tithe", SPACE), Ok(Existing::NoKeyspace));
+        let (marked, bare): (Rows, Rows) = (&[&[MARKER, MARK], &["usertable", MARK]], &[&["usertable", MARK]]);
+        assert_eq!(seen(with_tables(marked), "tithe", SPACE), Ok(Existing::Usable));
+        assert_eq!(seen(with_tables(bare), "tithe", SPACE), foreign("a keyspace `tithe`"));
+        // A keyspace that the user named is used beside what is in it, a numbered one is Tithe's.
+        assert_eq!(seen(with_tables(&[&["orders", "mine"]]), "shop", SPACE), Ok(Existing::Usable));
+        assert_eq!(seen(with_tables(bare), "shop", SPACE), Ok(Existing::Usable));
+        assert_eq!(seen(with_tables(bare), "shop_2", "tithe_2"), foreign("a keyspace `shop_2`"));
+        assert_eq!(seen(with_tables(marked), "shop_2", "tithe_2"), Ok(Existing::Usable));
+        let theirs = with_tables(&[&["usertable", "mine"], &[MARKER, MARK]]);
+        assert_eq!(seen(theirs.clone(), "shop", SPACE), foreign("a table `shop.usertable`"));
+        assert_eq!(seen(theirs, "tithe", SPACE), foreign("a table `tithe.usertable`"));
+    }
+
+    #[test]
+    fn a_keyspace_is_removed_if_tithe_made_it_and_nothing_else_is_left_in_it() {
+        let definitions = ["FROM system_schema.types", "FROM system_schema.functions", "FROM system_schema.aggregates"];
+        let with = |tables: Rows| {
+            let told = with_tables(tables).telling("DROP TABLE", &[]).telling("SELECT schema_version", &[]);
+            let told = definitions.iter().fold(told, |told, words| told.telling(words, &[]));
+            told.failing("DROP KEYSPACE", ("2200", "it is to be removed"))
+        };
+        let removed = |told: Told| {
+            let outcome = told.seen(|server| remove(server, &plain(), &table()));
+            outcome.map_err(|fault| fault.to_string())
+        };
+        let dropped = Err("server: 0x2200: it is to be removed".to_owned());
+        assert_eq!(removed(with(&[&[MARKER, MARK]])), dropped);
+        assert_eq!(removed(with(&[&[MARKER, MARK], &["other", MARK]])), Ok(()));
+        assert_eq!(removed(with(&[&[MARKER, "mine"]])), Ok(()));
+        for words in definitions {
+            assert_eq!(removed(with(&[&[MARKER, MARK]]).telling(words, &[&["it"]])), Ok(()), "{words}");
+        }
+        let foreign = with(&[&["usertable", "mine"], &[MARKER, MARK]]).failing("DROP TABLE", ("2200", "theirs"));
+        assert!(removed(foreign).is_err_and(|words| words.starts_with("refused: a table")));
+        let nothing = tight().telling("FROM system_schema.keyspaces", &[]);
+        assert_eq!(removed(nothing.failing("DROP", ("2200", "there is nothing"))), Ok(()));
     }
 
     #[test]

@@ -74,3 +74,54 @@ impl Check for RightsEnforced {
         rights(tried, || connection.range(context.setup.space.as_bytes(), b"", 1).map(drop))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_plugin::evidence::seen_by;
+
+    use super::*;
+    use crate::{
+        etcd::{
+            Etcd,
+            test_server::{Told, tight},
+        },
+        test_setup::as_arm,
+    };
+
+    fn seen<T>(told: &Told, look: impl FnOnce(&mut CheckContext<'_>) -> T) -> T {
+        told.seen(|server| as_arm(&Etcd, server, look))
+    }
+
+    #[test]
+    fn rights_are_enforced_where_all_else_is_refused_and_the_own_keys_are_served() {
+        let told = |refused| match seen(&Told { refused, ..tight() }, |context| seen_by(&RightsEnforced, context)) {
+            Observation::Protected(_) => "protected",
+            Observation::Exposed(_) => "exposed",
+            Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
+        };
+        assert_eq!(told(&["someone/else", "\0", USER_LIST]), "protected");
+        const SERVED: [&[&str]; 4] = [&["\0", USER_LIST], &["someone/else", USER_LIST], &["someone/else", "\0"], &[]];
+        for refused in SERVED {
+            assert_eq!(told(refused), "exposed", "refused: {refused:?}");
+        }
+        let nothing = told(&["someone/else", "\0", USER_LIST, "tithe"]);
+        assert_eq!(nothing, "unknown", "an account without any right shows nothing");
+    }
+
+    #[test]
+    fn the_list_of_members_says_which_listeners_have_no_tls() {
+        let told = |members| {
+            seen(&Told { members, ..tight() }, |context| {
+                let target = (PROBES.target)(context).expect("a target");
+                let tls = (PROBES.tls_of_server)(context, &target).expect("an answer");
+                let Whole { exceptions, doubts, .. } = (PROBES.others)(context).expect("an answer");
+                (tls, exceptions.len(), doubts)
+            })
+        };
+        let words = |urls: &str| format!("plaintext, which the client sees; the server reports {urls}");
+        let doubts = || vec![UNADVERTISED.to_owned()];
+        assert_eq!(told(&[("https://a:2380", "https://a:2379")]), (words("https://a:2379"), 0, doubts()));
+        let both = told(&[("https://a:2380", "https://a:2379"), ("https://b:2380", "http://b:2379")]);
+        assert_eq!(both, (words("https://a:2379, http://b:2379"), 1, doubts()));
+    }
+}

@@ -318,8 +318,95 @@ fn between(members: &[Member]) -> Judgement {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+
     use super::{super::messages::put_number, *};
-    use crate::target::{Authority, Tls};
+    use crate::{
+        etcd::test_server::{Told, tight},
+        target::{Authority, Tls},
+        test_setup::{changed_states, plain, states},
+    };
+
+    fn states_of(told: &Told) -> Vec<String> {
+        states(&told.seen(|server| inspect(server, &plain()).expect("it can be reached")))
+    }
+
+    #[test]
+    fn each_answer_shows_in_its_rows() {
+        let usual = states_of(&tight());
+        expect![[r#"
+            authentication: enforced, whole server
+            authorisation: enforced, whole server
+            tls: off, this account
+            client-to-node: off, this account
+            node-to-node: enforced, this account
+            at-rest: not offered by this product, whole server
+            audit: not offered by this product, whole server
+            jmx-authentication: not offered by this product, whole server
+            authentication-caching: not offered by this product, whole server
+            proxy-roles: not offered by this product, whole server
+        "#]]
+        .assert_eq(&usual.concat());
+        let members = |members| Told { members, ..tight() };
+        let users = |users| Told { users, ..tight() };
+        let roles = |roles| Told { roles, ..tight() };
+        let watched = |roles| Told { version: "3.6.13", roles, ..tight() };
+        let several = |roles| Told { users: &[("root", &["root"]), ("app", &["low", "high"])], roles, ..tight() };
+        let changes = [
+            ("auth is off", Told { auth: false, ..tight() }),
+            ("an older version", Told { version: "3.4.23", ..tight() }),
+            ("a version that shows what follows a key", watched(&[("app", &[(READ, "one", "")])])),
+            ("that one, to an account that writes a key", watched(&[("app", &[(WRITE, "one", "")])])),
+            ("that one, to an account of a range", watched(&[("app", &[(READ, "app/", "app0")])])),
+            ("an administrator more", users(&[("root", &["root"]), ("ops", &["app", "root"]), ("app", &["app"])])),
+            ("administrators alone", users(&[("root", &["root"]), ("ops", &["root"])])),
+            ("a role over all keys", roles(&[("app", &[(READ_WRITE, "", "\0")])])),
+            ("two roles over all keys", several(&[("low", &[(READ, "", "m")]), ("high", &[(READ, "m", "\0")])])),
+            ("two roles of two kinds", several(&[("low", &[(READ, "", "m")]), ("high", &[(WRITE, "m", "\0")])])),
+            ("no right to the accounts", Told { refused: &[USER_LIST, "\0"], ..tight() }),
+            ("no right to the accounts, and all keys", Told { refused: &[USER_LIST], ..tight() }),
+            ("TLS", members(&[("https://a:2380", "https://a:2379")])),
+            ("a member in plaintext", members(&[("http://a:2380", "http://a:2379")])),
+            (
+                "members in plaintext",
+                members(&[("https://a:2380", "http://a:2379"), ("http://b:2380", "http://b:2379")]),
+            ),
+        ];
+        let changes = changes.map(|(name, told)| (name, states_of(&told)));
+        expect![[r#"
+            auth is off
+              authentication: off, whole server
+              authorisation: off, whole server
+            an older version
+              authentication: enforced, this account
+              authorisation: enforced, this account
+            a version that shows what follows a key
+              authorisation: enforced, this account
+            that one, to an account that writes a key
+            that one, to an account of a range
+            an administrator more
+              authorisation: available but not enforced, whole server [ETCD-AUTHZ-EVERYTHING]
+            administrators alone
+              authorisation: off, whole server [ETCD-AUTHZ-EVERYTHING]
+            a role over all keys
+              authorisation: available but not enforced, whole server [ETCD-AUTHZ-EVERYTHING]
+            two roles over all keys
+              authorisation: available but not enforced, whole server [ETCD-AUTHZ-EVERYTHING]
+            two roles of two kinds
+            no right to the accounts
+              authorisation: enforced, this account
+            no right to the accounts, and all keys
+              authorisation: off, this account [ETCD-AUTHZ-EVERYTHING]
+            TLS
+              tls: available but not enforced, this account
+              client-to-node: available but not enforced, this account
+            a member in plaintext
+              node-to-node: off, whole server
+            members in plaintext
+              node-to-node: off, whole server [ETCD-PEERS-PLAINTEXT]
+        "#]]
+        .assert_eq(&changed_states(&usual, &changes));
+    }
 
     fn member(peers: &[&str], clients: &[&str]) -> Member {
         let texts = |urls: &[&str]| urls.iter().map(|url| (*url).to_owned()).collect();

@@ -20,6 +20,8 @@ mod protection;
 mod session;
 mod store;
 mod target;
+#[cfg(test)]
+mod test_server;
 
 use std::collections::BTreeMap;
 

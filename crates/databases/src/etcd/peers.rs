@@ -146,7 +146,41 @@ fn ask(peer: SocketAddr, tls: Option<&Tls>) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::{Shutdown, TcpListener},
+    };
+
     use super::*;
+
+    /// What a peer gets from a member that answers this.
+    fn asked(said: &'static [u8]) -> Result<(), String> {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let peer = listener.local_addr().expect("bound");
+        let member = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().expect("a peer");
+            stream.write_all(said).expect("sent");
+            stream.shutdown(Shutdown::Write).expect("shut");
+            let mut asked = Vec::new();
+            let _ = stream.read_to_end(&mut asked);
+            asked
+        });
+        let answer = ask(peer, None);
+        let request = member.join().expect("the member ends");
+        assert!(request.starts_with(b"GET /version HTTP/1.0\r\n"), "{request:?}");
+        answer
+    }
+
+    #[test]
+    fn a_member_serves_a_peer_that_it_tells_its_version() {
+        assert_eq!(asked(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}"), Ok(()));
+        let refused = "HTTP/1.0 400 Bad Request".to_owned();
+        assert_eq!(asked(b"HTTP/1.0 400 Bad Request\r\n\r\n200 OK"), Err(refused));
+        // An alert of TLS, an answer that is cut off, and a closed connection.
+        for broken in [&b"\x15\x03\x03\0\x02\x02\x50"[..], b"HTTP/1.0 200 OK\r\n", b""] {
+            assert!(asked(broken).is_err(), "{broken:?}");
+        }
+    }
 
     #[test]
     fn members_are_apart_from_others_if_all_signs_say_so() {

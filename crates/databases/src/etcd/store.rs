@@ -307,3 +307,49 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     ]);
     Ok(ArmFacts { version, facts, configuration: Vec::new() })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        etcd::test_server::{Told, tight},
+        test_setup::plain,
+    };
+
+    #[test]
+    fn keys_of_others_are_refused_and_never_removed() {
+        let table = Table::of_canaries();
+        let told = |keys, refused| {
+            let told = Told { keys, refused, ..tight() };
+            told.seen(|server| {
+                let text = |fault: Fault| fault.to_string();
+                (keeps_records(server, &plain()).map_err(text), remove(server, &plain(), &table).map_err(text))
+            })
+        };
+        let nothing = (Ok(false), Ok(()));
+        assert_eq!(told(&[], &[DELETE_RANGE]), nothing);
+        assert_eq!(told(&[("tith", "a"), ("tithe0", "b"), ("tithes", "c")], &[DELETE_RANGE]), nothing);
+        let foreign = |key: &str| {
+            let words = format!("refused: a key `{key}` is on this server, and Tithe did not make it");
+            (Err(words.clone()), Err(words))
+        };
+        assert_eq!(told(&[("tithe", "mine")], &[DELETE_RANGE]), foreign("tithe"));
+        assert_eq!(told(&[("tithe/t/1", "made by tithe")], &[DELETE_RANGE]), foreign("tithe/t/1"));
+        let denied = "refused: etcdserver: permission denied".to_owned();
+        assert_eq!(told(&[("tithe", "made by tithe")], &[DELETE_RANGE]), (Ok(true), Err(denied)));
+        assert_eq!(told(&[("tithe", "made by tithe"), ("tithe/t/1", "a")], &[]), (Ok(true), Ok(())));
+    }
+
+    #[test]
+    fn what_a_member_lacks_is_named_with_what_is_impossible_without_it() {
+        let lacking = |refused| {
+            let all = Told { refused, ..tight() }.seen(|server| lacks(server, &plain()).expect("an answer"));
+            // Its process is that of the test.
+            let without = all.into_iter().map(|lack| lack.without);
+            without.filter(|without| !matches!(without, Without::Figures(_))).collect::<Vec<_>>()
+        };
+        let tls = Without::Proof(&["tls"]);
+        assert_eq!(lacking(&[]), [tls]);
+        assert_eq!(lacking(&[TXN]), [Without::Measurement, tls]);
+    }
+}

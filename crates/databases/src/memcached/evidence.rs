@@ -66,7 +66,56 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
 
 #[cfg(test)]
 mod tests {
+    use tithe_machine::observation::Observation;
+    use tithe_plugin::evidence::seen_by;
+
     use super::*;
+    use crate::{
+        memcached::{
+            Memcached,
+            test_server::{Told, tight},
+        },
+        test_setup::as_arm,
+    };
+
+    fn seen<T>(told: &Told, look: impl FnOnce(&mut CheckContext<'_>) -> T) -> T {
+        told.seen(|server| as_arm(&Memcached, server, look))
+    }
+
+    #[test]
+    fn a_password_is_asked_for_where_clients_without_it_are_refused() {
+        let check = CLAIMS.password.expect("it has passwords")();
+        let asks = seen(&tight(), |context| seen_by(&*check, context));
+        assert!(matches!(asks, Observation::Protected(_)), "{asks:?}");
+        let open = seen(&tight().open(), |context| seen_by(&*check, context));
+        assert_eq!(open, Observation::Exposed("without a password: served".to_owned()));
+    }
+
+    #[test]
+    fn the_settings_say_which_listeners_have_no_tls() {
+        let doors = |told: &Told| {
+            let whole = seen(told, |context| (PROBES.others)(context).expect("the settings"));
+            assert_eq!(whole.doubts, Vec::<String>::new());
+            (whole.exceptions.len(), whole.exceptions.iter().any(|door| door.loopback))
+        };
+        let with_tls = tight().with("ssl_enabled", "yes");
+        assert_eq!([doors(&tight()), doors(&with_tls)], [(1, false), (0, false)]);
+        assert_eq!(doors(&with_tls.with("inter", "a,notls:127.0.0.1:1").with("udpport", "1")), (2, false));
+    }
+
+    #[test]
+    fn the_server_is_quoted_beside_what_the_client_sees() {
+        let told = |told: Told| {
+            seen(&told, |context| {
+                let target = (PROBES.target)(context).expect("a target");
+                (PROBES.tls_of_server)(context, &target).expect("an answer")
+            })
+        };
+        let seen = "plaintext, which the client sees; the server reports ssl_enabled";
+        assert_eq!(told(tight()), format!("{seen} no"));
+        let mutual = tight().with("ssl_enabled", "yes").with("ssl_verify_mode", "3");
+        assert_eq!(told(mutual), format!("{seen} yes, ssl_verify_mode 3"));
+    }
 
     #[test]
     fn settings_that_are_not_shown_are_a_doubt() {

@@ -38,12 +38,8 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let logins = if_told(&settings, |settings| logins(settings, target.tls.is_some()));
     let logins = authentication(&target, method, opened).with_rules(Ok(logins), "");
     let mut seen = vec![logins.of(Feature::Authentication)];
-    let clients = transport(&target, &tls, offers.clone(), plaintext);
-    seen.extend(if target.tls.is_some() && offers == Ok(false) {
-        ended_rows(&clients, WITHOUT_TLS)
-    } else {
-        client_rows(clients.with_rules(Ok(if_told(&settings, transports)), ""))
-    });
+    let judged = transport(&target, &tls, offers.clone(), plaintext);
+    seen.extend(clients(judged, target.tls.is_some(), &settings));
     let between = if offers.is_ok() { between(&settings) } else { Judgement::unseen(UNTOLD) };
     seen.push(between.of(Feature::NodeToNode));
     seen.extend(not_offered(&[
@@ -59,6 +55,15 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         (Feature::ProxyRoles, "no account acts for another"),
     ]));
     Ok(seen)
+}
+
+/// Both rows about clients, from the transport of this one, as it was `judged`. `by_tls`: it speaks TLS, if not with
+/// the server then with something before it.
+fn clients(judged: Judgement, by_tls: bool, settings: &Settings) -> [FeatureStatus; 2] {
+    if by_tls && offers(settings) == Ok(false) {
+        return ended_rows(&judged, WITHOUT_TLS);
+    }
+    client_rows(judged.with_rules(Ok(if_told(settings, transports)), ""))
 }
 
 /// Recorders that repeat values in plaintext.
@@ -240,7 +245,98 @@ pub fn doors_beside(settings: &Settings) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
+    use tithe_plugin::{database::Database as _, recording::Sent};
+
     use super::*;
+    use crate::{
+        memcached::{
+            Memcached,
+            test_server::{Told, tight},
+        },
+        test_setup::{changed_states, plain, states},
+    };
+
+    fn rows(told: &Told) -> Vec<FeatureStatus> {
+        told.seen(|server| Memcached.inspect(server, &plain()).expect("it can be reached"))
+    }
+
+    #[test]
+    fn each_setting_shows_in_its_rows() {
+        let usual = states(&rows(&tight()));
+        expect![[r#"
+            authentication: enforced, whole server
+            tls: off, whole server
+            client-to-node: off, whole server
+            node-to-node: not offered by this product, whole server
+            authorisation: not offered by this product, whole server
+            at-rest: not offered by this product, whole server
+            audit: not offered by this product, whole server
+            jmx-authentication: not offered by this product, whole server
+            authentication-caching: not offered by this product, whole server
+            proxy-roles: not offered by this product, whole server
+        "#]]
+        .assert_eq(&usual.concat());
+        let with_tls = |inter| tight().with("ssl_enabled", "yes").with("inter", inter);
+        let changes = [
+            ("nobody is asked", tight().open()),
+            ("nobody is asked by UDP", tight().with("udpport", "11211")),
+            ("nobody is asked in the binary protocol", tight().with("inter", "a,proto[binary]:b:1")),
+            ("TLS beside plaintext", with_tls("127.0.0.1,notls:127.0.0.1:1")),
+            ("TLS", with_tls("127.0.0.1")),
+            ("a proxy", tight().with("proxy_enabled", "yes")),
+        ];
+        let changes = changes.map(|(name, told)| (name, states(&rows(&told))));
+        expect![[r#"
+            nobody is asked
+              authentication: off, whole server
+            nobody is asked by UDP
+              authentication: available but not enforced, whole server
+            nobody is asked in the binary protocol
+              authentication: available but not enforced, whole server
+            TLS beside plaintext
+              tls: available but not enforced, whole server [MEMCACHED-TLS-OPTIONAL]
+              client-to-node: available but not enforced, whole server [MEMCACHED-TLS-OPTIONAL]
+            TLS
+              tls: available but not enforced, whole server
+              client-to-node: available but not enforced, whole server
+            a proxy
+              node-to-node: cannot tell, this account
+        "#]]
+        .assert_eq(&changed_states(&usual, &changes));
+    }
+
+    #[test]
+    fn tls_with_a_server_that_has_none_ends_before_it() {
+        let told = |by_tls: bool, ssl_enabled: &str| {
+            let settings = Settings::from([("ssl_enabled".to_owned(), ssl_enabled.to_owned())]);
+            let judged = Judgement::account(State::Enforced, "TLSv1.3; plaintext: refused");
+            clients(judged, by_tls, &settings).map(|row| (row.state, row.scope.words()))
+        };
+        assert_eq!(told(true, "yes"), [(State::Enforced, "whole server"); 2]);
+        assert_eq!(told(true, "no"), [(State::Enforced, "this account"), (State::Off, "this account")]);
+        for ssl_enabled in ["yes", "no"] {
+            assert_eq!(told(false, ssl_enabled), [(State::Enforced, "whole server"); 2], "nothing ends TLS");
+        }
+    }
+
+    #[test]
+    fn files_that_items_reach_are_told_with_encryption_and_as_recorders() {
+        let kept = "memory_file = /srv/items holds the items in the clear";
+        let told = |told: Told| {
+            let at_rest = rows(&told).into_iter().find(|row| row.feature == Feature::AtRest).expect("a row").seen;
+            let recorded = |sent| told.seen(|server| Memcached.recording(server, &plain(), sent).expect("an answer"));
+            assert_eq!(recorded(Sent::Passwords), None);
+            (at_rest, recorded(Sent::Values))
+        };
+        let recording = |repeats: &[&str]| {
+            let repeats = repeats.iter().map(|text| (*text).to_owned()).collect();
+            Some(Recording { repeats, doubts: Vec::new() })
+        };
+        assert_eq!(told(tight()), ("items are in memory alone".to_owned(), recording(&[])));
+        let in_file = format!("Memcached encrypts no file; {kept}");
+        assert_eq!(told(tight().with("memory_file", "/srv/items")), (in_file, recording(&[kept])));
+    }
 
     #[test]
     fn doors_without_tls_are_named() {

@@ -17,6 +17,8 @@ mod session;
 mod spoken;
 mod store;
 mod target;
+#[cfg(test)]
+mod test_server;
 
 use tithe_machine::{
     fault::Fault,

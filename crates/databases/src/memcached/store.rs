@@ -273,7 +273,74 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use super::room;
+    use super::*;
+    use crate::{
+        memcached::test_server::{Told, tight},
+        test_setup::plain,
+    };
+
+    #[test]
+    fn items_of_others_are_refused_and_never_removed() {
+        let table = Table::of_canaries();
+        let told = |items, removes| {
+            let told = Told { items, removes, ..tight() };
+            told.seen(|server| {
+                let text = |fault: Fault| fault.to_string();
+                (keeps_records(server, &plain()).map_err(text), remove(server, &plain(), &table).map_err(text))
+            })
+        };
+        let nothing = (Ok(false), Ok(()));
+        assert_eq!(told(&[], false), nothing);
+        assert_eq!(told(&[("tith", "a"), ("tithes:t", "b")], false), nothing);
+        let foreign = |key: &str| {
+            let words = format!("refused: an item `{key}` is on this server, and Tithe did not make it");
+            (Err(words.clone()), Err(words))
+        };
+        assert_eq!(told(&[("tithe", "mine")], false), foreign("tithe"));
+        assert_eq!(told(&[("tithe:t:1", "made by tithe")], false), foreign("tithe:t:1"));
+        assert_eq!(told(&[("tithe", "made by tithe")], false), (Ok(true), Err("server: ERROR".to_owned())));
+        assert_eq!(told(&[("tithe", "made by tithe")], true), (Ok(true), Ok(())));
+        let items = told(&[("tithe", "made by tithe"), ("tithe:tithe_canary:1", "a")], true);
+        assert_eq!(items, (Ok(true), Ok(())));
+    }
+
+    #[test]
+    fn what_a_server_lacks_is_named_with_what_is_impossible_without_it() {
+        let lacking = |told: Told| {
+            let all = told.seen(|server| lacks(server, &plain()).expect("an answer"));
+            // Its process is that of the test.
+            let without = all.into_iter().map(|lack| lack.without);
+            without.filter(|without| !matches!(without, Without::Figures(_))).collect::<Vec<_>>()
+        };
+        let tls = Without::Proof(&["tls"]);
+        assert_eq!(lacking(tight()), [tls]);
+        assert!(lacking(tight().with("ssl_enabled", "yes")).is_empty());
+        for (name, value) in
+            [("dump_enabled", "no"), ("lru_crawler", "no"), ("idle_timeout", "1"), ("idle_timeout", "59")]
+        {
+            assert_eq!(lacking(tight().with(name, value)), [Without::Measurement, tls], "{name} {value}");
+        }
+        for (name, value) in
+            [("dump_enabled", "yes"), ("lru_crawler", "yes"), ("idle_timeout", "0"), ("idle_timeout", "60")]
+        {
+            assert_eq!(lacking(tight().with(name, value)), [tls], "{name} {value}");
+        }
+    }
+
+    #[test]
+    fn a_server_is_known_by_its_process_and_its_condition_by_what_it_removed() {
+        let told = |stats: &[(&'static str, &'static str)]| {
+            Told { stats: stats.to_vec(), ..tight() }.seen(|server| {
+                let removed = condition(server, &plain()).map(|condition| condition.now);
+                (identity(server, &plain()).expect("an answer"), removed)
+            })
+        };
+        let [pid, time, uptime] = [("pid", "7"), ("time", "100"), ("uptime", "40")];
+        assert_eq!(told(&[pid, time, uptime, ("evictions", "3")]), (Some("7 60".to_owned()), Some("3".to_owned())));
+        for some in [&[pid, time][..], &[pid, uptime], &[time, uptime], &[]] {
+            assert_eq!(told(some), (None, None), "{some:?}");
+        }
+    }
 
     #[test]
     fn data_that_would_evict_items_of_others_are_refused() {

@@ -253,6 +253,22 @@ mod tests {
     }
 
     #[test]
+    fn only_required_tls_is_required_of_clients() {
+        let judged = |mode: &str| {
+            let rules = of_transport(&options(doc! {}, doc! { "tlsMode": mode })).expect("options");
+            (rules.exceptions.len(), rules.doubts.len())
+        };
+        assert_eq!(judged("requireTLS"), (0, 0));
+        for mode in ["preferTLS", "allowTLS", "disabled"] {
+            assert_eq!(judged(mode), (1, 0), "{mode}");
+        }
+        let unset = of_transport(&options(doc! {}, doc! {})).expect("options");
+        assert_eq!((unset.exceptions.len(), unset.doubts.len()), (0, 1));
+        let refused = || Err(Fault::Refused("no".to_owned()));
+        assert!(of_transport(&Options { started: refused(), running: refused() }).is_err());
+    }
+
+    #[test]
     fn accounts_that_the_servers_list_does_not_have_are_doubts() {
         let doubts = |parsed: Document, methods: &[&str], topology: &str| {
             unlisted(&options(parsed, doc! { "authenticationMechanisms": methods }), topology).len()

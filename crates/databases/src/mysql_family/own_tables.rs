@@ -224,9 +224,117 @@ fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "mysql"))]
 mod tests {
+    use tithe_plugin::production::{ColumnValues, Counted};
+
     use super::*;
+    use crate::{mysql::MySql, mysql_family::told::server, test_setup::plain, told::Told};
+
+    const STATEMENT: &str = "SELECT a FROM stock";
+
+    fn shop() -> Told {
+        server((&MySql, "8.0.39"), Vec::new(), Vec::new())
+    }
+
+    /// What an account with the database `shop` learns from a server.
+    fn asked<T>(told: &Told, look: impl FnOnce(&mut Asking) -> T) -> T {
+        told.seen(|server| {
+            let session = MySql.0.access.administrator(server, &plain()).expect("a session");
+            look(&mut Asking { session, account: "'ann'@'%'".to_owned(), database: "`shop`".to_owned() })
+        })
+    }
+
+    fn refusal(told: &Told) -> Option<Refusal> {
+        let statement = OwnStatement { place: String::new(), text: STATEMENT.to_owned(), parameters: 0 };
+        asked(told, |asking| asking.refusal(&statement)).expect("a connection")
+    }
+
+    #[test]
+    fn a_statement_is_refused_for_names_and_privileges_alone() {
+        assert_eq!(refusal(&shop()), None);
+        assert_eq!(refusal(&shop().failing(STATEMENT, ("1210", "Incorrect arguments"))), None);
+        for code in ["1049", "1054", "1146", "1305"] {
+            let seen = refusal(&shop().failing(STATEMENT, (code, "unknown")));
+            assert!(matches!(seen, Some(Refusal::Unknown(_))), "{code}: {seen:?}");
+        }
+        let grant = |code, words| match refusal(&shop().failing(STATEMENT, (code, words))) {
+            Some(Refusal::Denied { grant, .. }) => grant.unwrap_or_default(),
+            seen => format!("{seen:?}"),
+        };
+        let here = grant("1142", "SELECT command denied to user 'ann'@'%' for table 'stock'");
+        assert_eq!(here, "GRANT SELECT ON `shop`.`stock` TO 'ann'@'%'");
+        let there = grant("1142", "SELECT command denied to user 'ann'@'%' for table `other`.`stock`");
+        assert_eq!(there, "GRANT SELECT ON `other`.`stock` TO 'ann'@'%'");
+        assert_eq!(grant("1044", "Access denied for user 'ann'@'%' to database 'other'"), "");
+        assert_eq!(grant("1143", "SELECT command denied to user 'ann'@'%' for column 'a' in table 'stock'"), "");
+    }
+
+    #[test]
+    fn only_a_refusal_keeps_an_account_from_tables_of_its_own() {
+        let makes = |code| {
+            let told = shop().failing("CREATE TABLE tithe_is_not_here", (code, "no"));
+            asked(&told, |asking| asking.makes_tables())
+        };
+        assert_eq!(makes("1142"), Ok(false));
+        assert_eq!(makes("1049"), Ok(true), "there is no such database, and the account may make one");
+    }
+
+    #[test]
+    fn a_counted_statement_is_left_out_only_if_copies_would_refuse_it_too() {
+        let refuses = |told: Told| asked(&told, |asking| asking.refuses(STATEMENT)).expect("a connection");
+        assert_eq!(refuses(shop()), None);
+        for code in ["1044", "1142", "1143", "1792"] {
+            assert_eq!(refuses(shop().failing(STATEMENT, (code, "not this account"))), None, "{code}");
+        }
+        let unknown = refuses(shop().failing(STATEMENT, ("1146", "Table 'shop.stock' doesn't exist")));
+        assert_eq!(unknown.as_deref(), Some("1146 (42000): Table 'shop.stock' doesn't exist"));
+        // A copy is read, whatever is done with it.
+        let told = shop().failing("stock", ("1142", "denied to user 'ann'@'%' for table 'stock'"));
+        let grants = |text: &str| {
+            let counted = Counted { text: text.to_owned(), calls: 1, ns: 1, rows: 1 };
+            asked(&told, |asking| asking.grants(&[&counted], &BTreeSet::new())).expect("a connection")
+        };
+        assert_eq!(grants(STATEMENT), BTreeSet::from(["GRANT SELECT ON `shop`.`stock` TO 'ann'@'%'".to_owned()]));
+        assert_eq!(grants("UPDATE stock SET a = 1"), BTreeSet::new());
+    }
+
+    #[test]
+    fn a_server_that_counts_nothing_or_shows_nothing_is_refused() {
+        const DIGESTS: &str = "events_statements_summary_by_digest";
+        let told = shop().telling("@@performance_schema", &[&["1"]]);
+        let told = told.telling(DIGESTS, &[&["SELECT COUNT ( * ) FROM `stock` ", "5", "7000", "12"]]);
+        let counted = |told: &Told| asked(told, |asking| asking.counted()).map_err(|fault| fault.to_string());
+        let stock = Counted { text: "SELECT COUNT( * ) FROM `stock`".to_owned(), calls: 5, ns: 7000, rows: 12 };
+        assert_eq!(counted(&told), Ok(vec![stock]));
+        let off = counted(&told.clone().telling("@@performance_schema", &[&["0"]]));
+        assert!(off.is_err_and(|words| words.starts_with("refused: performance_schema is off")));
+        let hidden = counted(&told.refusing(DIGESTS));
+        assert!(hidden.is_err_and(|words| words.contains("GRANT SELECT ON `shop`.* TO 'ann'@'%'")));
+    }
+
+    #[test]
+    fn whole_numbers_with_an_index_have_bounds_and_all_else_is_sampled() {
+        let told = shop()
+            .telling("information_schema.STATISTICS", &[&["stock", "id", "1", "1"], &["stock", "place", "0", "0"]])
+            .telling(
+                "information_schema.COLUMNS",
+                &[&["stock", "id", "int"], &["stock", "name", "varchar"], &["stock", "place", "BIGINT"]],
+            )
+            .telling("SELECT MIN(`id`), MAX(`id`) FROM `stock`", &[&["1", "90"]])
+            .telling("SELECT `name`, `place` FROM `stock`", &[&["oak", "3"], &["elm", "4"]]);
+        let column = |column: &str, is_whole, is_key| {
+            let (table, column) = ("stock".to_owned(), column.to_owned());
+            ColumnValues { table, column, is_whole, is_key, ..ColumnValues::default() }
+        };
+        let half = |values: [&str; 2]| values.map(|value| (value.to_owned(), 0.5)).to_vec();
+        let expected = vec![
+            ColumnValues { bounds: vec!["1".to_owned(), "90".to_owned()], ..column("id", true, true) },
+            ColumnValues { common: half(["oak", "elm"]), ..column("name", false, false) },
+            ColumnValues { common: half(["3", "4"]), ..column("place", true, false) },
+        ];
+        assert_eq!(asked(&told, |asking| asking.columns(&BTreeSet::from(["stock".to_owned()]))), Ok(expected));
+    }
 
     #[test]
     fn grants_that_let_rows_be_changed_are_known() {

@@ -121,6 +121,7 @@ fn receive(wire: &mut Wire) -> Result<Packet, Fault> {
 /// Answers the server's further requests until it accepts the login. Returns the accepted proof. `salt` comes from the
 /// server's greeting.
 fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: Vec<u8>) -> Result<String, Fault> {
+    let mut asked_for_key = false;
     for _ in 0..MOST_PACKETS {
         let packet = receive(wire)?;
         let body = &wire.unread()[packet.body.clone()];
@@ -146,13 +147,15 @@ fn authenticate(wire: &mut Wire, target: &Target, mut plugin: String, mut salt: 
             Some((1, PASSWORD_ITSELF)) if plugin == CACHING_SHA2 => {
                 reply = Some(itself_or_key(target, &plugin)?);
             }
-            Some((1, pem)) if target.tls.is_none() => {
+            // A key that was not requested could be that of an attacker in between.
+            Some((1, pem)) if asked_for_key => {
                 reply = Some(PublicKey::of_pem(pem)?.encrypt(&disguised(password_itself(target)?, &salt))?);
             }
             _ => return Err(Fault::Protocol("a packet that has no place in a login".to_owned())),
         }
         wire.consume(packet.body.end);
         if let Some(reply) = reply {
+            asked_for_key = PUBLIC_KEY.iter().any(|(known, request)| *known == plugin && reply == *request);
             put_packet(wire.output(), packet.number.wrapping_add(1), |out| out.extend_from_slice(&reply))?;
             wire.flush()?;
         }
@@ -202,4 +205,140 @@ fn disguised(mut password: Vec<u8>, salt: &[u8]) -> Vec<u8> {
     let salt = salt.strip_suffix(&[0]).unwrap_or(salt);
     password.iter_mut().zip(salt.iter().cycle()).for_each(|(byte, salt)| *byte ^= salt);
     password
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        io::{Read as _, Write as _},
+        net::TcpListener,
+    };
+
+    use tithe_machine::secret::Secret;
+
+    use super::*;
+    use crate::target::{Authority, Tls};
+
+    const SALT: &[u8] = b"12345678abcdefghijkl\0";
+    const PASSWORD: &str = "correct horse";
+    const LET_IN: &[u8] = &[0, 0, 0, 2, 0, 0, 0];
+    const WANTS_PASSWORD: &[u8] = &[1, 4];
+    /// A key, as the client can tell without reading it.
+    const KEY: &[u8] = b"\x01no key";
+
+    fn at(host: &str, authority: Option<Authority>) -> Target {
+        let tls = authority.map(|authority| Tls::of_url(authority, None));
+        Target { host: host.to_owned(), password: Some(Secret::new(PASSWORD)), tls, ..Target::default() }
+    }
+
+    /// A server elsewhere, one on this machine and one at a socket, without TLS; with TLS, unverified and verified.
+    fn all() -> [Target; 5] {
+        let [unverified, verified] = [Authority::Anyone, Authority::System].map(|by| at("db.example", Some(by)));
+        [at("db.example", None), at("127.0.0.1", None), at("/run/db.sock", None), unverified, verified]
+    }
+
+    /// How a login that begins with `plugin` ends on a server that sends these packets, and what it is sent.
+    fn login(target: &Target, plugin: &str, packets: &[&[u8]]) -> (Result<String, Fault>, Vec<Vec<u8>>) {
+        let mut sent = Vec::new();
+        packets.iter().for_each(|body| put_packet(&mut sent, 2, |out| out.extend_from_slice(body)).expect("short"));
+        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let serving = std::thread::spawn(move || {
+            let (mut stream, mut heard) = (listener.accept().expect("a client").0, Vec::new());
+            stream.write_all(&sent).expect("written");
+            // It may end with a reset if something was left unread.
+            let _ = stream.read_to_end(&mut heard);
+            heard
+        });
+        let mut wire = Wire::connect("127.0.0.1", port).expect("a connection");
+        let outcome = authenticate(&mut wire, target, plugin.to_owned(), SALT.to_vec());
+        drop(wire);
+        let (heard, mut bodies, mut from) = (serving.join().expect("it ends"), Vec::new(), 0);
+        while let Some(Packet { body, .. }) = next_packet(&heard[from..]).expect("packets") {
+            bodies.push(heard[from + body.start..from + body.end].to_vec());
+            from += body.end;
+        }
+        (outcome, bodies)
+    }
+
+    /// The server's request to prove the password by `plugin`.
+    fn switch(plugin: &str) -> Vec<u8> {
+        [b"\xfe", plugin.as_bytes(), b"\0abcdefghijkl12345678\0"].concat()
+    }
+
+    fn itself() -> Vec<u8> {
+        format!("{PASSWORD}\0").into_bytes()
+    }
+
+    #[test]
+    fn the_password_itself_goes_where_its_plugin_allows_it() {
+        let clear = switch(CLEAR);
+        let sha256 = switch(SHA256_PASSWORD);
+        // What each server is sent: nothing, the password, or the request for a key.
+        let table = [
+            (CACHING_SHA2, WANTS_PASSWORD, ["-", "key", "password", "password", "password"]),
+            (SHA256_PASSWORD, &sha256[..], ["-", "key", "key", "password", "password"]),
+            (CLEAR, &clear[..], ["-", "-", "password", "-", "password"]),
+        ];
+        for (plugin, packet, expected) in table {
+            for (target, expected) in all().iter().zip(expected) {
+                let (outcome, sent) = login(target, CACHING_SHA2, &[packet, LET_IN]);
+                let request = if plugin == CACHING_SHA2 { vec![2] } else { vec![1] };
+                let (is_expected, wanted) = match expected {
+                    "-" => (matches!(outcome, Err(Fault::Refused(_))), Vec::new()),
+                    "key" => (outcome == Ok(plugin.to_owned()), vec![request]),
+                    _ => (outcome == Ok(plugin.to_owned()), vec![itself()]),
+                };
+                assert!(is_expected, "{plugin} {target:?}: {outcome:?}");
+                assert_eq!(sent, wanted, "{plugin} {target:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_is_taken_if_it_was_requested_and_from_nowhere_else() {
+        let protocol = |words: &str| -> Result<String, Fault> { Err(Fault::Protocol(words.to_owned())) };
+        let taken = protocol("the server's public key is not an RSA key in PEM");
+        let unasked = protocol("a packet that has no place in a login");
+        for target in all() {
+            for plugin in [CACHING_SHA2, SHA256_PASSWORD, NATIVE] {
+                assert_eq!(login(&target, plugin, &[KEY]), (unasked.clone(), Vec::new()), "{plugin} {target:?}");
+            }
+        }
+        let here = at("127.0.0.1", None);
+        assert_eq!(login(&here, CACHING_SHA2, &[WANTS_PASSWORD, KEY]), (taken.clone(), vec![vec![2]]));
+        let sha256 = switch(SHA256_PASSWORD);
+        assert_eq!(login(&at("/run/db.sock", None), NATIVE, &[&sha256, KEY]), (taken, vec![vec![1]]));
+        // A proof in between replaces the request.
+        let native = switch(NATIVE);
+        assert_eq!(login(&here, CACHING_SHA2, &[WANTS_PASSWORD, &native, KEY]).0, unasked);
+        assert_eq!(login(&here, NATIVE, &[WANTS_PASSWORD]), (unasked, Vec::new()));
+    }
+
+    #[test]
+    fn a_login_proves_the_password_as_the_server_asks_and_ends() {
+        let elsewhere = at("db.example", None);
+        let native = switch(NATIVE);
+        let proof = prove(NATIVE, elsewhere.password.as_ref(), b"abcdefghijkl12345678").expect("a proof");
+        let switched = login(&elsewhere, CACHING_SHA2, &[&native, LET_IN]);
+        assert_eq!(switched, (Ok(NATIVE.to_owned()), vec![proof]));
+        let remembered = login(&elsewhere, CACHING_SHA2, &[&[1, 3], LET_IN]);
+        assert_eq!(remembered, (Ok(CACHING_SHA2.to_owned()), Vec::new()));
+        let denied = login(&elsewhere, NATIVE, &[b"\xff\x15\x04#28000Access denied"]);
+        assert!(matches!(denied.0, Err(Fault::Refused(_))), "{denied:?}");
+        let endless = login(&elsewhere, CACHING_SHA2, &[&[1, 3]; 2 * MOST_PACKETS]);
+        assert!(matches!(endless.0, Err(Fault::Protocol(_))), "{endless:?}");
+        let nobody = Target { password: None, ..elsewhere };
+        let (sha256, clear) = (switch(SHA256_PASSWORD), switch(CLEAR));
+        assert_eq!(login(&nobody, NATIVE, &[&sha256, LET_IN]), (Ok(SHA256_PASSWORD.to_owned()), vec![vec![0]]));
+        let asked = login(&nobody, NATIVE, &[&clear, LET_IN]);
+        assert!(matches!(asked.0, Err(Fault::Refused(_))) && asked.1.is_empty(), "{asked:?}");
+    }
+
+    #[test]
+    fn a_disguised_password_is_mixed_with_the_salt_over_and_over() {
+        let salt = b"ab\0";
+        assert_eq!(disguised(b"hhh\0".to_vec(), salt), [b'h' ^ b'a', b'h' ^ b'b', b'h' ^ b'a', b'b']);
+        assert_eq!(disguised(disguised(itself(), SALT), SALT), itself());
+    }
 }

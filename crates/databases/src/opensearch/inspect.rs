@@ -87,13 +87,10 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         ..Rules::default()
     });
     let told = tls_of(&mut connection).ok();
-    let clients = transport(&target, &tls, Ok(told.as_deref().is_some_and(is_tls)), plaintext);
+    let judged = transport(&target, &tls, Ok(told.as_deref().is_some_and(is_tls)), plaintext);
     let is_foreign = !has_plugin && without_plugin(method).state == State::Unseen;
-    let told = told.filter(|told| target.tls.is_some() && !is_foreign && !is_tls(told));
-    seen.extend(match told {
-        Some(told) => ended_rows(&clients, &format!("/_opendistro/_security/sslinfo reports {told}")),
-        None => client_rows(clients.with_rules(listeners, "")),
-    });
+    let told = told.filter(|_| target.tls.is_some() && !is_foreign);
+    seen.extend(clients(judged, told.as_deref(), listeners));
     seen.push(inspect_feature(Feature::NodeToNode, || match is_foreign {
         true => Ok(without_plugin(method)),
         false => between(&mut connection, has_plugin),
@@ -126,6 +123,17 @@ fn without_plugin(method: &str) -> Judgement {
             "it asks for a password, but not by OpenSearch's security plugin: another product or a proxy, whose rules \
              are not shown",
         ),
+    }
+}
+
+/// Both rows about clients, from the transport of this one, as it was `judged`, and, if it speaks TLS, from what the
+/// server has `told` about that.
+fn clients(judged: Judgement, told: Option<&str>, listeners: Result<Rules, Fault>) -> [FeatureStatus; 2] {
+    match told {
+        Some(told) if !is_tls(told) => {
+            ended_rows(&judged, &format!("/_opendistro/_security/sslinfo reports {told}"))
+        }
+        _ => client_rows(judged.with_rules(listeners, "")),
     }
 }
 
@@ -276,9 +284,172 @@ fn management(nodes: &Value) -> Judgement {
 
 #[cfg(test)]
 mod tests {
+    use expect_test::expect;
     use serde_json::json;
 
     use super::*;
+    use crate::{
+        opensearch::test_server::{Told, domains as domains_of, tight},
+        test_setup::{changed_states, plain, states},
+    };
+
+    fn states_of(told: &Told) -> Vec<String> {
+        states(&told.seen(|server| inspect(server, &plain()).expect("it can be reached")))
+    }
+
+    #[test]
+    fn each_answer_shows_in_its_rows() {
+        const DOMAINS: &str = "GET /_plugins/_security/api/securityconfig";
+        const USERS: &str = "GET /_plugins/_security/api/internalusers";
+        const AUDIT: &str = "GET /_plugins/_security/api/audit";
+        const HEALTH: &str = "GET /_cluster/health";
+        let usual = states_of(&tight());
+        expect![[r#"
+            authentication: enforced, whole server
+            authorisation: enforced, this account
+            audit: enforced, this account
+            proxy-roles: off, this account
+            authentication-caching: enforced, this account
+            tls: off, whole server
+            client-to-node: off, whole server
+            node-to-node: enforced, this account
+            jmx-authentication: off, whole server
+            at-rest: not offered by this product, whole server
+        "#]]
+        .assert_eq(&usual.concat());
+        let three = json!({ "number_of_nodes": 3 });
+        let own = ("internal", "basic", "intern");
+        let anonymous = domains_of(json!({ "anonymous_auth_enabled": true }), &[own]);
+        let any = json!({ "xff": { "enabled": true, "internalProxies": ".*" } });
+        let proxy = domains_of(any, &[own, ("gateway", "proxy", "noop")]);
+        let directory = domains_of(json!({}), &[("ldap", "basic", "ldap")]);
+        let demo = json!({ "local_certificates_list": ["CN=node-0.example.com,OU=node,O=node,L=test,DC=de"] });
+        let dual = json!({ "transient": { "plugins.security_config.ssl_dual_mode_enabled": "true" } });
+        let port = json!(["-Dcom.sun.management.jmxremote.port=7199"]);
+        let jvm = json!({ "nodes": { "x": { "name": "a", "jvm": { "input_arguments": port } } } });
+        let both = json!({ "all_access": { "users": ["root", "app"] } });
+        let limited = || tight().refusing(USERS).refusing("GET /tithe-belongs-to-nobody/_doc/1");
+        let changes = [
+            ("no plugin", tight().bare()),
+            ("no plugin, three nodes", tight().bare().telling(HEALTH, three.clone())),
+            ("anonymous clients", Told { asks: false, ..tight().telling(DOMAINS, anonymous) }),
+            ("the first password", Told { logins: vec!["ann:correct horse", "admin:admin"], ..tight() }),
+            ("a key that everybody has", tight().telling("GET /_opendistro/_security/sslinfo", demo)),
+            ("any proxy", tight().telling(DOMAINS, proxy)),
+            ("a directory", tight().telling(DOMAINS, directory)),
+            ("no right to the domains", tight().refusing(DOMAINS)),
+            ("no right to the accounts", limited().refusing("GET /_all/_search")),
+            ("no right to the accounts, and all indices", {
+                let told = limited().telling("GET /_all/_search", json!({}));
+                told.missing("GET /tithe-belongs-to-nobody/_doc/1")
+            }),
+            ("an administrator more", tight().telling("GET /_plugins/_security/api/rolesmapping", both)),
+            ("no audit log", tight().telling(AUDIT, json!({ "config": { "enabled": false } }))),
+            ("no right to the audit log", tight().refusing(AUDIT)),
+            ("three nodes", tight().telling(HEALTH, three)),
+            ("no right to the nodes", tight().refusing(HEALTH).refusing("GET /_nodes/jvm")),
+            ("plaintext between nodes", tight().telling("GET /_cluster/settings", dual)),
+            ("a management port", tight().telling("GET /_nodes/jvm", jvm)),
+        ];
+        let changes = changes.map(|(name, told)| (name, states_of(&told)));
+        expect![[r#"
+            no plugin
+              authorisation: off, whole server
+              audit: off, whole server
+              proxy-roles: off, whole server
+              authentication-caching: off, whole server
+              authentication: off, whole server [OPENSEARCH-AUTHN-NOBODY-ASKED]
+              node-to-node: off, whole server
+            no plugin, three nodes
+              authorisation: off, whole server
+              audit: off, whole server
+              proxy-roles: off, whole server
+              authentication-caching: off, whole server
+              authentication: off, whole server [OPENSEARCH-AUTHN-NOBODY-ASKED]
+              tls: off, this account
+              client-to-node: off, this account
+              node-to-node: cannot tell, this account
+            anonymous clients
+              authentication: available but not enforced, whole server [OPENSEARCH-AUTHN-ANONYMOUS]
+            the first password
+              authentication: available but not enforced, whole server [OPENSEARCH-AUTHN-FIRST-PASSWORD]
+            a key that everybody has
+              authentication: available but not enforced, whole server [OPENSEARCH-AUTHN-FIRST-PASSWORD]
+            any proxy
+              authentication: available but not enforced, whole server [OPENSEARCH-AUTHN-UNCHECKED]
+              proxy-roles: available but not enforced, whole server [OPENSEARCH-AUTHN-UNCHECKED]
+            a directory
+              authentication: enforced, this account
+            no right to the domains
+              authentication: enforced, this account
+              proxy-roles: cannot tell, this account
+            no right to the accounts
+              authentication: enforced, this account
+            no right to the accounts, and all indices
+              authentication: enforced, this account
+              authorisation: off, this account [OPENSEARCH-AUTHZ-EVERYTHING]
+            an administrator more
+              authorisation: available but not enforced, this account [OPENSEARCH-AUTHZ-EVERYTHING]
+            no audit log
+              audit: off, whole server [OPENSEARCH-AUDIT-OFF]
+            no right to the audit log
+              audit: cannot tell, this account
+            three nodes
+              tls: off, this account
+              client-to-node: off, this account
+            no right to the nodes
+              tls: off, this account
+              client-to-node: off, this account
+              jmx-authentication: cannot tell, this account
+            plaintext between nodes
+              node-to-node: available but not enforced, whole server [OPENSEARCH-NODES-PLAINTEXT]
+            a management port
+              jmx-authentication: enforced, whole server
+        "#]]
+        .assert_eq(&changed_states(&usual, &changes));
+    }
+
+    #[test]
+    fn tls_of_which_the_server_knows_nothing_ends_before_it() {
+        let told = |told: Option<&str>, listeners: Result<Rules, Fault>| {
+            let judged = Judgement::account(State::Enforced, "TLSv1.3; plaintext: refused");
+            clients(judged, told, listeners).map(|row| (row.state, row.scope.words()))
+        };
+        let all = || Ok(Rules::default());
+        let doubt = || Ok(Rules { doubts: vec!["listeners of other nodes".to_owned()], ..Rules::default() });
+        for told_tls in [Some("TLSv1.3 TLS_AES_256_GCM_SHA384"), None] {
+            assert_eq!(told(told_tls, all()), [(State::Enforced, "whole server"); 2]);
+            assert_eq!(told(told_tls, doubt()), [(State::Enforced, "this account"); 2]);
+        }
+        let ended = [(State::Enforced, "this account"), (State::Off, "this account")];
+        assert_eq!(told(Some("plaintext: no security plugin"), all()), ended);
+    }
+
+    #[test]
+    fn recorders_are_those_that_hold_values_and_checks_are_those_of_logs_that_are_on() {
+        const SLOW: &str = "GET /tithe-*/_settings/index.*.slowlog.*";
+        const AUDIT: &str = "GET /_plugins/_security/api/audit";
+        let recorded = |told: Told| {
+            told.seen(|server| {
+                assert_eq!(recording(server, &plain(), Sent::Passwords), Ok(None));
+                let told = recording(server, &plain(), Sent::Values).expect("an answer").expect("values");
+                let checks = canary_checks(server, &plain(), &Table::of_canaries()).expect("an answer");
+                (told.repeats.len(), told.doubts.len(), checks.audit.len())
+            })
+        };
+        let quiet = || tight().telling(SLOW, json!({}));
+        let slow = json!({ "a": { "settings": { "index.search.slowlog.threshold.query.warn": "0ms" } } });
+        let bodies = json!({ "enabled": true, "audit": { "enable_rest": true, "log_request_body": true } });
+        let bodies = json!({ "config": bodies });
+        assert_eq!(recorded(quiet()), (0, 0, 1));
+        assert_eq!(recorded(tight().telling(SLOW, slow.clone())), (1, 0, 1));
+        assert_eq!(recorded(quiet().telling(AUDIT, bodies.clone())), (1, 0, 1));
+        assert_eq!(recorded(tight().telling(SLOW, slow).telling(AUDIT, bodies)), (2, 0, 1));
+        assert_eq!(recorded(tight().missing(SLOW)), (0, 0, 1), "an index that is not there has no log");
+        assert_eq!(recorded(quiet().telling(AUDIT, json!({ "config": { "enabled": false } }))), (0, 0, 0));
+        assert_eq!(recorded(quiet().refusing(AUDIT)), (0, 1, 0));
+        assert_eq!(recorded(quiet().bare()), (0, 0, 0), "without the plugin there is no audit log to doubt");
+    }
 
     #[test]
     fn nodes_that_accept_plaintext_are_named() {

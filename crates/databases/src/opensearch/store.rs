@@ -321,6 +321,51 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        opensearch::test_server::{Told, tight},
+        test_setup::plain,
+    };
+
+    #[test]
+    fn an_index_of_others_is_refused_and_never_removed() {
+        const MAPPING: &str = "GET /tithe-tithe_canary/_mapping";
+        const REMOVAL: &str = "DELETE /tithe-tithe_canary";
+        let table = Table::of_canaries();
+        let told = |told: Told| {
+            told.seen(|server| {
+                let text = |fault: Fault| fault.to_string();
+                let keeps = keeps_records(server, &plain(), &table).map_err(text);
+                (keeps, remove(server, &plain(), &table).map_err(text))
+            })
+        };
+        let mapping = |index: &str, meta: Value| json!({ index: { "mappings": { "_meta": meta } } });
+        let own = || tight().telling(MAPPING, mapping("tithe-tithe_canary", json!({ "made_by": "tithe" })));
+        // The node of the test knows of no removal, unless it is told.
+        let removal = "server: 400: no handler found for uri".to_owned();
+        assert_eq!(told(own()), (Ok(true), Err(removal)));
+        assert_eq!(told(own().telling(REMOVAL, json!({}))), (Ok(true), Ok(())));
+        assert_eq!(told(tight().missing(MAPPING)), (Ok(false), Ok(())));
+        let words = "refused: an index `tithe-tithe_canary` is on this server, and Tithe did not make it".to_owned();
+        let foreign = (Err(words.clone()), Err(words));
+        let others = mapping("tithe-tithe_canary", json!({ "made_by": "somebody" }));
+        assert_eq!(told(tight().telling(MAPPING, others)), foreign);
+        assert_eq!(told(tight().telling(MAPPING, mapping("tithe-tithe_canary", json!(null)))), foreign);
+        let behind_an_alias = mapping("tithe-another", json!({ "made_by": "tithe" }));
+        assert_eq!(told(tight().telling(MAPPING, behind_an_alias)), foreign);
+    }
+
+    #[test]
+    fn what_a_node_lacks_is_named_with_what_is_impossible_without_it() {
+        let lacking = |told: Told| {
+            let all = told.seen(|server| lacks(server, &plain()).expect("an answer"));
+            // Its process is that of the test.
+            let without = all.into_iter().map(|lack| lack.without);
+            without.filter(|without| !matches!(without, Without::Figures(_))).collect::<Vec<_>>()
+        };
+        let tls = Without::Proof(&["tls"]);
+        assert_eq!(lacking(tight()), [tls], "that the definition is refused is no matter of rights");
+        assert_eq!(lacking(tight().refusing("PUT /tithe-tries")), [Without::Measurement, tls]);
+    }
 
     #[test]
     fn a_cluster_that_is_not_whole_says_what_it_lacks() {

@@ -66,3 +66,48 @@ pub fn open(session: &mut dyn SqlSession, table: &str, columns: &[&OwnColumn]) -
         settle: vec![format!("VACUUM (FULL, ANALYZE) {table}")],
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        postgres::{schema::administrator, told::server},
+        test_setup::plain,
+        told::Told,
+    };
+
+    fn opened(told: &Told, columns: &[&OwnColumn]) -> Result<Opened, Fault> {
+        told.seen(|server| {
+            let mut session = administrator(server, &plain())?;
+            open(&mut session, "People", columns)
+        })
+    }
+
+    #[test]
+    fn a_table_is_changed_only_if_no_column_has_an_obstacle() {
+        let [name, iban] = ["People.Name", "People.iban"]
+            .map(|name| OwnColumn::new(name, name.ends_with("iban")).expect("it names a table"));
+        let free = server(Vec::new(), vec![("'people'::regclass", Ok(&[])), ("ALTER TABLE People", Ok(&[]))]);
+        let change = "ALTER Name TYPE bytea USING convert_to(Name::text, 'UTF8'), ALTER iban TYPE bytea USING \
+                      convert_to(iban::text, 'UTF8')";
+        let told = server(Vec::new(), vec![("'people'::regclass", Ok(&[])), (change, Ok(&[]))]);
+        let as_they_are = Opened {
+            row: vec!["ctid".to_owned()],
+            renames_rows: true,
+            into: vec!["Name".to_owned(), "iban".to_owned()],
+            settle: vec!["VACUUM (FULL, ANALYZE) People".to_owned()],
+        };
+        assert_eq!(opened(&told, &[&name, &iban]), Ok(as_they_are));
+        // What is asked of a column depends on whether it is compared.
+        let found = |words: &'static str| {
+            let told = free.clone().telling(words, &[&["index i reads it"], &["view v"]]);
+            let told = told.failing("ALTER TABLE", ("XX000", "it is changed"));
+            opened(&told, &[&name, &iban]).map_err(|fault| fault.to_string())
+        };
+        let obstacles = |column: &str| Err(format!("refused: {column}: index i reads it; {column}: view v"));
+        let [of_name, of_iban]: [Result<Opened, String>; 2] = ["Name", "iban"].map(obstacles);
+        assert_eq!(found("WHERE false AND NOT collisdeterministic"), of_name);
+        assert_eq!(found("WHERE true AND NOT collisdeterministic"), of_iban);
+        assert_eq!(found("a.attname = lower('Name')"), of_name);
+    }
+}

@@ -237,3 +237,161 @@ pub fn literal(text: &str) -> String {
 fn array(all: &BTreeSet<String>) -> String {
     format!("ARRAY[{}]::text[]", all.iter().map(|text| literal(text)).collect::<Vec<_>>().join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use tithe_plugin::production::{ColumnValues, Counted};
+
+    use super::*;
+    use crate::{
+        postgres::told::server,
+        test_setup::plain,
+        told::{Answer, Rows, Told},
+    };
+
+    fn shop() -> Told {
+        let answers: Vec<Answer> = vec![
+            ("PREPARE tithe_asks AS SELECT a FROM stock WHERE b = $1", Ok(&[])),
+            ("EXPLAIN EXECUTE tithe_asks(NULL)", Ok(&[])),
+            ("DEALLOCATE tithe_asks", Ok(&[])),
+        ];
+        server(Vec::new(), answers)
+    }
+
+    /// What an account learns from a server.
+    fn asked<T>(told: &Told, look: impl FnOnce(&mut Asking) -> T) -> T {
+        told.seen(|server| look(&mut asking(server, &plain()).expect("a session")))
+    }
+
+    fn table(name: &str, grants: &[&str]) -> OwnTable {
+        let grants = grants.iter().map(|grant| (*grant).to_owned()).collect();
+        OwnTable { name: format!("shop.{name}"), short: name.to_owned(), is_table: true, is_visible: false, grants }
+    }
+
+    #[test]
+    fn a_statement_is_refused_for_names_and_privileges_alone() {
+        let refusal = |told: &Told| {
+            let text = "SELECT a FROM stock WHERE b = $1;".to_owned();
+            let statement = OwnStatement { place: String::new(), text, parameters: 1 };
+            asked(told, |asking| asking.refusal(&statement)).expect("a connection")
+        };
+        assert_eq!(refusal(&shop()), None);
+        for words in ["PREPARE", "EXPLAIN"] {
+            assert_eq!(refusal(&shop().failing(words, ("22P02", "it depends on the value"))), None, "{words}");
+            for code in ["42P01", "3F000", "42703", "42883"] {
+                let seen = refusal(&shop().failing(words, (code, "unknown")));
+                assert!(matches!(seen, Some(Refusal::Unknown(_))), "{words} {code}: {seen:?}");
+            }
+            let seen = refusal(&shop().refusing(words));
+            assert!(matches!(seen, Some(Refusal::Denied { grant: None, .. })), "{words}: {seen:?}");
+        }
+    }
+
+    #[test]
+    fn tables_are_told_with_what_the_account_lacks() {
+        let told = shop().telling(
+            "has_any_column_privilege",
+            &[
+                &["shop.stock", "stock", "t", "f", "GRANT USAGE", "GRANT SELECT"],
+                &["shop.seen", "seen", "f", "t", "", ""],
+            ],
+        );
+        let named = asked(&told, |asking| asking.named(&BTreeSet::from(["stock".to_owned()])));
+        let seen = OwnTable { is_table: false, is_visible: true, ..table("seen", &[]) };
+        assert_eq!(named, Ok(vec![table("stock", &["GRANT USAGE", "GRANT SELECT"]), seen]));
+    }
+
+    #[test]
+    fn only_what_the_user_named_may_be_changed() {
+        let told = shop().telling("has_table_privilege", &[&["shop.stock"], &["shop.orders"]]);
+        let changeable = |allowed: &[&OwnTable]| asked(&told, |asking| asking.changeable(allowed)).expect("an answer");
+        let [stock, orders] = ["stock", "orders"].map(|name| table(name, &[]));
+        assert_eq!(changeable(&[]), ["shop.stock", "shop.orders"]);
+        assert_eq!(changeable(&[&stock]), ["shop.orders"]);
+        assert_eq!(changeable(&[&orders, &stock]), [""; 0]);
+    }
+
+    #[test]
+    fn an_account_makes_tables_where_it_may_and_the_server_is_no_standby() {
+        let rows = |told: &str| -> Rows { if told == "t" { &[&["t"]] } else { &[&["f"]] } };
+        for (may, standby, makes) in [("t", "f", true), ("t", "t", false), ("f", "f", false), ("f", "t", false)] {
+            let told = shop().telling("has_database_privilege", rows(may)).telling("pg_is_in_recovery", rows(standby));
+            assert_eq!(asked(&told, |asking| asking.makes_tables()), Ok(makes), "{may} {standby}");
+        }
+    }
+
+    #[test]
+    fn the_room_of_tables_is_told_if_the_account_may_know_it() {
+        let room = |rows: Rows| asked(&shop().telling("pg_total_relation_size", rows), |asking| asking.room(&[]));
+        assert_eq!(room(&[&["70", "/data"]]), Ok(Room { bytes: 70, folder: Some("/data".into()) }));
+        assert_eq!(room(&[&["70", ""]]), Ok(Room { bytes: 70, folder: None }));
+    }
+
+    #[test]
+    fn a_server_that_counts_nothing_or_shows_nothing_is_refused() {
+        const COUNTER: &str = "extname = 'pg_stat_statements'";
+        const SEES: &str = "pg_has_role('pg_read_all_stats', 'USAGE')";
+        let told = shop()
+            .telling(".pg_stat_statements WHERE query", &[&["SELECT $1", "5", "7000", "12"]])
+            .telling(COUNTER, &[&["public", "170000"]])
+            .telling(SEES, &[&["t"]]);
+        let counted = |told: Told| asked(&told, |asking| asking.counted()).map_err(|fault| fault.to_string());
+        let one = Counted { text: "SELECT $1".to_owned(), calls: 5, ns: 7000, rows: 12 };
+        assert_eq!(counted(told.clone()), Ok(vec![one]));
+        let none = counted(told.clone().telling(COUNTER, &[]));
+        assert!(none.is_err_and(|words| words.starts_with("refused: the server counts no statements")));
+        let hidden = told
+            .clone()
+            .telling(SEES, &[&["f"]])
+            .telling("SELECT relname FROM pg_class WHERE relkind", &[&["stock"]])
+            .telling("has_any_column_privilege", &[&["stock", "stock", "t", "t", "", "GRANT SELECT ON stock TO ann"]])
+            .telling("format('GRANT pg_read_all_stats", &[&["GRANT pg_read_all_stats TO ann"]]);
+        let run = "GRANT SELECT ON stock TO ann; GRANT pg_read_all_stats TO ann";
+        assert_eq!(counted(hidden), Err(format!("refused: the account may not see what was counted: run `{run}`")));
+        // The names of columns are those of its version.
+        let versions: [(Rows, &str, &str, bool); 3] = [
+            (&[&["public", "120000"]], "sum(total_time)", "sum(total_exec_time)", false),
+            (&[&["public", "130000"]], "sum(total_exec_time)", "sum(total_time)", false),
+            (&[&["public", "140000"]], "sum(total_exec_time)", "sum(total_time)", true),
+        ];
+        for (version, time, other, is_top) in versions {
+            let told = told.clone().telling(COUNTER, version);
+            let fails = |words| counted(told.clone().failing(words, ("42703", "no"))).is_err();
+            assert_eq!([fails(time), fails(other), fails(" AND toplevel")], [true, false, is_top], "{version:?}");
+        }
+    }
+
+    #[test]
+    fn statistics_are_told_by_column() {
+        let told = shop().telling(
+            "FROM pg_stats",
+            &[
+                &["stock", "id", "t", "t", "b", "1", ""],
+                &["stock", "id", "t", "t", "b", "9", ""],
+                &["stock", "name", "f", "f", "v", "oak", "0.5"],
+                &["stock", "name", "f", "f", "b", "elm", ""],
+                &["trees", "name", "f", "f", "", "", ""],
+            ],
+        );
+        let column = |table: &str, column: &str, is_whole, is_key| {
+            let (table, column) = (table.to_owned(), column.to_owned());
+            ColumnValues { table, column, is_whole, is_key, ..ColumnValues::default() }
+        };
+        let texts = |values: &[&str]| values.iter().map(|value| (*value).to_owned()).collect::<Vec<String>>();
+        let common = vec![("oak".to_owned(), 0.5)];
+        let expected = vec![
+            ColumnValues { bounds: texts(&["1", "9"]), ..column("stock", "id", true, true) },
+            ColumnValues { common, bounds: texts(&["elm"]), ..column("stock", "name", false, false) },
+            column("trees", "name", false, false),
+        ];
+        assert_eq!(asked(&told, |asking| asking.columns(&BTreeSet::new())), Ok(expected));
+    }
+
+    #[test]
+    fn a_counted_statement_is_left_out_if_the_server_cannot_prepare_it() {
+        let refuses = |told: Told| asked(&told, |asking| asking.refuses("SELECT a FROM stock WHERE b = $1; "));
+        assert_eq!(refuses(shop()), Ok(None));
+        let unknown = refuses(shop().failing("PREPARE", ("42P01", "no stock")));
+        assert_eq!(unknown, Ok(Some("42P01: no stock".to_owned())));
+    }
+}

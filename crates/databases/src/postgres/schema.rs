@@ -484,23 +484,53 @@ mod tests {
     use crate::{
         postgres::told::server,
         test_setup::plain,
-        told::{Answer, Rows},
+        told::{Answer, Rows, Told},
     };
+
+    /// A server whose schema has this mark, these objects without one, and so many that are left.
+    fn with_schema(mark: Rows, foreign: Rows, left: Rows) -> Told {
+        let answers: Vec<Answer> = vec![
+            ("obj_description(oid, 'pg_namespace')", Ok(mark)),
+            ("SELECT relname FROM pg_class", Ok(foreign)),
+            ("DROP TABLE", Ok(&[])),
+            ("SELECT count(*) FROM pg_class", Ok(left)),
+            ("DROP SCHEMA", Ok(&[])),
+        ];
+        server(Vec::new(), answers)
+    }
+
+    fn removed_from(told: Told) -> Result<(), Fault> {
+        let table = Table { name: "usertable".to_owned(), fields: 1, field_prefix: "field".to_owned() };
+        told.seen(|server| remove(server, &plain(), &table))
+    }
+
+    #[test]
+    fn a_schema_is_removed_if_tithe_made_it_and_nothing_else_is_left_in_it() {
+        const GOES: (&str, &str) = ("XX000", "it goes");
+        let (ours, none, one): (Rows, Rows, Rows) = (&[&[MARK]], &[], &[&["1"]]);
+        let zero: Rows = &[&["0"]];
+        assert_eq!(removed_from(with_schema(none, none, zero).failing("DROP", GOES)), Ok(()));
+        let foreign: [(Rows, Rows); 3] = [(&[&["mine"]], none), (&[&[""]], none), (ours, &[&["orders"]])];
+        for (mark, objects) in foreign {
+            let asked = removed_from(with_schema(mark, objects, zero).failing("DROP", GOES));
+            assert!(matches!(asked, Err(Fault::Refused(_))), "{mark:?} {objects:?}: {asked:?}");
+        }
+        for words in ["DROP TABLE", "DROP SCHEMA"] {
+            let asked = removed_from(with_schema(ours, none, zero).failing(words, GOES));
+            assert!(matches!(asked, Err(Fault::Server(_))), "{words}: {asked:?}");
+        }
+        assert_eq!(removed_from(with_schema(ours, none, one).failing("DROP SCHEMA", GOES)), Ok(()));
+        let told = with_schema(ours, none, zero).failing("DROP TABLE", ("55P03", "canceling statement"));
+        let asked = removed_from(told.telling("string_agg", &[&["process 7 of ann psql"]]));
+        let held = |words: &str| words.contains("held by process 7 of ann psql: ");
+        assert!(matches!(&asked, Err(Fault::Refused(words)) if held(words)), "{asked:?}");
+    }
 
     #[test]
     fn a_role_that_tithe_created_is_removed_unless_it_is_still_used() {
         let removed = |mark: Rows, code: &'static str| {
-            let answers: Vec<Answer> = vec![
-                ("obj_description(oid, 'pg_namespace')", Ok(&[&[MARK]])),
-                ("SELECT relname FROM pg_class", Ok(&[])),
-                ("DROP TABLE", Ok(&[])),
-                ("SELECT count(*) FROM pg_class", Ok(&[&["0"]])),
-                ("DROP SCHEMA", Ok(&[])),
-                ("shobj_description(oid, 'pg_authid')", Ok(mark)),
-                ("DROP ROLE", Err((code, "it cannot be dropped"))),
-            ];
-            let table = Table { name: "usertable".to_owned(), fields: 1, field_prefix: "field".to_owned() };
-            server(Vec::new(), answers).seen(|server| remove(server, &plain(), &table))
+            let told = with_schema(&[&[MARK]], &[], &[&["0"]]).telling("shobj_description(oid, 'pg_authid')", mark);
+            removed_from(told.failing("DROP ROLE", (code, "it cannot be dropped")))
         };
         let asked = removed(&[&[MARK]], "XX000");
         assert!(matches!(asked, Err(Fault::Server(_))), "{asked:?}");

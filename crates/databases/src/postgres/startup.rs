@@ -300,6 +300,7 @@ fn out_of_order() -> Fault {
 #[cfg(test)]
 mod tests {
     use std::{
+        collections::BTreeMap,
         io::{Read as _, Write as _},
         net::{Shutdown, TcpListener},
     };
@@ -389,6 +390,33 @@ mod tests {
         );
         let out_of_order = b"R\0\0\0\x0a\0\0\0\x0cv=";
         check(out_of_order, with_password, expect!["protocol: SCRAM: a message out of order"]);
+    }
+
+    #[test]
+    fn a_login_counts_as_what_was_proven() {
+        let way = |proven, unchecked, must_ask| method(proven, unchecked, &Target { must_ask, ..Target::default() });
+        for must_ask in [false, true] {
+            assert_eq!([false, true].map(|unchecked| way(Some("md5"), unchecked, must_ask)), [Ok("md5"), Ok("md5")]);
+            assert!(matches!(way(None, true, must_ask), Err(Fault::Refused(_))), "the server has proven nothing");
+        }
+        assert_eq!(way(None, false, false), Ok(NO_PASSWORD));
+        assert!(matches!(way(None, false, true), Err(Fault::Refused(_))));
+    }
+
+    #[test]
+    fn require_auth_allows_what_it_lists_or_all_that_it_does_not_forbid() {
+        for (list, expected) in [
+            ("", [true, true, true, true]),
+            ("scram-sha-256", [true, true, false, false]),
+            ("md5, none", [false, false, true, true]),
+            ("!none", [true, true, true, false]),
+            ("!md5,!none", [true, true, false, false]),
+        ] {
+            let asked = BTreeMap::from([(REQUIRE_AUTH, list.to_owned())]);
+            let target = Target { asked, ..Target::default() };
+            let seen = ["scram-sha-256", BOUND, "md5", NO_PASSWORD].map(|method| allowed(method, &target).is_ok());
+            assert_eq!(seen, expected, "{list}");
+        }
     }
 
     #[test]

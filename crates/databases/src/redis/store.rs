@@ -326,9 +326,78 @@ fn version(connection: &mut RedisConnection) -> Result<String, Fault> {
 
 #[cfg(test)]
 mod tests {
-    use expect_test::expect;
+    use std::net::TcpListener;
 
-    use super::room;
+    use expect_test::expect;
+    use tithe_machine::launch::Address;
+    use tithe_model::experiment::Url;
+
+    use super::*;
+    use crate::{redis::test_server::serve, test_setup::plain};
+
+    fn bulk(text: &str) -> String {
+        format!("${}\r\n{text}\r\n", text.len())
+    }
+
+    fn array(texts: &[&str]) -> String {
+        let parts: String = texts.iter().map(|text| bulk(text)).collect();
+        format!("*{}\r\n{parts}", texts.len())
+    }
+
+    /// How removing a table ends on a server with this reply to `GET tithe`, these other keys of that space and these
+    /// records of the table, and the commands that change something.
+    fn removed(mark: &str, others: &[&str], records: &[&str]) -> (String, Vec<String>) {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("bound").port();
+        let (mark, others, mut records) = (mark.to_owned(), array(others), array(records));
+        let serving = std::thread::spawn(move || {
+            let stream = listener.accept().expect("a client").0;
+            let mut changes = Vec::new();
+            let served = serve(&stream, |words| match words {
+                ["PING"] => "+PONG\r\n".to_owned(),
+                ["GET", "tithe"] => mark.clone(),
+                // The first page of the keys is empty.
+                ["SCAN", "0", "MATCH", "tithe:*", ..] => "*2\r\n$1\r\n7\r\n*0\r\n".to_owned(),
+                ["SCAN", "7", "MATCH", "tithe:*", ..] => format!("*2\r\n$1\r\n0\r\n{others}"),
+                ["ZRANGE", "tithe:usertable", "0", _] => std::mem::replace(&mut records, array(&[])),
+                _ => {
+                    changes.push(words.join(" "));
+                    ":1\r\n".to_owned()
+                }
+            });
+            served.expect("commands");
+            changes
+        });
+        let address = Address::Attached(Url::new(format!("redis://127.0.0.1:{port}")));
+        let server =
+            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
+        let table = Table { name: "usertable".to_owned(), fields: 1, field_prefix: "field".to_owned() };
+        let outcome = remove(&server, &plain(), &table);
+        let ended = outcome.map_or_else(|fault| fault.to_string(), |()| "done".to_owned());
+        (ended, serving.join().expect("the server ends"))
+    }
+
+    #[test]
+    fn keys_of_others_are_refused_and_never_removed() {
+        const NO_MARK: &str = "$-1\r\n";
+        let changed = |ended: &str, changes: &[&str]| {
+            (ended.to_owned(), changes.iter().map(|change| (*change).to_owned()).collect::<Vec<String>>())
+        };
+        let [unlink, forget] = ["UNLINK tithe:usertable:a tithe:usertable:b", "ZREM tithe:usertable a b"];
+        let ours = bulk(MARK);
+        assert_eq!(removed(&ours, &[], &["a", "b"]), changed("done", &[unlink, forget, "DEL tithe"]));
+        assert_eq!(removed(&ours, &["tithe:other"], &["a", "b"]), changed("done", &[unlink, forget]));
+        assert_eq!(removed(&ours, &[], &[]), changed("done", &["DEL tithe"]));
+        assert_eq!(removed(NO_MARK, &[], &["a"]), changed("done", &[]));
+        let foreign = |name: &str| {
+            changed(&format!("refused: a key `{name}` is on this server, and Tithe did not make it"), &[])
+        };
+        assert_eq!(removed(NO_MARK, &["tithe:other"], &["a"]), foreign("tithe:other"));
+        assert_eq!(removed(&bulk("mine"), &[], &["a"]), foreign("tithe"));
+        assert_eq!(removed("-WRONGTYPE it is no text\r\n", &[], &["a"]), foreign("tithe"));
+        let loads = removed("-LOADING it reads its file\r\n", &[], &["a"]);
+        assert_eq!(loads, changed("server: LOADING it reads its file", &[]));
+    }
 
     #[test]
     fn data_that_would_evict_keys_of_others_are_refused() {

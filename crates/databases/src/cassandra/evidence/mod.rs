@@ -121,8 +121,49 @@ fn audited(context: &CheckContext<'_>) -> Result<String, Fault> {
 mod tests {
     use tithe_plugin::matrix::{Scope, State};
 
-    use super::*;
-    use crate::inspect::Judgement;
+    use super::{accounts::Accounts, *};
+    use crate::{
+        cassandra::{
+            Cassandra,
+            told::{FIRST_PASSWORD, tight},
+        },
+        inspect::Judgement,
+        test_setup::as_arm,
+        told::Told,
+    };
+
+    #[test]
+    fn plaintext_is_served_at_a_second_port_and_perhaps_by_other_nodes() {
+        let told = |told: Told| {
+            told.seen(|server| {
+                as_arm(&Cassandra, server, |context| {
+                    let whole = (PROBES.others)(context).map_err(|fault| fault.to_string())?;
+                    Ok::<_, String>((whole.exceptions.len(), whole.doubts.len()))
+                })
+            })
+        };
+        let second = || tight().with("native_transport_port_ssl", "9142");
+        assert_eq!([told(tight()), told(second())], [Ok((0, 0)), Ok((1, 0))]);
+        assert_eq!(told(second().with("native_transport_port_ssl", "9042")), Ok((0, 0)));
+        const PEERS: &str = "FROM system.peers_v2";
+        assert_eq!([told(tight().telling(PEERS, &[&["b"]])), told(tight().refusing(PEERS))], [Ok((0, 1)), Ok((0, 1))]);
+        let refused = told(tight().refusing("FROM system_views.settings"));
+        assert_eq!(refused, Err("refused: 0x2100: denied to this account".to_owned()));
+    }
+
+    #[test]
+    fn rights_are_enforced_where_all_else_is_refused_and_the_own_table_is_served() {
+        let begins = |told: Told| {
+            let seen = told.observed(&Accounts);
+            seen.split(':').next().unwrap_or_default().to_owned()
+        };
+        let limited = || tight().refusing("salted_hash FROM").refusing("DROP ROLE").telling("LIMIT 1", &[&["user1"]]);
+        assert_eq!(begins(limited()), "protected");
+        assert_eq!(begins(limited().telling("salted_hash FROM", &[&["admin", "$2a$10$"]])), "exposed");
+        assert_eq!(begins(limited().failing("DROP ROLE", ("2200", "tithe_x doesn't exist"))), "exposed");
+        assert_eq!(begins(limited().with(FIRST_PASSWORD, "yes")), "exposed");
+        assert_eq!(begins(limited().refusing("LIMIT 1")), "refused", "an account without any right shows nothing");
+    }
 
     #[test]
     fn one_node_of_several_is_not_the_whole_server() {

@@ -72,10 +72,13 @@ pub fn knock(target: &Target, mechanism: Option<mongodb::options::AuthMechanism>
 /// Where the server counts connections by version.
 const COUNTED: [(&str, &str); 2] = [("1.3", "TLSv1.3"), ("1.2", "TLSv1.2")];
 
+/// A version, and how many connections have it, if the server says so.
+type Count = (&'static str, Option<String>);
+
 /// MongoDB counts its connections by version of TLS; a new connection has raised the count of its version.
 fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let administrator = administrator(context.server, context.setup)?;
-    let counts = || -> Result<Vec<(&str, Option<String>)>, Fault> {
+    let counts = || -> Result<Vec<Count>, Fault> {
         let status = administrator.admin(doc! { "serverStatus": 1 })?;
         Ok(COUNTED.map(|(name, title)| (title, at(&status, &["transportSecurity", name]))).into())
     };
@@ -84,8 +87,16 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
     knock(target, mechanism(context.setup))?;
     let after = counts()?;
     let client = client.tls.map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
+    told(&before, &after, &client)
+}
+
+/// The version of a `client` by the counts `before` it connected and `after`.
+///
+/// # Errors
+/// [`Fault::Wrong`] if the counts show no single version, [`Fault::Server`] if there are none.
+fn told(before: &[Count], after: &[Count], client: &str) -> Result<String, Fault> {
     let raised: Vec<&str> =
-        before.iter().zip(&after).filter(|(before, after)| before != after).map(|(_, after)| after.0).collect();
+        before.iter().zip(after).filter(|(before, after)| before != after).map(|(_, after)| after.0).collect();
     match (raised.as_slice(), after.iter().any(|(_, count)| count.is_some())) {
         ([version], _) => Ok(format!("{version}, as the server counts ({client})")),
         (_, true) => Err(Fault::Wrong(format!(
@@ -93,5 +104,25 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
             raised.join(", ")
         ))),
         (_, false) => Err(Fault::Server(format!("it does not count connections by TLS version ({client})"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_told_by_the_only_count_that_rose() {
+        let counts = |of_1_3: &str, of_1_2: &str| {
+            [("TLSv1.3", of_1_3), ("TLSv1.2", of_1_2)].map(|(title, count)| (title, Some(count.to_owned())))
+        };
+        let before = counts("7", "3");
+        let told = |after: &[Count]| told(&before, after, "TLSv1.3 x");
+        assert_eq!(told(&counts("8", "3")), Ok("TLSv1.3, as the server counts (TLSv1.3 x)".to_owned()));
+        assert_eq!(told(&counts("7", "4")), Ok("TLSv1.2, as the server counts (TLSv1.3 x)".to_owned()));
+        assert!(matches!(told(&before), Err(Fault::Wrong(_))), "the connection was none of TLS");
+        assert!(matches!(told(&counts("8", "4")), Err(Fault::Wrong(_))), "another client came");
+        let uncounted = [("TLSv1.3", None), ("TLSv1.2", None)];
+        assert!(matches!(super::told(&uncounted, &uncounted, "plaintext"), Err(Fault::Server(_))));
     }
 }

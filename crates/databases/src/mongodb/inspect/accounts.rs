@@ -355,7 +355,7 @@ mod tests {
     use super::*;
 
     /// Accounts as `name: role role`, and user-defined roles as `name: role role / actions on database.collection`.
-    fn judged(users: &[&str], roles: &[&str]) -> String {
+    fn accounts_of(users: &[&str], roles: &[&str]) -> Accounts {
         let pair = |text: &str| {
             let (name, rest) = text.split_once(": ").expect("a name");
             (name.to_owned(), rest.split(' ').filter(|it| !it.is_empty()).map(str::to_owned).collect::<Vec<_>>())
@@ -375,8 +375,46 @@ mod tests {
             });
             (name, Role { roles, privileges: privileges.into_iter().collect() })
         });
-        let judged = Accounts { users: users.collect(), roles: roles.collect() }.judge();
+        Accounts { users: users.collect(), roles: roles.collect() }
+    }
+
+    fn judged(users: &[&str], roles: &[&str]) -> String {
+        let judged = accounts_of(users, roles).judge();
         format!("{}: {}\n", judged.state.words(), judged.seen)
+    }
+
+    #[test]
+    fn who_has_root_is_another_finding_than_who_becomes_it() {
+        let found = |users: &[&str]| {
+            let Judgement { state, findings, .. } = accounts_of(users, &[]).judge();
+            (state, findings)
+        };
+        let (ops, app) = ("ops@admin: root@admin", "app@shop: readWrite@shop");
+        assert_eq!(found(&[ops, app]), (State::Enforced, vec![]));
+        assert_eq!(found(&[app]), (State::Enforced, vec![]));
+        let administrators = vec![&MONGODB_AUTHZ_ADMINISTRATORS];
+        assert_eq!(found(&[ops]), (State::Off, administrators.clone()), "nobody is limited");
+        for second in ["boss@admin: root@admin", "member@admin: __system@admin"] {
+            assert_eq!(found(&[ops, second, app]), (State::Available, administrators.clone()), "{second}");
+        }
+        for role in ["dbOwner", "userAdmin", "userAdminAnyDatabase", "restore"] {
+            let second = format!("tool@shop: {role}@admin");
+            let becomes = vec![&MONGODB_AUTHZ_REACHABLE_ROOT];
+            assert_eq!(found(&[ops, &second, app]), (State::Available, becomes), "{role}");
+        }
+        let reads = vec![&MONGODB_AUTHZ_READS_PASSWORDS];
+        assert_eq!(found(&[ops, "copy@admin: backup@admin", app]), (State::Available, reads.clone()));
+        assert_eq!(found(&["copy@admin: backup@admin", app]), (State::Available, reads));
+    }
+
+    #[test]
+    fn roles_are_built_in_by_their_database() {
+        for name in ["read@shop", "dbOwner@shop", "readWrite@admin", "backup@admin", "root@admin", "restore@admin"] {
+            assert!(is_built_in(name), "{name}");
+        }
+        for name in ["own@shop", "own@admin", "backup@shop", "root@shop", "restore@shop"] {
+            assert!(!is_built_in(name), "{name}");
+        }
     }
 
     #[test]

@@ -201,6 +201,58 @@ mod tests {
     use super::{super::options::tests::options, *};
 
     #[test]
+    fn methods_that_send_secrets_are_exceptions_unless_tls_is_required() {
+        let judged = |methods: &[&str], mode: &str| {
+            let options = options(doc! {}, doc! { "authenticationMechanisms": methods, "tlsMode": mode });
+            let mut rules = Rules::default();
+            of_methods(&options, &mut rules).expect("options");
+            (rules.exceptions.len(), rules.findings)
+        };
+        for mode in ["disabled", "allowTLS", "preferTLS"] {
+            assert_eq!(judged(&["PLAIN"], mode), (1, vec![&MONGODB_AUTHN_WEAK_METHOD]), "{mode}");
+            assert_eq!(judged(&["MONGODB-OIDC"], mode), (1, vec![&MONGODB_AUTHN_WEAK_METHOD]), "{mode}");
+            assert_eq!(judged(&["PLAIN", "MONGODB-OIDC"], mode).0, 2, "{mode}");
+            assert_eq!(judged(&["SCRAM-SHA-256"], mode), (0, vec![]), "{mode}");
+        }
+        assert_eq!(judged(&["PLAIN", "MONGODB-OIDC"], "requireTLS"), (0, vec![]));
+        // The older hash is a finding where there is no other way.
+        assert_eq!(judged(&["SCRAM-SHA-1"], "requireTLS"), (0, vec![&MONGODB_AUTHN_OLD_HASH]));
+        for other in ["SCRAM-SHA-256", "MONGODB-X509"] {
+            assert_eq!(judged(&["SCRAM-SHA-1", other], "requireTLS"), (0, vec![]), "{other}");
+        }
+        assert_eq!(judged(&["MONGODB-X509"], "requireTLS"), (0, vec![]));
+    }
+
+    #[test]
+    fn what_is_not_known_of_logins_is_a_doubt() {
+        let refused = || Fault::Refused("no".to_owned());
+        let judged = |security: Document, accounts: &Result<Accounts, Fault>, exception: Option<Result<bool, Fault>>| {
+            let rules = rules(&options(doc! { "security": security }, doc! {}), accounts, exception).expect("options");
+            (rules.exceptions.len(), rules.doubts.len(), rules.findings)
+        };
+        let on = || doc! { "authorization": "enabled" };
+        let (unseen, none) = (Err(refused()), Ok(Accounts::default()));
+        assert_eq!(judged(on(), &unseen, None), (0, 0, vec![]));
+        assert_eq!(judged(on(), &none, None), (0, 1, vec![]), "the first account may be anybody's");
+        assert_eq!(judged(on(), &none, Some(Ok(false))), (0, 0, vec![]));
+        assert_eq!(judged(on(), &unseen, Some(Err(refused()))), (0, 1, vec![]));
+        let open = vec![&MONGODB_AUTHN_LOCALHOST_EXCEPTION];
+        assert_eq!(judged(on(), &none, Some(Ok(true))), (1, 0, open.clone()));
+        let asks_nobody = vec![&MONGODB_AUTHN_NOT_ASKED];
+        assert_eq!(judged(doc! { "authorization": "disabled" }, &unseen, None), (1, 0, asks_nobody.clone()));
+        let with_key = || doc! { "authorization": "disabled", "keyFile": "/key" };
+        assert_eq!(judged(with_key(), &unseen, None), (0, 1, vec![]));
+        assert_eq!(judged(doc! { "clusterAuthMode": "x509" }, &unseen, None), (0, 0, vec![]));
+        let converting = doc! { "authorization": "enabled", "transitionToAuth": true };
+        assert_eq!(judged(converting, &unseen, None), (1, 0, asks_nobody));
+        // Who may not read the options sees an open exception all the same.
+        let hidden = || Options { started: Err(refused()), running: Err(refused()) };
+        let seen = rules(&hidden(), &unseen, Some(Ok(true))).expect("an exception");
+        assert_eq!((seen.exceptions.len(), seen.doubts.len(), seen.findings), (1, 1, open));
+        assert!(rules(&hidden(), &unseen, Some(Ok(false))).is_err() && rules(&hidden(), &unseen, None).is_err());
+    }
+
+    #[test]
     fn who_is_asked_follows_from_more_than_one_option() {
         let judged = |security: Document, methods: &[&str], exception: Option<bool>| {
             let running = doc! { "authenticationMechanisms": methods };

@@ -1,17 +1,20 @@
 //! The whole matrix of a server that answers as configured, and which rows change with each single change to it.
-//! The same for what a claim of encryption asks, and for where canaries are searched.
+//! The same for what a claim of encryption asks, for where canaries are searched, and for what is removed.
 
 use std::fs;
 
 use expect_test::expect;
+use tithe_plugin::database::Database as _;
 
 use super::*;
 use crate::{
+    evidence::whole::{Exception, Whole},
     mysql::{
         MySql,
-        evidence::{encryption_in_force::EncryptionInForce, parts::EncryptedLogs},
+        evidence::{PROBES, encryption_in_force::EncryptionInForce, parts::EncryptedLogs},
     },
-    mysql_family::{evidence::served::this_machine, told::server},
+    mysql_family::{evidence::served::this_machine, schema::MARK, told::server},
+    test_setup::{as_arm, plain},
     told::{Rows, Told},
 };
 
@@ -515,6 +518,84 @@ fn each_change_shows_in_its_rows() {
 }
 
 #[test]
+fn accounts_without_tls_are_exceptions_where_it_is_not_required_of_all() {
+    let whole = |told: Told| {
+        told.seen(|server| as_arm(&MySql, server, |context| (PROBES.others)(context).expect("the table of accounts")))
+    };
+    let plain = || {
+        tight().telling(
+            "FROM mysql.user ORDER BY",
+            &[
+                account!("app", "%", SHA, "set", "", NONE),
+                account!("near", "localhost", SHA, "set", "", NONE),
+                ROOT,
+            ],
+        )
+    };
+    let exception = |account: &str, loopback| Exception { text: format!("{account} without REQUIRE SSL"), loopback };
+    let exceptions = vec![exception("'app'@'%'", false), exception("'near'@'localhost'", true)];
+    assert_eq!(whole(plain()), Whole::of("the table of accounts", exceptions));
+    assert_eq!(whole(tight()), Whole::of("the table of accounts", Vec::new()));
+    let required = plain().with("require_secure_transport", "ON");
+    assert_eq!(whole(required), Whole::of("require_secure_transport = ON", Vec::new()));
+}
+
+#[test]
+fn what_a_server_lacks_is_named_with_its_remedy() {
+    const GRANTS: &str = "SHOW GRANTS";
+    const READ_ONLY: &str = "SELECT @@GLOBAL.read_only";
+    const TIMEOUT: &str = "SELECT @@SESSION.wait_timeout";
+    let ready = || {
+        let told = tight().with("general_log", "ON").with("log_output", "TABLE").with("sql_log_off", "ON");
+        told.telling(READ_ONLY, &[&["0"]])
+            .telling(TIMEOUT, &[&["60"]])
+            .telling("SELECT CURRENT_USER()", &[&["ann@%"]])
+            .telling(GRANTS, &[&["GRANT SELECT, CONNECTION_ADMIN ON *.* TO `ann`@`%`"]])
+    };
+    let remedies = |told: Told| {
+        let all = told.seen(|server| MySql.lacks(server, &plain()).expect("an answer")).into_iter();
+        // Its process is that of the test.
+        let all = all.filter(|lack| !lack.why.starts_with("the processor time of the server"));
+        all.map(|lack| lack.remedy.to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(remedies(ready()), [""; 0]);
+    for told in [
+        ready().telling(GRANTS, &[&["GRANT SUPER ON *.* TO `ann`@`%`"]]),
+        ready().telling(GRANTS, &[&["GRANT ALL PRIVILEGES ON *.* TO `ann`@`%`"]]),
+        ready().telling(READ_ONLY, &[&["OFF"]]),
+    ] {
+        assert_eq!(remedies(told), [""; 0]);
+    }
+    for (told, remedy) in [
+        (
+            ready().telling(READ_ONLY, &[&["1"]]),
+            "name the server that it replicates, or run `SET GLOBAL read_only = OFF` where it replicates none",
+        ),
+        (ready().telling(TIMEOUT, &[&["59"]]), "run `SET GLOBAL wait_timeout = 28800`"),
+        (ready().refusing("INSERT INTO"), "run `GRANT INSERT ON `tithe%`.* TO 'ann'@'%'`"),
+        (ready().refusing("tithe_is_not_here"), "run `GRANT ALL ON `tithe%`.* TO 'ann'@'%'`"),
+        (
+            ready().with("have_ssl", "DISABLED"),
+            "give it a certificate (ssl_cert, ssl_key in its file of settings) and restart it",
+        ),
+        (ready().with("general_log", "OFF"), "run `SET GLOBAL general_log = ON`"),
+        (ready().with("sql_log_off", "OFF"), "run `SET GLOBAL sql_log_off = ON`"),
+        (ready().with("log_output", "NONE"), "run `SET GLOBAL log_output = 'TABLE'`"),
+        (ready().refusing("FROM mysql.general_log"), "run `GRANT SELECT ON mysql.general_log TO 'ann'@'%'`"),
+        (
+            ready().refusing("FROM performance_schema.threads"),
+            "run `GRANT SELECT ON performance_schema.threads TO 'ann'@'%'`",
+        ),
+        (
+            ready().telling(GRANTS, &[&["GRANT SELECT ON *.* TO `ann`@`%`"]]),
+            "run `GRANT CONNECTION_ADMIN ON *.* TO 'ann'@'%'`",
+        ),
+    ] {
+        assert_eq!(remedies(told), [remedy]);
+    }
+}
+
+#[test]
 fn encryption_is_in_force_where_nothing_that_was_asked_for_is_left_out() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("binlog.000001"), b"\xfdbin\x02").expect("written");
@@ -805,4 +886,43 @@ fn an_audit_log_that_is_there_may_be_disabled() {
         audit: available but not enforced, whole server [MY-AUDIT-PARTIAL]: audit_log (built in) is active, general_log = OFF, slow_query_log = OFF: what it leaves out is not known
         audit: off, whole server [MY-AUDIT-OFF]: no audit plugin or component is seen (MySQL Enterprise and Percona Server have one; this is MySQL Community Server), general_log = OFF, slow_query_log = OFF
     "#]].assert_eq(&text.concat());
+}
+
+/// A server whose database `tithe` has these tables with their comments.
+fn with_tables(tables: Rows) -> Told {
+    tight()
+        .telling("information_schema.SCHEMATA", &[&["1"]])
+        .telling("information_schema.TABLES WHERE TABLE_SCHEMA", tables)
+        .telling("ROUTINE_SCHEMA", &[&["0"]])
+        .telling("DROP TABLE", &[])
+}
+
+#[test]
+fn a_database_is_removed_if_tithe_made_it_and_nothing_else_is_left_in_it() {
+    const GOES: (&str, &str) = ("1051", "it goes");
+    let table = Table { name: "usertable".to_owned(), fields: 1, field_prefix: "field".to_owned() };
+    let removed = |told: Told| {
+        told.seen(|server| MySql.remove(server, &plain(), &table)).map_err(|fault| fault.to_string())
+    };
+    let goes = |told: Told| removed(told).is_err_and(|words| words.contains("it goes"));
+    let nothing = with_tables(&[]).telling("information_schema.SCHEMATA", &[&["0"]]);
+    assert_eq!(removed(nothing.failing("DROP", GOES)), Ok(()));
+    let foreign: [(Rows, &str); 4] = [
+        (&[], "a database `tithe`"),
+        (&[&["usertable", MARK]], "a database `tithe`"),
+        (&[&["made_by_tithe", MARK], &["orders", ""]], "a table `tithe.orders`"),
+        (&[&["made_by_tithe", "mine"]], "a table `tithe.made_by_tithe`"),
+    ];
+    for (tables, what) in foreign {
+        let words = format!("refused: {what} is on this server, and Tithe did not make it");
+        assert_eq!(removed(with_tables(tables).failing("DROP", GOES)), Err(words));
+    }
+    let left = |tables: Rows| with_tables(tables).failing("DROP DATABASE", GOES);
+    let ours: Rows = &[&["made_by_tithe", MARK]];
+    assert!(goes(with_tables(ours).failing("DROP TABLE", GOES)));
+    assert!(goes(left(ours)));
+    assert_eq!(removed(left(&[&["made_by_tithe", MARK], &["other", MARK]])), Ok(()));
+    assert_eq!(removed(left(ours).telling("ROUTINE_SCHEMA", &[&["1"]])), Ok(()));
+    let held = removed(with_tables(ours).failing("DROP TABLE", ("1205", "Lock wait timeout exceeded")));
+    assert!(held.is_err_and(|words| words.starts_with("refused: `DROP TABLE") && words.contains("PROCESSLIST")));
 }

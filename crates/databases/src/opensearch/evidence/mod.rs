@@ -156,8 +156,60 @@ fn attempted<T>(outcome: Result<T, Fault>) -> Result<Attempt, Fault> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
+    use tithe_plugin::evidence::seen_by;
 
     use super::*;
+    use crate::{
+        opensearch::{
+            OpenSearch,
+            test_server::{Told, tight},
+        },
+        test_setup::as_arm,
+    };
+
+    fn seen<T>(told: &Told, look: impl FnOnce(&mut CheckContext<'_>) -> T) -> T {
+        told.seen(|server| as_arm(&OpenSearch, server, look))
+    }
+
+    #[test]
+    fn rights_are_enforced_where_all_else_is_refused_and_the_own_index_is_served() {
+        const OTHER: &str = "GET /someone-else/_doc/1";
+        const ACCOUNTS: &str = "GET /_plugins/_security/api/internalusers";
+        const OWN: &str = "GET /tithe-tithe_canary/_search";
+        let told = |told: Told| match seen(&told, |context| seen_by(&RightsEnforced, context)) {
+            Observation::Protected(_) => "protected",
+            Observation::Exposed(_) => "exposed",
+            Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
+        };
+        let limited = || tight().refusing(OTHER).refusing(ACCOUNTS).telling(OWN, json!({}));
+        assert_eq!(told(limited()), "protected");
+        assert_eq!(told(limited().telling(OTHER, json!({}))), "exposed");
+        assert_eq!(told(limited().missing(OTHER)), "exposed", "it looked for the index");
+        assert_eq!(told(limited().telling(ACCOUNTS, json!({}))), "exposed");
+        assert_eq!(told(limited().refusing(OWN)), "unknown", "an account without any right shows nothing");
+    }
+
+    #[test]
+    fn what_the_node_reports_of_its_tls_is_quoted_and_other_nodes_are_doubts() {
+        let told = |told: Told| {
+            seen(&told, |context| {
+                let target = (PROBES.target)(context).expect("a target");
+                let tls = (PROBES.tls_of_server)(context, &target).map_err(|fault| fault.to_string());
+                let Whole { exceptions, doubts, .. } = (PROBES.others)(context).expect("an answer");
+                (tls, exceptions.len(), doubts.len())
+            })
+        };
+        const TLS: &str = "GET /_opendistro/_security/sslinfo";
+        const HEALTH: &str = "GET /_cluster/health";
+        let with_tls = json!({ "ssl_protocol": "TLSv1.3", "ssl_cipher": "TLS_AES_256_GCM_SHA384" });
+        let words = |words: &str| Ok::<_, String>(words.to_owned());
+        assert_eq!(told(tight().telling(TLS, with_tls)), (words("TLSv1.3 TLS_AES_256_GCM_SHA384"), 0, 0));
+        assert_eq!(told(tight()), (words("plaintext"), 0, 0));
+        assert_eq!(told(tight().bare()), (words("plaintext: no security plugin"), 0, 0));
+        assert_eq!(told(tight().refusing(TLS)).0, Err("refused: no permissions".to_owned()));
+        assert_eq!(told(tight().telling(HEALTH, json!({ "number_of_nodes": 3 }))).2, 1);
+        assert_eq!(told(tight().refusing(HEALTH)).2, 1);
+    }
 
     #[test]
     fn a_node_behind_what_ends_tls_reports_plaintext() {

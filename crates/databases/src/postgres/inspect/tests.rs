@@ -5,10 +5,11 @@ use expect_test::expect;
 use super::*;
 use crate::{
     postgres::{
-        evidence::scram_iterations::ScramIterations,
+        Postgres,
+        evidence::{PROBES, scram_iterations::ScramIterations},
         told::{PROCESS, server},
     },
-    test_setup::{asked_in_plaintext, tried_in_plaintext},
+    test_setup::{as_arm, asked_in_plaintext, tried_in_plaintext},
     told::{Rows, Told},
 };
 
@@ -764,6 +765,27 @@ fn a_pooler_is_known_by_its_process() {
     assert_eq!(hops(tight()), Ok((false, None)));
     assert_eq!(hops(tight().telling("SELECT pg_backend_pid()", &[&[PROCESS]])), Ok((false, None)));
     assert_eq!(hops(tight().telling("SELECT pg_backend_pid()", &[&["78"]])), Ok((true, Some("a pooler answers"))));
+}
+
+#[test]
+fn rules_that_serve_plaintext_are_exceptions_of_the_claim_that_there_are_none() {
+    const PLAIN: &str = r#"{"line_number": 9, "type": "host", "database": ["all"], "user_name": ["guest"],
+        "address": "all", "auth_method": "scram-sha-256"}"#;
+    const BROKEN: &str = r#"{"line_number": 9, "error": "invalid authentication method"}"#;
+    let told = |told: Told| {
+        told.seen(|server| {
+            as_arm(&Postgres, server, |context| {
+                let whole = (PROBES.others)(context).map_err(|fault| fault.to_string())?;
+                Ok::<_, String>((whole.exceptions.len(), whole.doubts.len()))
+            })
+        })
+    };
+    let rules = |rules: Rows| told(tight().telling(RULES, rules));
+    assert_eq!(told(tight()), Ok((0, 0)));
+    assert_eq!(rules(&[&[BY_PASSWORD], &[PLAIN], &[OF_REPLICAS]]), Ok((1, 0)));
+    assert_eq!(rules(&[&[PLAIN], &[BY_PASSWORD], &[OF_REPLICAS]]), Ok((1, 0)));
+    assert!(rules(&[&[BY_PASSWORD], &[BROKEN], &[OF_REPLICAS]]).is_err(), "what it does is not known");
+    assert!(told(tight().refusing(RULES)).is_err());
 }
 
 #[test]

@@ -4,14 +4,22 @@
 use std::net::{TcpListener, TcpStream};
 
 use expect_test::expect;
-use tithe_machine::launch::Address;
+use tithe_machine::{launch::Address, observation::Observation};
 use tithe_model::experiment::Url;
-use tithe_plugin::{evidence::CheckContext, session::Table};
+use tithe_plugin::{
+    database::Without,
+    evidence::{CheckContext, seen_by},
+    session::Table,
+};
 
 use super::*;
 use crate::{
-    redis::{evidence::PROBES, test_server::serve},
-    test_setup::{asked_in_plaintext, plain, tried_in_plaintext},
+    redis::{
+        attached::lacks,
+        evidence::{PROBES, rights_enforced::RightsEnforced},
+        test_server::serve,
+    },
+    test_setup::{as_arm, asked_in_plaintext, plain, tried_in_plaintext},
 };
 
 const PASSWORD: &str = "correct horse";
@@ -144,6 +152,7 @@ impl Redis {
                 array(&names.iter().map(told).collect::<Vec<_>>())
             }
             ["COMMAND"] => array(&[array(&[bulk("get")])]),
+            ["GET", _] => "$-1\r\n".to_owned(),
             _ => format!("-ERR unknown command '{said}'\r\n"),
         }
     }
@@ -509,6 +518,54 @@ fn a_port_for_plaintext_is_an_exception_of_the_claim_that_there_is_none() {
     };
     assert_eq!(of(tight()), ["port 6379 speaks plaintext"]);
     assert_eq!(of(tight().with("port", "0")), [""; 0]);
+}
+
+#[test]
+fn rights_are_enforced_where_all_else_is_refused_and_the_own_keys_are_served() {
+    let told = |refused: &[&'static str]| {
+        let seen = tight().refusing(refused).seen(|server, _| {
+            as_arm(&crate::redis::Redis, server, |context| seen_by(&RightsEnforced, context))
+        });
+        match seen {
+            Observation::Protected(_) => "protected",
+            Observation::Exposed(_) => "exposed",
+            Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
+        }
+    };
+    let [other, settings, accounts] = ["GET someone:else", "CONFIG GET", "ACL LIST"];
+    assert_eq!(told(&[other, settings, accounts]), "protected");
+    for refused in [&[settings, accounts][..], &[other, accounts], &[other, settings], &[]] {
+        assert_eq!(told(refused), "exposed", "refused: {refused:?}");
+    }
+    let nothing = told(&[other, settings, accounts, "GET tithe"]);
+    assert_eq!(nothing, "unknown", "an account without any right shows nothing");
+}
+
+#[test]
+fn what_a_server_lacks_is_named_with_what_is_impossible_without_it() {
+    let lacking = |redis: Redis| {
+        let all = redis.seen(|server, setup| lacks(server, setup).expect("an answer")).into_iter();
+        // Its process is that of the test.
+        let all = all.filter(|lack| !lack.why.starts_with("the processor time of the server"));
+        all.map(|lack| lack.without).collect::<Vec<_>>()
+    };
+    let (nothing, tls) = (Without::Measurement, Without::Proof(&["tls"]));
+    let with_tls = || tight().with("tls-port", "6380");
+    assert_eq!(lacking(tight()), [tls]);
+    assert!(lacking(with_tls()).is_empty());
+    assert_eq!(lacking(with_tls().refusing(&["GET"])), [nothing]);
+    assert_eq!(lacking(with_tls().refusing(&["SCAN"])), [nothing]);
+    // Without any command for keys it is not known which keys the account has.
+    let of_keys = ["GET", "SET", "DEL", "UNLINK", "HSET", "HGETALL", "HMGET", "ZADD", "ZREM", "ZRANGE", "SCAN"];
+    assert_eq!(lacking(with_tls().refusing(&of_keys)), [nothing, nothing]);
+    assert_eq!(lacking(with_tls().telling("role", "slave")), [nothing]);
+    for (timeout, expected) in [("0", &[][..]), ("1", &[nothing]), ("59", &[nothing]), ("60", &[])] {
+        assert_eq!(lacking(with_tls().with("timeout", timeout)), expected, "{timeout}");
+    }
+    for hidden in ["CONFIG GET", "CLIENT LIST"] {
+        let without = lacking(with_tls().refusing(&[hidden]));
+        assert!(matches!(without[..], [Without::Figures(_)]), "{hidden}: {without:?}");
+    }
 }
 
 #[test]

@@ -46,14 +46,30 @@ impl Check for EncryptorIdle {
             found += unit.windows(TOKEN).filter(|window| texts().any(|text| text == window)).count();
         })?;
         Probe::remove(&probes, context)?;
-        let seen = format!(
-            "{encrypted} of {pages} changed pages went through the encryptor; written values occur there {found} \
-             times"
-        );
-        Ok(if pages > 0 && encrypted == pages && found > 0 {
-            Observation::Protected(seen)
-        } else {
-            Observation::Exposed(seen)
-        })
+        Ok(judged((encrypted, pages), found))
+    }
+}
+
+/// What it shows that so many of the changed pages went through the encryptor, and that written values were `found` in
+/// them so often.
+fn judged((encrypted, pages): (usize, usize), found: usize) -> Observation {
+    let seen = format!(
+        "{encrypted} of {pages} changed pages went through the encryptor; written values occur there {found} times"
+    );
+    if pages > 0 && encrypted == pages && found > 0 { Observation::Protected(seen) } else { Observation::Exposed(seen) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_idle_encryptor_gets_every_page_and_leaves_the_values() {
+        for (pages, found) in [((1, 1), 1), ((3, 3), 7)] {
+            assert!(matches!(judged(pages, found), Observation::Protected(_)), "{pages:?} {found}");
+        }
+        for (pages, found) in [((0, 0), 1), ((0, 3), 1), ((2, 3), 1), ((3, 3), 0)] {
+            assert!(matches!(judged(pages, found), Observation::Exposed(_)), "{pages:?} {found}");
+        }
     }
 }

@@ -60,13 +60,33 @@ impl Check for NoRepeats {
             }
         })?;
         Probe::remove(&probes, context)?;
-        let quotation = format!("{repeated} of {blocks} blocks in {} changed units", changed.len());
-        Ok(if repeated > 0 {
-            Observation::Exposed(format!("{quotation} repeat an earlier one"))
-        } else if blocks == 0 {
-            Observation::Unknown("nothing was changed in the documents' file".to_owned())
-        } else {
-            Observation::Protected(format!("{quotation} repeat an earlier one"))
-        })
+        Ok(judged((repeated, blocks), changed.len()))
+    }
+}
+
+/// What `repeated` of `blocks` in so many changed units show.
+fn judged((repeated, blocks): (usize, usize), units: usize) -> Observation {
+    let quotation = format!("{repeated} of {blocks} blocks in {units} changed units");
+    if repeated > 0 {
+        Observation::Exposed(format!("{quotation} repeat an earlier one"))
+    } else if blocks == 0 {
+        Observation::Unknown("nothing was changed in the documents' file".to_owned())
+    } else {
+        Observation::Protected(format!("{quotation} repeat an earlier one"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_block_that_repeats_is_one_too_many_and_none_at_all_shows_nothing() {
+        let words = |repeated: usize| format!("{repeated} of 10 blocks in 2 changed units repeat an earlier one");
+        assert_eq!(judged((0, 10), 2), Observation::Protected(words(0)));
+        for repeated in [1, 9] {
+            assert_eq!(judged((repeated, 10), 2), Observation::Exposed(words(repeated)));
+        }
+        assert!(matches!(judged((0, 0), 0), Observation::Unknown(_)));
     }
 }

@@ -65,12 +65,32 @@ impl Check for KeyRotation {
              loaded in {loaded_s:.1} s",
             held.0
         );
-        Ok(if held == measured && held.0 == held.1 {
-            Observation::Protected(quotation)
-        } else {
-            let [held, measured] =
-                [held, measured].map(|(documents, entries)| format!("{documents} with {entries} index entries"));
-            Observation::Exposed(format!("{held} of {measured} documents are there afterwards; {quotation}"))
-        })
+        Ok(judged(held, measured, quotation))
+    }
+}
+
+/// What it shows that so many documents and index entries are `held` after a rotation of as many as were `measured`.
+fn judged(held: (u64, u64), measured: (u64, u64), quotation: String) -> Observation {
+    if held == measured && held.0 == held.1 {
+        return Observation::Protected(quotation);
+    }
+    let [held, measured] =
+        [held, measured].map(|(documents, entries)| format!("{documents} with {entries} index entries"));
+    Observation::Exposed(format!("{held} of {measured} documents are there afterwards; {quotation}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_document_and_its_entry_is_there_afterwards_or_something_was_lost() {
+        let seen = |held, measured| judged(held, measured, "rotated".to_owned());
+        assert_eq!(seen((9, 9), (9, 9)), Observation::Protected("rotated".to_owned()));
+        for (held, measured) in
+            [((8, 8), (9, 9)), ((8, 9), (9, 9)), ((9, 8), (9, 9)), ((9, 8), (9, 8)), ((10, 10), (9, 9))]
+        {
+            assert!(matches!(seen(held, measured), Observation::Exposed(_)), "{held:?} of {measured:?}");
+        }
     }
 }
