@@ -302,17 +302,7 @@ mod tests {
     use super::*;
 
     fn arm(name: &str) -> Arm {
-        Arm {
-            name: name.to_owned(),
-            protections: Vec::new(),
-            url: None,
-            on: Vec::new(),
-            off: Vec::new(),
-            aa: false,
-            programs: None,
-            switch: None,
-            observer: None,
-        }
+        Arm::new(name, Vec::new())
     }
 
     fn finding(check: &str, phase: Phase, verdict: Verdict, protected: &str) -> Finding {
