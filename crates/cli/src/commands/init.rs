@@ -120,23 +120,7 @@ fn experiment(
     catalogue: &Catalogue,
     machine: &MachineArgs,
 ) -> Result<String, Stop> {
-    let words = Words {
-        command: "init",
-        target,
-        plain: None,
-        protections,
-        workloads: &[],
-        files: &[],
-        scripts: &[],
-        script_keys: &[],
-        replay_keys: &[],
-        prepare: None,
-        clients: &[],
-        records: None,
-        budget: None,
-        quick: false,
-        explained: true,
-    };
+    let words = Words { protections, explained: true, ..Words::new("init", target) };
     let source = asked::of_words(&words, database, catalogue)?;
     let experiment = prepare::read(&source, catalogue)?;
     prepare::checked(&source, experiment, catalogue, machine)?;
