@@ -27,7 +27,7 @@ pub fn mount_points() -> Vec<PathBuf> {
 
 /// The mount points in the text of `/proc/self/mountinfo`: the fifth field of each line, in which the kernel writes
 /// white space and backslashes as three octal digits (proc_pid_mountinfo(5)). Lines without such a field are skipped.
-pub fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
+fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
     let point = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(unescaped);
     text.split(|byte| *byte == b'\n').filter_map(point).collect()
 }
