@@ -183,22 +183,11 @@ impl<'a> Progress<'a> {
         let terminal = std::io::stderr().is_terminal();
         let named = |arm: &tithe_model::experiment::Arm| ArmNow::named(&arm.name);
         let status = Status {
-            cell: 0,
             cells: plan.cells.len(),
-            id: String::new(),
-            to_come: Vec::new(),
-            doing: String::new(),
-            frame: 0,
-            frames_max: 0,
             plain: plan.experiment.arms.first().map(named).unwrap_or_default(),
             arms: plan.experiment.arms.iter().skip(1).map(named).collect(),
             precision: plan.experiment.measure.precision,
-            claims: Claims::default(),
-            busy: None,
-            pressure: None,
-            bought: None,
-            elapsed_s: 0.0,
-            left_s: None,
+            ..Status::default()
         };
         let began = Instant::now();
         let screen = Screen { began, status: status.clone(), lines: 0, heard: began, silence: Duration::ZERO };
@@ -541,27 +530,9 @@ mod tests {
 
     #[test]
     fn the_clock_moves_where_a_panel_stands_and_nothing_is_heard() {
-        let status = Status {
-            cell: 1,
-            cells: 1,
-            id: String::new(),
-            to_come: Vec::new(),
-            doing: String::new(),
-            frame: 0,
-            frames_max: 0,
-            plain: ArmNow::default(),
-            arms: Vec::new(),
-            precision: 0.01,
-            claims: Claims::default(),
-            busy: None,
-            pressure: None,
-            bought: None,
-            elapsed_s: 0.0,
-            left_s: None,
-        };
         let began = Instant::now();
         let [none, two, three] = [0, 2, 3].map(Duration::from_secs);
-        let mut screen = Screen { began, status, lines: 3, heard: began, silence: two };
+        let mut screen = Screen { began, status: Status::default(), lines: 3, heard: began, silence: two };
         assert_eq!([none, two, three].map(|silent| screen.is_due(silent)), [false, false, true]);
         assert_eq!(screen.late(two), None, "a frame is measured");
         assert_eq!(screen.late(three).as_deref(), Some("waiting for a frame to end: the last was 3 s ago"));
