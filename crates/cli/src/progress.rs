@@ -26,7 +26,7 @@ use tithe_machine::threads;
 use tithe_model::{
     ending::CellEnding,
     plan::{FRAMES_MIN, Plan},
-    record::{Event, Frame, Phase, Slot, Verdict},
+    record::{Event, Finding, Frame, Phase, Slot, Verdict},
     records::Records,
 };
 
@@ -257,6 +257,26 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Begins cell `cell`, and shows its heading.
+    fn begin(&mut self, cell: usize) {
+        self.cell = cell;
+        let planned = &self.plan.cells[cell];
+        self.live = Some(Live::new(self.plan, cell));
+        (self.claims, self.loading) = (Claims::default(), None);
+        self.status.cell = cell + 1;
+        (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
+        self.status.id.clone_from(&planned.id);
+        let later = self.plan.cells[cell + 1..].iter();
+        self.status.to_come = later.take(live::NAMED).map(|cell| cell.id.clone()).collect();
+        self.status.plain.pace = None;
+        self.status.arms.iter_mut().for_each(|arm| (arm.cost, arm.pace) = (None, None));
+        self.load_ns = 0;
+        self.take_up();
+        (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
+        self.say(&live::heading(&self.status));
+        self.draw("starting the arms");
+    }
+
     /// Adds the frames of the current cell that were measured before the run was resumed. Those of a pair of sides that
     /// was cut short count for the budget alone.
     fn take_up(&mut self) {
@@ -281,6 +301,39 @@ impl<'a> Progress<'a> {
                 live.on_data_of(frame.epoch);
                 live.push(frame.start, &slots);
             }
+        }
+    }
+
+    /// Shows the result of a check of a claim; one that does not hold as a line that stays.
+    fn checked(&mut self, finding: &Finding) {
+        self.claims.add(finding);
+        let when = when(finding.phase);
+        let name = self.arm(finding.arm);
+        if finding.verdict == Verdict::Holds {
+            self.draw(&format!("checked {when} measuring: ✓ {name}: {}", finding.claim));
+        } else {
+            let (sign, word, _) = words::finding(finding.role, finding.verdict);
+            self.say(&format!("  {sign} {name}, {when} measuring: {}: {word}: {}", finding.claim, finding.protected));
+        }
+    }
+
+    /// Shows how the current cell ended, and its answers.
+    fn done(&mut self, reason: &CellEnding) {
+        let measured = self.live.as_ref().is_some_and(|live| live.frames() > 0);
+        let few = self.end(reason);
+        let answers = live::answers(&self.status, size().0);
+        let is_well = self.claims.all_hold() && !matches!(reason, CellEnding::Failed(_));
+        let sign = if is_well { "✓" } else { "!" };
+        let claims = (self.claims.looked_at() > 0).then(|| format!("{}; ", self.claims.in_words()));
+        // The reason is printed once, at the end of the run.
+        let ending = match reason {
+            CellEnding::Failed(_) if !measured => "not measured".to_owned(),
+            _ => words::ending(Some(reason)),
+        };
+        self.say(&format!("  {sign} {}{ending}", claims.unwrap_or_default()));
+        match few {
+            Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
+            None => answers.iter().for_each(|line| self.say(line)),
         }
     }
 
@@ -351,24 +404,7 @@ impl Drop for Progress<'_> {
 impl EventListener for Progress<'_> {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::CellStarted { cell } => {
-                self.cell = *cell as usize;
-                let planned = &self.plan.cells[self.cell];
-                self.live = Some(Live::new(self.plan, self.cell));
-                (self.claims, self.loading) = (Claims::default(), None);
-                self.status.cell = self.cell + 1;
-                (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
-                self.status.id.clone_from(&planned.id);
-                let later = self.plan.cells[self.cell + 1..].iter();
-                self.status.to_come = later.take(live::NAMED).map(|cell| cell.id.clone()).collect();
-                self.status.plain.pace = None;
-                self.status.arms.iter_mut().for_each(|arm| (arm.cost, arm.pace) = (None, None));
-                self.load_ns = 0;
-                self.take_up();
-                (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
-                self.say(&live::heading(&self.status));
-                self.draw("starting the arms");
-            }
+            Event::CellStarted { cell } => self.begin(*cell as usize),
             Event::StartsShared { .. } => {
                 if let Some(live) = &mut self.live {
                     live.starts_shared(self.plan);
@@ -417,41 +453,11 @@ impl EventListener for Progress<'_> {
                     live.started_anew(*took_s);
                 }
             }
-            Event::Evidence(finding) if finding.role.is_claim() => {
-                self.claims.add(finding);
-                let when = when(finding.phase);
-                let name = self.arm(finding.arm);
-                if finding.verdict == Verdict::Holds {
-                    self.draw(&format!("checked {when} measuring: ✓ {name}: {}", finding.claim));
-                } else {
-                    let (sign, word, _) = words::finding(finding.role, finding.verdict);
-                    self.say(&format!(
-                        "  {sign} {name}, {when} measuring: {}: {word}: {}",
-                        finding.claim, finding.protected
-                    ));
-                }
-            }
+            Event::Evidence(finding) if finding.role.is_claim() => self.checked(finding),
             Event::FrameDone { frame, invalid: Some(reason), .. } => {
                 self.say(&format!("  frame {frame} is invalid: {reason}"))
             }
-            Event::CellDone { reason, .. } => {
-                let measured = self.live.as_ref().is_some_and(|live| live.frames() > 0);
-                let frames = self.end(reason);
-                let answers = live::answers(&self.status, size().0);
-                let is_well = self.claims.all_hold() && !matches!(reason, CellEnding::Failed(_));
-                let sign = if is_well { "✓" } else { "!" };
-                let claims = (self.claims.looked_at() > 0).then(|| format!("{}; ", self.claims.in_words()));
-                // The reason is printed once, at the end of the run.
-                let ending = match reason {
-                    CellEnding::Failed(_) if !measured => "not measured".to_owned(),
-                    _ => words::ending(Some(reason)),
-                };
-                self.say(&format!("  {sign} {}{ending}", claims.unwrap_or_default()));
-                match frames {
-                    Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
-                    None => answers.iter().for_each(|line| self.say(line)),
-                }
-            }
+            Event::CellDone { reason, .. } => self.done(reason),
             Event::Warning { message } => self.say(&format!("  warning: {message}")),
             _ => {}
         }
