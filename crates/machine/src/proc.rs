@@ -212,6 +212,7 @@ pub fn signal(process: i32, signal: Signal) -> Result<(), Errno> {
 #[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod tests {
     use super::*;
+    use crate::soon::{await_state, soon};
 
     #[test]
     fn a_snapshot_finds_a_child_below_its_parent() {
@@ -252,15 +253,13 @@ mod tests {
         let script = "ulimit -t 60; while :; do :; done";
         let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("sh starts");
         let process = child.id() as i32;
-        let pause = || std::thread::sleep(std::time::Duration::from_millis(10));
-        while ProcessSnapshot::take().usage(process).cpu_ns < 100_000_000 {
+        soon("100 ms of processor time", || {
+            let cpu_ns = ProcessSnapshot::take().usage(process).cpu_ns;
             assert_eq!(child.try_wait().expect("a state"), None, "no processor time was seen");
-            pause();
-        }
+            if cpu_ns < 100_000_000 { Err(cpu_ns) } else { Ok(()) }
+        });
         signal(process, Signal::STOP).expect("it is there");
-        while !std::fs::read_to_string(format!("/proc/{process}/stat")).expect("its state").contains(") T ") {
-            pause();
-        }
+        await_state(process, &["T"]);
         let usage = ProcessSnapshot::take().usage(process);
         child.kill().expect("sh can be killed");
         child.wait().expect("sh ends");

@@ -187,13 +187,15 @@ mod tests {
     use std::{
         os::unix::process::CommandExt,
         process::{Child, Command},
-        time::{Duration, Instant},
     };
 
     use proptest::prelude::*;
 
     use super::{super::SANDBOX_PREFIX, *};
-    use crate::proc::state;
+    use crate::{
+        proc::state,
+        soon::{await_state, soon},
+    };
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("{SANDBOX_PREFIX}paused-{name}-{}", std::process::id()));
@@ -207,23 +209,16 @@ mod tests {
         command.args(["-c", "setsid sleep 600 & wait"]).current_dir(folder).process_group(0);
         let child = command.spawn().expect("a shell");
         let process = child.id() as i32;
-        let begun = Instant::now();
-        let mut tree = Vec::new();
-        while tree.len() < 2 {
-            assert!(begun.elapsed() < Duration::from_secs(120), "{tree:?}");
-            tree = ProcessSnapshot::take().tree(process);
-        }
+        let tree = soon("the shell and its child", || {
+            let tree = ProcessSnapshot::take().tree(process);
+            if tree.len() < 2 { Err(tree) } else { Ok(tree) }
+        });
         (child, tree)
     }
 
-    /// Waits until all are in one of `states`: a signal takes effect only when its receiver runs.
+    /// Waits until each is in one of `states`.
     fn await_states(tree: &[i32], states: &[&str]) {
-        let begun = Instant::now();
-        while !tree.iter().all(|process| states.contains(&state(*process).as_str())) {
-            let now: Vec<String> = tree.iter().map(|process| state(*process)).collect();
-            assert!(begun.elapsed() < Duration::from_secs(120), "{now:?}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        tree.iter().for_each(|process| await_state(*process, states));
     }
 
     fn end(mut child: Child, tree: &[i32]) {

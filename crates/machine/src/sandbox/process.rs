@@ -477,6 +477,7 @@ pub fn tail(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::soon::soon;
 
     fn shell(script: &str) -> std::process::Command {
         let mut command = std::process::Command::new("/bin/sh");
@@ -580,11 +581,8 @@ mod tests {
     fn a_server_that_stands_still_is_stopped_all_the_same() {
         let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done";
         let (mut running, log) = server("still", script);
-        let begun = Instant::now();
-        while std::fs::read_to_string(&log).is_ok_and(|said| said.is_empty()) {
-            assert!(begun.elapsed().as_secs() < 60, "it said nothing");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let said = || std::fs::read_to_string(&log).expect("a log");
+        soon("its first word", || if said().is_empty() { Err("it said nothing") } else { Ok(()) });
         running.signal(Signal::STOP);
         assert_eq!(running.stop_cleanly(), Ok(()), "it was killed");
         std::fs::remove_file(&log).expect("removed");
