@@ -159,7 +159,7 @@ fn add(sum: &mut Option<u64>, more: Option<u64>) {
 
 /// The fields of a process's or thread's `stat` from the third on, its state (proc(5)). The name before may contain
 /// spaces and brackets, so fields are counted from the last bracket.
-pub fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
+fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace()
 }
 
@@ -178,6 +178,12 @@ pub fn is_stopped(process: i32) -> bool {
 pub fn parent_of(process: i32) -> Option<i32> {
     // State, then parent (proc(5)).
     stat_fields(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?).nth(1)?.parse().ok()
+}
+
+/// When a process or thread started, in ticks since the machine did; `None` if it does not exist.
+pub fn start_of(id: i32) -> Option<u64> {
+    // Field 22 of proc(5); the state is the third.
+    stat_fields(&std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?).nth(19)?.parse().ok()
 }
 
 /// The memory of this process that is in use, bytes; `None` if it is hidden.

@@ -25,7 +25,7 @@ use rustix::{
 use super::is_sandbox;
 use crate::{
     fault::Fault,
-    proc::{ProcessSnapshot, is_stopped, processes, signal, stat_fields},
+    proc::{ProcessSnapshot, is_stopped, processes, signal, start_of},
 };
 
 /// File in the sandbox's folder: the machine's boot, then one line for each process that may be paused, with its start.
@@ -172,13 +172,6 @@ fn parse(text: &str, boot: &str) -> Vec<Member> {
         Some(Member { process, start: start.parse().ok()? })
     };
     lines.filter_map(member).collect()
-}
-
-/// When a process started, in ticks since the machine did; `None` if it is gone.
-fn start_of(process: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // Field 22 of proc(5); the state is the third.
-    stat_fields(&stat).nth(19)?.parse().ok()
 }
 
 #[cfg(test)]
