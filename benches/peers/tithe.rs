@@ -163,5 +163,5 @@ pub fn server(database: &dyn Product, place: &Place) -> Server {
         true => database.launch(&Install::default(), &Setup::bare(), place).address,
         false => place.address(),
     };
-    Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
+    Server::at(address)
 }

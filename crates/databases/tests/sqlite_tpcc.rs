@@ -33,7 +33,7 @@ fn setup() -> Setup {
 fn server(setup: &Setup, folder: &Path) -> Server {
     let place = Place::on_loopback(folder.to_owned(), 0);
     let launch = Sqlite.launch(&Install::default(), setup, &place);
-    Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder: folder.to_owned() }
+    Server::embedded(&launch, folder)
 }
 
 fn with_arm(change: impl FnOnce(&mut Setup), workload: &Tpcc, test: impl FnOnce(Arm<'_>)) {

@@ -156,9 +156,7 @@ struct Running {
 impl Running {
     /// The server at `url`, which answers and can be measured.
     fn at(url: &str, product: &'static dyn Product) -> Result<Self, Stop> {
-        let address = Address::Attached(Url::new(url));
-        let server =
-            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
+        let server = Server::at(Address::Attached(Url::new(url)));
         let setup = Setup::bare();
         let failed = |fault| Stop::new(exit::FAILED, fault);
         let lacks = product.lacks(&server, &setup).map_err(failed)?;

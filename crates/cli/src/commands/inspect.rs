@@ -124,13 +124,7 @@ impl Inspected {
         };
         let database = offer::at(&url).ok_or_else(unknown)?;
         let (name, place) = (url.redacted(), url.place());
-        let server = Server {
-            address: Address::Attached(url),
-            remote: None,
-            process: None,
-            paths: Default::default(),
-            folder: std::path::PathBuf::new(),
-        };
+        let server = Server::at(Address::Attached(url));
         Ok(Self { name, place: Some(place).filter(|place| place.contains(':')), database, server })
     }
 

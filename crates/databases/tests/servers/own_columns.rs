@@ -207,7 +207,7 @@ fn sqlite_answers_alike_with_encrypted_columns() {
 
 fn of_sqlite(setup: &Setup, folder: &Path) -> Server {
     let launch = Sqlite.launch(&Install::default(), setup, &Place::on_loopback(folder.to_owned(), 0));
-    Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder: folder.to_owned() }
+    Server::embedded(&launch, folder)
 }
 
 /// Obstacles are reported by file, line and column, before anything is started.

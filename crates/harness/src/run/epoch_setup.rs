@@ -462,7 +462,7 @@ impl<'a> EpochSetup<'a> {
             let url = run.plan.experiment.arms[starting.number].url.clone();
             let address = url.map_or_else(Address::default, Address::Attached);
             let folder = starting.place.folder.clone();
-            let server = Server { address, process: None, remote: None, paths: Default::default(), folder };
+            let server = Server { folder, ..Server::at(address) };
             self.servers.insert(starting.number, ArmServer::attached(server.clone()));
             server
         };

@@ -25,8 +25,7 @@ pub fn server(
     fresh: bool,
 ) -> Result<Server, Fault> {
     let launch = database.launch(&Install::default(), setup, &Place::on_loopback(folder, 0));
-    let server =
-        Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder: folder.to_owned() };
+    let server = Server::embedded(&launch, folder);
     let loaded = folder.exists();
     if loaded && !fresh {
         return Ok(server);
