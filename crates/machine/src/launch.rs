@@ -231,7 +231,7 @@ impl Server {
         Self { address, process: None, paths: Paths::default(), remote: None, folder: PathBuf::new() }
     }
 
-    /// The embedded database of `launch` in `folder`.
+    /// The server of `launch` in `folder`, without a process: an embedded database.
     pub fn embedded(launch: &Launch, folder: &Path) -> Self {
         let paths = launch.paths.clone();
         Self { paths, folder: folder.to_owned(), ..Self::at(launch.address.clone()) }
