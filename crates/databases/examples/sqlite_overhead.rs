@@ -41,7 +41,7 @@ fn main() {
     let launch = Sqlite.launch(&Install::default(), &setup, &place);
     let server = Server::embedded(&launch, &place.folder);
     Sqlite.create(&server, &setup, &table).expect("creating the table");
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table.clone() };
+    let how = Connect::blocking(table.clone());
     let Ok(Session::KeyValue(mut session)) = Sqlite.connect(&server, &setup, &how) else { panic!("cannot connect") };
     load(session.as_mut());
     let Address::File(file) = &server.address else { panic!("SQLite is a file") };

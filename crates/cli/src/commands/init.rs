@@ -8,7 +8,6 @@ use std::{fs, io::Write as _, path::Path};
 
 use tithe_harness::arms;
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::{Address, Server},
 };
@@ -178,7 +177,7 @@ impl Running {
         }
         let switch = entry.switch?;
         let table = Table { name: String::new(), fields: 0, field_prefix: String::new() };
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table };
+        let how = Connect::blocking(table);
         let connect = || sql_of(self.product)?.connect(&self.server, &Setup::bare(), &how);
         let switched = connect().and_then(|mut session| {
             let statements =

@@ -4,7 +4,7 @@ use std::{fs, thread};
 
 use expect_test::expect;
 use tempfile::TempDir;
-use tithe_machine::{clock::Clock, credentials::Credentials, observation::Observation, secret::Secret};
+use tithe_machine::{credentials::Credentials, observation::Observation, secret::Secret};
 use tithe_model::{experiment, record::Verdict};
 use tithe_plugin::{
     evidence::{Check, CheckContext, judge, seen_by},
@@ -65,7 +65,7 @@ impl Bench {
     }
 
     fn how(&self) -> Connect {
-        Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.table.clone() }
+        Connect::blocking(self.table.clone())
     }
 
     fn connect(&self) -> Result<Box<dyn KeyValueSession>, Fault> {

@@ -4,7 +4,7 @@ use std::fs;
 
 use expect_test::{Expect, expect, expect_file};
 use tempfile::TempDir;
-use tithe_machine::{clock::Clock, credentials::Credentials, launch::Launch, observation::Observation, secret::Secret};
+use tithe_machine::{credentials::Credentials, launch::Launch, observation::Observation, secret::Secret};
 use tithe_model::{
     experiment::{self, OptionValue},
     record::Verdict,
@@ -65,7 +65,7 @@ impl Bench {
     }
 
     fn connect(&self) -> Result<Box<dyn KeyValueSession>, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.table.clone() };
+        let how = Connect::blocking(self.table.clone());
         match Sqlite.connect(&self.server, &self.setup, &how)? {
             Session::KeyValue(session) => Ok(session),
             Session::Sql(_) => panic!("SQLite is reached as a key-value store"),

@@ -4,7 +4,7 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
-use tithe_machine::{clock::Clock, credentials::Credentials, observation::Observation};
+use tithe_machine::{credentials::Credentials, observation::Observation};
 use tithe_model::experiment::{self, OptionValue};
 use tithe_plugin::{
     evidence::{Check, CheckContext, judge, seen_by},
@@ -48,7 +48,7 @@ impl Bench {
     }
 
     fn connect(&self) -> Result<Box<dyn KeyValueSession>, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.table.clone() };
+        let how = Connect::blocking(self.table.clone());
         match WiredTiger.connect(&self.server, &self.setup, &how)? {
             Session::KeyValue(session) => Ok(session),
             Session::Sql(_) => panic!("WiredTiger is reached as a key-value store"),

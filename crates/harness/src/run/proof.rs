@@ -1,7 +1,6 @@
 //! The checks before and after measuring: whether the data are right, and whether each protection was on.
 
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::{Address, Server},
     observation::Observation,
@@ -74,7 +73,7 @@ impl Run<'_> {
 
     /// A session of the workload on `server`, outside of the load.
     pub(super) fn session_of(&self, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<Session, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        let how = Connect::blocking(workload.table());
         data::connect(self.product, server, setup, &how, workload)
     }
 

@@ -3,7 +3,6 @@
 use std::{fs, path::Path, sync::atomic::AtomicU64};
 
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::{Install, Place, Server},
 };
@@ -38,7 +37,7 @@ pub fn server(
     }
     data::create(database, &server, setup, workload)?;
     if let Some(clients) = workload.offered_by().clients() {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        let how = Connect::blocking(workload.table());
         let mut session = data::connect(database, &server, setup, &how, workload)?;
         clients.load(&mut session, 0, 1, &AtomicU64::new(0))?;
     }

@@ -7,7 +7,6 @@
 //! expected to be undone. After one that has not, it is unknown which were executed.
 
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::Server,
     secret::{Secret, hex},
@@ -117,7 +116,7 @@ impl Administered<'_> {
     }
 
     fn administrator(&self) -> Result<Box<dyn Statements>, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.workload.table() };
+        let how = Connect::blocking(self.workload.table());
         self.database.statements(self.server, self.setup, &how, Speaker::Administrator)
     }
 }
