@@ -26,7 +26,7 @@ use tithe_machine::threads;
 use tithe_model::{
     ending::CellEnding,
     plan::{FRAMES_MIN, Plan},
-    record::{Event, Finding, Frame, Phase, Slot, Verdict},
+    record::{Event, Finding, Frame, Slot, Verdict},
     records::Records,
 };
 
@@ -307,7 +307,7 @@ impl<'a> Progress<'a> {
     /// Shows the result of a check of a claim; one that does not hold as a line that stays.
     fn checked(&mut self, finding: &Finding) {
         self.claims.add(finding);
-        let when = when(finding.phase);
+        let when = finding.phase.word();
         let name = self.arm(finding.arm);
         if finding.verdict == Verdict::Holds {
             self.draw(&format!("checked {when} measuring: ✓ {name}: {}", finding.claim));
@@ -381,13 +381,6 @@ impl<'a> Progress<'a> {
     }
 }
 
-fn when(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Before => "before",
-        Phase::After => "after",
-    }
-}
-
 /// Share of the clients' wall time in which clients and servers ran; `None` without a slot.
 fn busy(slots: &[Slot]) -> Option<(f64, f64)> {
     let sum = |read: fn(&Slot) -> u64| slots.iter().map(read).sum::<u64>() as f64;
@@ -446,7 +439,7 @@ impl EventListener for Progress<'_> {
                 self.draw(&format!("idle for {}: what the servers use without clients", number::duration(*length_s)));
             }
             Event::Looking { arm, phase, claim, .. } => {
-                self.draw(&format!("checking {} measuring: {}: {claim} …", when(*phase), self.arm(*arm)));
+                self.draw(&format!("checking {} measuring: {}: {claim} …", phase.word(), self.arm(*arm)));
             }
             Event::StartedAnew { took_s, .. } => {
                 if let Some(live) = &mut self.live {
