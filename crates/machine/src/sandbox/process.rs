@@ -29,6 +29,7 @@ use crate::{
     clock::CpuTimes,
     fault::Fault,
     launch::Command,
+    proc::has_signal,
 };
 
 /// Time that a server gets to stop cleanly before it is killed.
@@ -129,12 +130,10 @@ impl Drop for Running {
     }
 }
 
-/// True if `process` has a handler for `signal` (proc(5), `SigCgt`).
+/// True if `process` has a handler for `signal`.
 fn handles(process: i32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    caught.is_some_and(|mask| (mask >> (signal.as_raw() - 1)) & 1 == 1)
+    has_signal(&status, "SigCgt:", signal)
 }
 
 /// Starts a server. It is in `group` from its first instruction on.
