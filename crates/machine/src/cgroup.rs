@@ -316,6 +316,9 @@ fn settings(found: &Controllers, limits: GroupLimits) -> Vec<(PathBuf, Vec<(&'st
 }
 
 /// Moves the calling process into the group whose file of members is `door`. Async-signal-safe.
+///
+/// # Errors
+/// The kernel's.
 pub fn enter(mut door: &File) -> io::Result<()> {
     // 0 means the caller.
     door.write_all(b"0")

@@ -15,6 +15,9 @@ use rustix::mount::UnmountFlags;
 /// A file system in user space is aborted first, as `/sys/fs/fuse/connections/N/abort` would do if that is mounted:
 /// every process that waits for it gets an error (umount2(2), `MNT_FORCE`; the kernel's `fuse_umount_begin`). The file
 /// system itself is not accessed, because that would block too. Other file systems ignore the flag.
+///
+/// # Errors
+/// The kernel's: when nothing is mounted there, and when it is in use and not `lazily` detached.
 pub fn unmount(at: &Path, lazily: bool) -> io::Result<()> {
     let lazy = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW | UnmountFlags::FORCE | lazy)?)

@@ -136,7 +136,10 @@ fn handles(process: i32, signal: Signal) -> bool {
     has_signal(&status, "SigCgt:", signal)
 }
 
-/// Starts a server. It is in `group` from its first instruction on.
+/// Starts a server, whose output is added to the file `log`. It is in `group` from its first instruction on.
+///
+/// # Errors
+/// When `log` cannot be written, or the server cannot be started or put into `group`.
 pub fn start(
     command: &Command,
     account: Option<&Account>,
@@ -160,11 +163,17 @@ pub fn start(
 }
 
 /// Runs a command to its end.
+///
+/// # Errors
+/// As [`output`].
 pub fn run(command: &Command, account: Option<&Account>, folder: &Path) -> Result<(), Fault> {
     output(command, account, folder).map(drop)
 }
 
 /// Runs a command to its end; returns what it wrote to its standard output.
+///
+/// # Errors
+/// When it cannot be started, does not end in time, or fails: with its last lines.
 pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Result<String, Fault> {
     let name = command.program.display();
     // Servers make their data so. Tools of the machine, as dmsetup, talk to its services by System V's semaphores.
