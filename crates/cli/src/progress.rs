@@ -501,8 +501,7 @@ mod tests {
 
     #[test]
     fn frames_of_a_pair_of_sides_that_was_cut_short_count_for_the_budget_alone() {
-        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-        let catalogue = tithe_harness::catalogue::catalogue(&[&Simulated], kinds);
+        let catalogue = tithe_harness::catalogue::catalogue(&[&Simulated]);
         let experiment = tithe_model::parse::parse(EXPERIMENT, &catalogue, &|_| Err(std::io::Error::other("no file")));
         let mut plan = tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan");
         plan.cells[0].design = Design::Switched { frames_a_side: 2 };

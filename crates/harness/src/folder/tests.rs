@@ -8,19 +8,16 @@ use tithe_model::{
     plan::Cell,
     record::{ArmFacts, ArmFrame, Phase, Role, Stalls, Verdict},
 };
-use tithe_plugin::simulated::Simulated;
 
 use super::*;
+use crate::catalogue::tests::planned;
 
 const EXPERIMENT: &str = "title = \"Logs\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 3\n\
     [measure]\nbudget = \"30 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n\
     [[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
 
 fn plan() -> Plan {
-    let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-    let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
-    let experiment = tithe_model::parse::parse(EXPERIMENT, &catalogue, &|_| Err(std::io::Error::other("no file")));
-    tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
+    planned(EXPERIMENT)
 }
 
 /// Frame `number` of two arms, with one operation.
