@@ -5,15 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_machine::launch::Missing;
+use tithe_machine::{launch::Missing, sandbox::tools::folders_of_path};
 
 /// The program `name` in the first of `folders`, and of those in `PATH`, that contains it.
 ///
 /// # Errors
 /// Where it was searched for, and by which `package` it is installed.
 pub fn find_in(folders: Vec<PathBuf>, name: &str, package: &str) -> Result<PathBuf, Missing> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<PathBuf> = folders.into_iter().chain(std::env::split_paths(&path)).collect();
+    let mut places: Vec<PathBuf> = folders.into_iter().chain(folders_of_path()).collect();
     places.iter_mut().for_each(|folder| folder.push(name));
     if let Some(found) = places.iter().find(|place| is_program(place)) {
         return Ok(found.clone());
