@@ -83,7 +83,7 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
     let client = probe(target)?;
     knock(target, mechanism(context.setup))?;
     let after = counts()?;
-    let client = client.tls.map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
+    let client = client.tls.map_or_else(|| "plaintext".to_owned(), |tls| tls.suite());
     let raised: Vec<&str> =
         before.iter().zip(&after).filter(|(before, after)| before != after).map(|(_, after)| after.0).collect();
     match (raised.as_slice(), after.iter().any(|(_, count)| count.is_some())) {
