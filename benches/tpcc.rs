@@ -32,7 +32,6 @@ use std::{
 use tithe_databases::{mariadb::MariaDb, postgres::Postgres};
 use tithe_harness::serve;
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::{Search, Server},
     sandbox::{Sandbox, process::Running},
@@ -256,7 +255,7 @@ impl<'a> Stand<'a> {
     }
 
     fn connect(&self, workload: &Tpcc) -> Result<Session, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        let how = Connect::blocking(workload.table());
         data::connect(self.product.database, &self.server, &self.setup, &how, workload)
     }
 

@@ -4,7 +4,6 @@ use std::sync::atomic::AtomicU64;
 
 use tithe_harness::serve;
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::{Install, Missing, Place, Search},
     sandbox::{Sandbox, process::Running},
@@ -51,7 +50,7 @@ impl Loaded {
         data::create(database, &server, &setup, workload)?;
         // Before that an embedded database has no file.
         let version = database.facts(&server, &setup)?.version;
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        let how = Connect::blocking(workload.table());
         let mut session = data::connect(database, &server, &setup, &how, workload)?;
         let clients = workload.offered_by().clients().expect("Tithe offers the load");
         clients.load(&mut session, 0, 1, &AtomicU64::new(0))?;

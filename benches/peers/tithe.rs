@@ -87,10 +87,7 @@ pub fn plan(database: &dyn Product, workload: &str, clients: u32) -> Result<Plan
          measure = {{ slot = '20 ms' }}\nworkload = [{{ {kind} }}]\narm = [{{ name = 'one' }}, {{ name = 'two' }}]\n",
         database.id()
     );
-    let catalogue = catalogue::catalogue(
-        tithe_databases::all(),
-        tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect(),
-    );
+    let catalogue = catalogue::catalogue(tithe_databases::all());
     let told = |diagnostics| Fault::Machine(format!("{diagnostics:?}"));
     let experiment = parse::parse(&text, &catalogue, &|path| Err(std::io::Error::other(path.to_owned())));
     experiment.and_then(|experiment| plan::plan(experiment, &catalogue)).map_err(told)
@@ -163,5 +160,5 @@ pub fn server(database: &dyn Product, place: &Place) -> Server {
         true => database.launch(&Install::default(), &Setup::bare(), place).address,
         false => place.address(),
     };
-    Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
+    Server::at(address)
 }

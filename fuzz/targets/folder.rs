@@ -40,8 +40,7 @@ const FRAMES: u32 = 16;
 static GOOD: LazyLock<Mutex<PathBuf>> = LazyLock::new(|| {
     let path = std::env::temp_dir().join(format!("tithe-fuzz-{}", std::process::id()));
     let _ = fs::remove_dir_all(&path);
-    let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-    let catalogue = catalogue(&[&Simulated], kinds);
+    let catalogue = catalogue(&[&Simulated]);
     let experiment = parse::parse(EXPERIMENT, &catalogue, &|_| Err(std::io::Error::other("no file")));
     let plan = plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan");
     write(&path, &plan);

@@ -119,9 +119,7 @@ fn text(bytes: &[u8]) -> String {
 
 /// The catalogue of this build.
 fn offered() -> &'static Catalogue {
-    static OFFERED: LazyLock<Catalogue> = LazyLock::new(|| {
-        catalogue(tithe_databases::all(), tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect())
-    });
+    static OFFERED: LazyLock<Catalogue> = LazyLock::new(|| catalogue(tithe_databases::all()));
     &OFFERED
 }
 

@@ -10,7 +10,6 @@ use std::{
 };
 
 use tithe_machine::{
-    clock::Clock,
     launch::{Address, Server},
     paths::Paths,
 };
@@ -125,7 +124,7 @@ fn ask(database: &dyn Database, url: &Url, way: u8) {
 }
 
 fn connect(table: &Table) -> Connect {
-    Connect { blocking: true, lane: 0, clock: Clock::Real, table: table.clone() }
+    Connect::blocking(table.clone())
 }
 
 /// Every request of workloads on records.

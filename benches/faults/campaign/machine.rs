@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_machine::proc::{processes, stat_fields};
+use tithe_machine::proc::{processes, state};
 
 /// Folders in which control groups are made, and how deep.
 const CONTROL_GROUPS: &str = "/sys/fs/cgroup";
@@ -80,11 +80,10 @@ fn of_process(process: i32, is_ours: &dyn Fn(&str) -> bool) -> Option<String> {
     let link = |name: &str| fs::read_link(at(name)).map(|path| path.display().to_string()).unwrap_or_default();
     let line = fs::read(at("cmdline")).unwrap_or_default();
     let line = String::from_utf8_lossy(&line).replace('\0', " ");
-    let stat = fs::read_to_string(at("stat")).unwrap_or_default();
-    let is_zombie = stat_fields(&stat).next().is_none_or(|state| ["Z", "X"].contains(&state));
+    let has_ended = ["Z", "X", "gone"].contains(&state(process).as_str());
     // What works in the folder of a case; the case's own programs are elsewhere.
     let ours = is_ours(&link("cwd")) || is_ours(&link("root")) || is_ours(&line);
-    (ours && !is_zombie).then(|| format!("{process}: {line}"))
+    (ours && !has_ended).then(|| format!("{process}: {line}"))
 }
 
 fn entries(folder: &Path) -> Vec<PathBuf> {

@@ -14,8 +14,7 @@ use crate::{
 
 /// Everything that this build of Tithe offers.
 pub fn catalogue() -> Catalogue {
-    let workloads = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-    Catalogue { left_out: tithe_databases::left_out().to_vec(), ..catalogue::catalogue(&databases(), workloads) }
+    Catalogue { left_out: tithe_databases::left_out().to_vec(), ..catalogue::catalogue(&databases()) }
 }
 
 /// Every database of this build, and the simulated ones if `TITHE_SIMULATED` asks for them: they are for tests only.

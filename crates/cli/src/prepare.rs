@@ -161,23 +161,7 @@ pub fn protected(
     (database, protections): (&OfferedDatabase, &[String]),
     catalogue: &Catalogue,
 ) -> Result<(Source, Experiment), Stop> {
-    let words = Words {
-        command,
-        target: url,
-        plain: None,
-        protections,
-        workloads: &[],
-        files: &[],
-        scripts: &[],
-        script_keys: &[],
-        replay_keys: &[],
-        prepare: None,
-        clients: &[],
-        records: None,
-        budget: None,
-        quick: false,
-        explained: false,
-    };
+    let words = Words { protections, ..Words::new(command, url) };
     let source = asked::of_words(&words, database, catalogue)?;
     let experiment = read(&source, catalogue)?;
     Ok((source, experiment))

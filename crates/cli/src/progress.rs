@@ -26,7 +26,7 @@ use tithe_machine::threads;
 use tithe_model::{
     ending::CellEnding,
     plan::{FRAMES_MIN, Plan},
-    record::{Event, Frame, Phase, Slot, Verdict},
+    record::{Event, Finding, Frame, Slot, Verdict},
     records::Records,
 };
 
@@ -183,22 +183,11 @@ impl<'a> Progress<'a> {
         let terminal = std::io::stderr().is_terminal();
         let named = |arm: &tithe_model::experiment::Arm| ArmNow::named(&arm.name);
         let status = Status {
-            cell: 0,
             cells: plan.cells.len(),
-            id: String::new(),
-            to_come: Vec::new(),
-            doing: String::new(),
-            frame: 0,
-            frames_max: 0,
             plain: plan.experiment.arms.first().map(named).unwrap_or_default(),
             arms: plan.experiment.arms.iter().skip(1).map(named).collect(),
             precision: plan.experiment.measure.precision,
-            claims: Claims::default(),
-            busy: None,
-            pressure: None,
-            bought: None,
-            elapsed_s: 0.0,
-            left_s: None,
+            ..Status::default()
         };
         let began = Instant::now();
         let screen = Screen { began, status: status.clone(), lines: 0, heard: began, silence: Duration::ZERO };
@@ -268,6 +257,26 @@ impl<'a> Progress<'a> {
         }
     }
 
+    /// Begins cell `cell`, and shows its heading.
+    fn begin(&mut self, cell: usize) {
+        self.cell = cell;
+        let planned = &self.plan.cells[cell];
+        self.live = Some(Live::new(self.plan, cell));
+        (self.claims, self.loading) = (Claims::default(), None);
+        self.status.cell = cell + 1;
+        (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
+        self.status.id.clone_from(&planned.id);
+        let later = self.plan.cells[cell + 1..].iter();
+        self.status.to_come = later.take(live::NAMED).map(|cell| cell.id.clone()).collect();
+        self.status.plain.pace = None;
+        self.status.arms.iter_mut().for_each(|arm| (arm.cost, arm.pace) = (None, None));
+        self.load_ns = 0;
+        self.take_up();
+        (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
+        self.say(&live::heading(&self.status));
+        self.draw("starting the arms");
+    }
+
     /// Adds the frames of the current cell that were measured before the run was resumed. Those of a pair of sides that
     /// was cut short count for the budget alone.
     fn take_up(&mut self) {
@@ -292,6 +301,39 @@ impl<'a> Progress<'a> {
                 live.on_data_of(frame.epoch);
                 live.push(frame.start, &slots);
             }
+        }
+    }
+
+    /// Shows the result of a check of a claim; one that does not hold as a line that stays.
+    fn checked(&mut self, finding: &Finding) {
+        self.claims.add(finding);
+        let when = finding.phase.word();
+        let name = self.arm(finding.arm);
+        if finding.verdict == Verdict::Holds {
+            self.draw(&format!("checked {when} measuring: ✓ {name}: {}", finding.claim));
+        } else {
+            let (sign, word, _) = words::finding(finding.role, finding.verdict);
+            self.say(&format!("  {sign} {name}, {when} measuring: {}: {word}: {}", finding.claim, finding.protected));
+        }
+    }
+
+    /// Shows how the current cell ended, and its answers.
+    fn done(&mut self, reason: &CellEnding) {
+        let measured = self.live.as_ref().is_some_and(|live| live.frames() > 0);
+        let few = self.end(reason);
+        let answers = live::answers(&self.status, size().0);
+        let is_well = self.claims.all_hold() && !matches!(reason, CellEnding::Failed(_));
+        let sign = if is_well { "✓" } else { "!" };
+        let claims = (self.claims.looked_at() > 0).then(|| format!("{}; ", self.claims.in_words()));
+        // The reason is printed once, at the end of the run.
+        let ending = match reason {
+            CellEnding::Failed(_) if !measured => "not measured".to_owned(),
+            _ => words::ending(Some(reason)),
+        };
+        self.say(&format!("  {sign} {}{ending}", claims.unwrap_or_default()));
+        match few {
+            Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
+            None => answers.iter().for_each(|line| self.say(line)),
         }
     }
 
@@ -339,13 +381,6 @@ impl<'a> Progress<'a> {
     }
 }
 
-fn when(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Before => "before",
-        Phase::After => "after",
-    }
-}
-
 /// Share of the clients' wall time in which clients and servers ran; `None` without a slot.
 fn busy(slots: &[Slot]) -> Option<(f64, f64)> {
     let sum = |read: fn(&Slot) -> u64| slots.iter().map(read).sum::<u64>() as f64;
@@ -362,24 +397,7 @@ impl Drop for Progress<'_> {
 impl EventListener for Progress<'_> {
     fn event(&mut self, event: &Event) {
         match event {
-            Event::CellStarted { cell } => {
-                self.cell = *cell as usize;
-                let planned = &self.plan.cells[self.cell];
-                self.live = Some(Live::new(self.plan, self.cell));
-                (self.claims, self.loading) = (Claims::default(), None);
-                self.status.cell = self.cell + 1;
-                (self.status.frame, self.status.frames_max) = (0, planned.frames_max);
-                self.status.id.clone_from(&planned.id);
-                let later = self.plan.cells[self.cell + 1..].iter();
-                self.status.to_come = later.take(live::NAMED).map(|cell| cell.id.clone()).collect();
-                self.status.plain.pace = None;
-                self.status.arms.iter_mut().for_each(|arm| (arm.cost, arm.pace) = (None, None));
-                self.load_ns = 0;
-                self.take_up();
-                (self.status.busy, self.status.pressure, self.status.bought) = (None, None, None);
-                self.say(&live::heading(&self.status));
-                self.draw("starting the arms");
-            }
+            Event::CellStarted { cell } => self.begin(*cell as usize),
             Event::StartsShared { .. } => {
                 if let Some(live) = &mut self.live {
                     live.starts_shared(self.plan);
@@ -421,48 +439,18 @@ impl EventListener for Progress<'_> {
                 self.draw(&format!("idle for {}: what the servers use without clients", number::duration(*length_s)));
             }
             Event::Looking { arm, phase, claim, .. } => {
-                self.draw(&format!("checking {} measuring: {}: {claim} …", when(*phase), self.arm(*arm)));
+                self.draw(&format!("checking {} measuring: {}: {claim} …", phase.word(), self.arm(*arm)));
             }
             Event::StartedAnew { took_s, .. } => {
                 if let Some(live) = &mut self.live {
                     live.started_anew(*took_s);
                 }
             }
-            Event::Evidence(finding) if finding.role.is_claim() => {
-                self.claims.add(finding);
-                let when = when(finding.phase);
-                let name = self.arm(finding.arm);
-                if finding.verdict == Verdict::Holds {
-                    self.draw(&format!("checked {when} measuring: ✓ {name}: {}", finding.claim));
-                } else {
-                    let (sign, word, _) = words::finding(finding.role, finding.verdict);
-                    self.say(&format!(
-                        "  {sign} {name}, {when} measuring: {}: {word}: {}",
-                        finding.claim, finding.protected
-                    ));
-                }
-            }
+            Event::Evidence(finding) if finding.role.is_claim() => self.checked(finding),
             Event::FrameDone { frame, invalid: Some(reason), .. } => {
                 self.say(&format!("  frame {frame} is invalid: {reason}"))
             }
-            Event::CellDone { reason, .. } => {
-                let measured = self.live.as_ref().is_some_and(|live| live.frames() > 0);
-                let frames = self.end(reason);
-                let answers = live::answers(&self.status, size().0);
-                let is_well = self.claims.all_hold() && !matches!(reason, CellEnding::Failed(_));
-                let sign = if is_well { "✓" } else { "!" };
-                let claims = (self.claims.looked_at() > 0).then(|| format!("{}; ", self.claims.in_words()));
-                // The reason is printed once, at the end of the run.
-                let ending = match reason {
-                    CellEnding::Failed(_) if !measured => "not measured".to_owned(),
-                    _ => words::ending(Some(reason)),
-                };
-                self.say(&format!("  {sign} {}{ending}", claims.unwrap_or_default()));
-                match frames {
-                    Some(few) => self.say(&format!("  not enough frames: {few} of {FRAMES_MIN}")),
-                    None => answers.iter().for_each(|line| self.say(line)),
-                }
-            }
+            Event::CellDone { reason, .. } => self.done(reason),
             Event::Warning { message } => self.say(&format!("  warning: {message}")),
             _ => {}
         }
@@ -513,8 +501,7 @@ mod tests {
 
     #[test]
     fn frames_of_a_pair_of_sides_that_was_cut_short_count_for_the_budget_alone() {
-        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-        let catalogue = tithe_harness::catalogue::catalogue(&[&Simulated], kinds);
+        let catalogue = tithe_harness::catalogue::catalogue(&[&Simulated]);
         let experiment = tithe_model::parse::parse(EXPERIMENT, &catalogue, &|_| Err(std::io::Error::other("no file")));
         let mut plan = tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan");
         plan.cells[0].design = Design::Switched { frames_a_side: 2 };
@@ -541,27 +528,9 @@ mod tests {
 
     #[test]
     fn the_clock_moves_where_a_panel_stands_and_nothing_is_heard() {
-        let status = Status {
-            cell: 1,
-            cells: 1,
-            id: String::new(),
-            to_come: Vec::new(),
-            doing: String::new(),
-            frame: 0,
-            frames_max: 0,
-            plain: ArmNow::default(),
-            arms: Vec::new(),
-            precision: 0.01,
-            claims: Claims::default(),
-            busy: None,
-            pressure: None,
-            bought: None,
-            elapsed_s: 0.0,
-            left_s: None,
-        };
         let began = Instant::now();
         let [none, two, three] = [0, 2, 3].map(Duration::from_secs);
-        let mut screen = Screen { began, status, lines: 3, heard: began, silence: two };
+        let mut screen = Screen { began, status: Status::default(), lines: 3, heard: began, silence: two };
         assert_eq!([none, two, three].map(|silent| screen.is_due(silent)), [false, false, true]);
         assert_eq!(screen.late(two), None, "a frame is measured");
         assert_eq!(screen.late(three).as_deref(), Some("waiting for a frame to end: the last was 3 s ago"));

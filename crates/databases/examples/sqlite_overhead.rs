@@ -39,10 +39,9 @@ fn main() {
     let setup = Setup { settings, ..Setup::bare() };
     let place = Place::on_loopback(folder.path().to_owned(), 0);
     let launch = Sqlite.launch(&Install::default(), &setup, &place);
-    let server =
-        Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder: place.folder };
+    let server = Server::embedded(&launch, &place.folder);
     Sqlite.create(&server, &setup, &table).expect("creating the table");
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: table.clone() };
+    let how = Connect::blocking(table.clone());
     let Ok(Session::KeyValue(mut session)) = Sqlite.connect(&server, &setup, &how) else { panic!("cannot connect") };
     load(session.as_mut());
     let Address::File(file) = &server.address else { panic!("SQLite is a file") };

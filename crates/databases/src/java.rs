@@ -10,7 +10,7 @@ use std::{
 use tithe_machine::{
     fault::Fault,
     launch::{Command, Install, Missing, Place},
-    sandbox::process,
+    sandbox::{process, tools::folders_of_path},
 };
 use tithe_model::quantity::size;
 
@@ -24,9 +24,8 @@ const VERSION: &str = "java version";
 /// # Errors
 /// The virtual machines that were found, if none has such a version.
 pub fn find(install: &mut Install, versions: &RangeInclusive<u32>, title: &str) -> Result<PathBuf, Missing> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
     let home = std::env::var_os("JAVA_HOME").map(|home| PathBuf::from(home).join("bin"));
-    let folders = home.into_iter().chain(std::env::split_paths(&path)).chain([PathBuf::from("/usr/bin")]);
+    let folders = home.into_iter().chain(folders_of_path()).chain([PathBuf::from("/usr/bin")]);
     let mut looked_in = Vec::new();
     for program in folders.map(|folder| folder.join("java")).filter(|program| program.is_file()) {
         // Without the option it leaves a folder in /tmp.

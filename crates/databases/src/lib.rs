@@ -66,6 +66,8 @@ pub mod sqlite;
 #[cfg(feature = "connected")]
 mod target;
 #[cfg(test)]
+mod test_operations;
+#[cfg(test)]
 mod test_setup;
 #[cfg(feature = "connected")]
 mod tls;

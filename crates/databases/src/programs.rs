@@ -3,7 +3,10 @@
 
 use std::{collections::BTreeSet, path::Path, path::PathBuf};
 
-use tithe_machine::launch::{Install, Missing, Search};
+use tithe_machine::{
+    launch::{Install, Missing, Search},
+    sandbox::tools::folders_of_path,
+};
 
 /// The program to find, and where packages install it.
 pub struct Programs {
@@ -26,9 +29,8 @@ impl Programs {
     /// # Errors
     /// Every place that was checked, when none has a server.
     pub fn find(&self, search: &Search, downloaded: Vec<PathBuf>) -> Result<Install, Missing> {
-        let path = std::env::var_os("PATH").unwrap_or_default();
         let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin")]);
-        let folders = named.chain(std::env::split_paths(&path)).chain(self.folders.iter().map(PathBuf::from));
+        let folders = named.chain(folders_of_path()).chain(self.folders.iter().map(PathBuf::from));
         let mut looked_in = Vec::new();
         for folder in folders.chain(downloaded) {
             for name in self.names.iter().copied().filter(|name| folder.join(name).is_file()) {

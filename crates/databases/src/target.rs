@@ -587,13 +587,9 @@ mod tests {
         assert_eq!(number(&["other", "right"], true, None), Ok(0), "the product does not choose");
     }
 
-    fn server(address: Address) -> Server {
-        Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
-    }
-
     #[test]
     fn other_programs_reach_servers_that_tithe_launched_as_its_own_clients_do() {
-        let launched = server(Address::Tcp { host: "127.0.0.2".to_owned(), port: 5499 });
+        let launched = Server::at(Address::Tcp { host: "127.0.0.2".to_owned(), port: 5499 });
         let reach = |setup: &Setup| product(None).reach(&launched, setup).expect("it was launched");
         let Reach { host, port, user, database, password, tls } = reach(&plain());
         assert_eq!((host.as_str(), port, user.as_str(), database.as_str()), ("127.0.0.2", 5499, "tithe", "shop"));
@@ -608,22 +604,22 @@ mod tests {
             assert_eq!(tls.authority, PathBuf::from("/m/ca.pem"));
             assert_eq!(tls.identity.0, PathBuf::from("/m/client.pem"));
         }
-        let attached = server(Address::Attached(Url::new("test://db")));
+        let attached = Server::at(Address::Attached(Url::new("test://db")));
         assert!(matches!(product(None).reach(&attached, &plain()), Err(Fault::Refused(_))));
-        assert!(is_local(&launched) && !is_local(&attached) && !is_local(&server(Address::Nowhere)));
+        assert!(is_local(&launched) && !is_local(&attached) && !is_local(&Server::at(Address::Nowhere)));
     }
 
     #[test]
     fn another_account_of_the_evidence_has_no_password_of_the_arms() {
         let asked = Authentication::Password { mechanism: "scram".to_owned() };
         let setup = Setup { authentication: asked, account: Some("guest".to_owned()), ..plain() };
-        let launched = server(Address::Tcp { host: "127.0.0.1".to_owned(), port: 5499 });
+        let launched = Server::at(Address::Tcp { host: "127.0.0.1".to_owned(), port: 5499 });
         let target = product(None).target(&launched, &setup).expect("a target");
         assert_eq!((target.user.as_str(), target.password, target.mechanism), ("guest", Some(Secret::new([])), None));
         assert!(!target.must_ask && target.password_command.is_none());
         let own = product(None).target(&launched, &Setup { account: None, ..setup }).expect("a target");
         assert_eq!((own.user.as_str(), own.mechanism.as_deref(), own.must_ask), ("tithe", Some("scram"), true));
-        let nowhere = product(None).target(&server(Address::Nowhere), &plain());
+        let nowhere = product(None).target(&Server::at(Address::Nowhere), &plain());
         assert_eq!(nowhere, Err(Fault::Refused("Test is reached by TCP".to_owned())));
     }
 }

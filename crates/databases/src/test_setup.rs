@@ -6,6 +6,7 @@ use std::{
     net::{Shutdown, TcpListener, TcpStream},
 };
 
+use expect_test::Expect;
 use tithe_machine::{
     credentials::Credentials,
     launch::{Address, Command, Content, Launch, Server, Step},
@@ -128,6 +129,18 @@ pub fn difference(before: &str, after: &str) -> String {
             .collect()
     };
     missing(after, before, '-') + &missing(before, after, '+')
+}
+
+/// Compares the lines that `chosen`, which are of `all`, remove from a plain set-up as `shown`, and add to it.
+pub fn check(
+    all: &[&dyn Protection],
+    chosen: &[experiment::Protection],
+    shown: impl Fn(&Setup) -> String,
+    expect: Expect,
+) {
+    let mut setup = plain();
+    apply(all, chosen, &mut setup);
+    expect.assert_eq(&difference(&shown(&plain()), &shown(&setup)));
 }
 
 /// What each way to configure each of `protections` changes in a plain arm: in its server, which `launched` shows, and

@@ -33,13 +33,8 @@ fn in_each_build(look: impl Fn(Build<'_>)) {
     let by_default: Vec<&dyn Product> = all.iter().filter(is_default).copied().collect();
     assert_eq!(by_default.len(), default.len(), "a database for each default feature");
     for databases in [all, by_default.as_slice()] {
-        look((&catalogue_of(databases), databases));
+        look((&catalogue::catalogue(databases), databases));
     }
-}
-
-fn catalogue_of(databases: &[&'static dyn Product]) -> Catalogue {
-    let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-    catalogue::catalogue(databases, kinds)
 }
 
 fn files(folder: &Path) -> Vec<PathBuf> {
@@ -49,7 +44,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
 
 #[test]
 fn every_experiment_makes_a_plan() {
-    let catalogue = &catalogue_of(tithe_databases::all());
+    let catalogue = &catalogue::catalogue(tithe_databases::all());
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../experiments");
     let files: Vec<PathBuf> =
         files(&folder).into_iter().filter(|path| path.extension().is_some_and(|it| it == "toml")).collect();

@@ -22,8 +22,7 @@ fn sqlite_loads_and_scans() {
     let setup = Setup::plain(BTreeMap::from([("synchronous".to_owned(), "OFF".to_owned())]), credentials);
     let place = Place::on_loopback(folder.path().to_owned(), 0);
     let launch = Sqlite.launch(&Install::default(), &setup, &place);
-    let folder = folder.path().to_owned();
-    let server = Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder };
+    let server = Server::embedded(&launch, folder.path());
     let arm = Arm { database: &Sqlite, server: &server, setup: &setup };
     let told = arm.loads("multi", &["plain", "keyed", "trigger", "foreign", "partitioned"])
         + &arm.loads("single", &["plain", "trigger"])

@@ -7,7 +7,6 @@ use std::{collections::BTreeMap, path::Path};
 
 use tithe_databases::sqlite::Sqlite;
 use tithe_machine::{
-    clock::Clock,
     credentials::Credentials,
     fault::Fault,
     launch::{Install, Place, Server},
@@ -33,7 +32,7 @@ fn setup() -> Setup {
 fn server(setup: &Setup, folder: &Path) -> Server {
     let place = Place::on_loopback(folder.to_owned(), 0);
     let launch = Sqlite.launch(&Install::default(), setup, &place);
-    Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder: folder.to_owned() }
+    Server::embedded(&launch, folder)
 }
 
 fn with_arm(change: impl FnOnce(&mut Setup), workload: &Tpcc, test: impl FnOnce(Arm<'_>)) {
@@ -260,7 +259,7 @@ fn a_key_of_another_length_is_refused() {
             data::create(arm.database, arm.server, arm.setup, arm.workload).expect("tables");
             let mut setup = arm.setup.clone();
             setup.columns = Some(Columns { cipher, ..Columns::of_share(1.0, Secret::random(16)) });
-            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+            let how = Connect::blocking(workload.table());
             let refused = data::connect(arm.database, arm.server, &setup, &how, arm.workload).err();
             let expected = "a column key has 32 bytes, and this one 16";
             assert_eq!(refused, Some(Fault::Refused(expected.to_owned())));

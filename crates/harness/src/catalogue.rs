@@ -2,21 +2,22 @@
 
 use tithe_machine::launch::{Install, Missing, Place, Search};
 use tithe_model::{
-    catalogue::{Catalogue, OfferedDatabase, Overrides, WorkloadEntry},
+    catalogue::{Catalogue, OfferedDatabase, Overrides},
     experiment,
 };
 use tithe_plugin::{configuration::configuration, product::Product, protection::Protection, setup::Setup};
 
 use crate::{arms, limits, volumes::own_swap};
 
-/// What `databases` and `workloads` offer, as data.
-pub fn catalogue(databases: &[&'static dyn Product], workloads: Vec<WorkloadEntry>) -> Catalogue {
+/// What `databases` and all kinds of workloads offer, as data.
+pub fn catalogue(databases: &[&'static dyn Product]) -> Catalogue {
     let offered = |database: &&'static dyn Product| OfferedDatabase {
         entry: *database.entry(),
         copies_data: database.stored(&Setup::bare()).is_some(),
         protections: arms::all(*database).iter().map(|protection| protection.entry()).collect(),
         overrides: overrides(*database),
     };
+    let workloads = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
     Catalogue { databases: databases.iter().map(offered).collect(), workloads, left_out: Vec::new() }
 }
 
@@ -154,8 +155,25 @@ fn begins(said: &str, words: &str) -> bool {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
+    use tithe_model::{
+        experiment::Experiment,
+        parse::parse,
+        plan::{Plan, plan},
+    };
+    use tithe_plugin::simulated::Simulated;
+
     use super::*;
+
+    /// The experiment `text` on the simulated database.
+    pub(crate) fn read(text: &str) -> Experiment {
+        parse(text, &catalogue(&[&Simulated]), &|_| Err(std::io::Error::other("no file"))).expect("an experiment")
+    }
+
+    /// The plan of the experiment `text` on the simulated database.
+    pub(crate) fn planned(text: &str) -> Plan {
+        plan(read(text), &catalogue(&[&Simulated])).expect("a plan")
+    }
 
     #[test]
     fn a_version_is_known_by_its_first_numbers() {

@@ -193,13 +193,7 @@ mod tests {
     #[test]
     fn what_was_made_before_a_refusal_is_removed_and_the_refusal_is_told() {
         let product = Refusing::default();
-        let server = Server {
-            address: Address::Nowhere,
-            process: None,
-            remote: None,
-            paths: Paths::default(),
-            folder: Default::default(),
-        };
+        let server = Server::at(Address::Nowhere);
         let outcome = with_canary(&product, &server, &Setup::bare(), &mut []);
         assert_eq!(outcome, Err(Fault::Refused("create".to_owned())));
         assert_eq!(*product.asked.lock().expect("no test panics here"), ["create", "remove"]);

@@ -12,7 +12,7 @@ pub mod arms;
 pub mod catalogue;
 pub mod folder;
 pub mod inspect;
-pub mod limits;
+mod limits;
 pub mod load;
 pub mod run;
 mod saturation;

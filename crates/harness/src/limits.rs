@@ -191,10 +191,7 @@ mod tests {
     fn experiment(pool: u64) -> Experiment {
         const TEXT: &str = "title = \"t\"\ndatabase = \"simulated\"\ndata.records = 1000\n[[workload]]\nycsb = \"c\"\n\
             [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\" }]\n";
-        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-        let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
-        let read = tithe_model::parse::parse(TEXT, &catalogue, &|_| Err(std::io::Error::other("no file")));
-        let mut experiment = read.expect("an experiment");
+        let mut experiment = crate::catalogue::tests::read(TEXT);
         experiment.settings.insert("pool".to_owned(), pool.to_string());
         experiment
     }

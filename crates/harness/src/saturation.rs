@@ -55,6 +55,7 @@ mod tests {
     use tithe_model::invalid::Invalid;
 
     use super::*;
+    use crate::catalogue::tests::planned;
 
     #[test]
     fn slots_of_invalid_and_of_free_frames_say_nothing_of_what_was_served() {
@@ -87,10 +88,7 @@ mod tests {
 
     #[test]
     fn saturation_is_the_most_that_the_slowest_arm_did_in_closed_cells_of_the_same_kind() {
-        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-        let catalogue = crate::catalogue::catalogue(&[&tithe_plugin::simulated::Simulated], kinds);
-        let experiment = tithe_model::parse::parse(SWEEP, &catalogue, &|_| Err(std::io::Error::other("no file")));
-        let plan = tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan");
+        let plan = planned(SWEEP);
         assert_eq!(plan.cells.len(), 6, "three of each resources");
         let mut served = Served::default();
         let mut did = |cell: u32, arm: u32, lanes: u32, operations: u64, wall_ns: u64| {

@@ -1,6 +1,9 @@
 //! Starts a server in its place and waits until it answers.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::Path,
+    time::{Duration, Instant},
+};
 
 use tithe_machine::{
     fault::Fault,
@@ -42,18 +45,21 @@ pub fn serve(
     launch: &Launch,
     setup: &Setup,
 ) -> Result<(Server, Option<Running>), Fault> {
-    let mut running = sandbox.start(launch, &place.folder.join(LOG))?;
-    let server = Server {
-        address: launch.address.clone(),
-        remote: None,
-        process: running.as_ref().map(Running::process),
-        paths: launch.paths.clone(),
-        folder: place.folder.clone(),
-    };
+    let (server, mut running) = begin(sandbox, launch, &place.folder)?;
     if let Some(running) = &mut running {
         wait_until_ready(database, &server, setup, running)?;
     }
     Ok((server, running))
+}
+
+/// Starts what is prepared of `launch` in `folder`, without waiting for it. Without a process for an embedded database.
+///
+/// # Errors
+/// When the program cannot be started.
+pub fn begin(sandbox: &Sandbox, launch: &Launch, folder: &Path) -> Result<(Server, Option<Running>), Fault> {
+    let running = sandbox.start(launch, &folder.join(LOG))?;
+    let process = running.as_ref().map(Running::process);
+    Ok((Server { process, ..Server::embedded(launch, folder) }, running))
 }
 
 /// Waits until `server` answers an administrator.
@@ -85,7 +91,7 @@ pub fn wait_until_ready(
 
 #[cfg(test)]
 mod tests {
-    use tithe_machine::launch::Command;
+    use tithe_machine::{launch::Command, soon::soon};
     use tithe_plugin::simulated::{Simulated, test_bench::Bench};
 
     use super::*;
@@ -100,11 +106,7 @@ mod tests {
         let mut sandbox = Sandbox::new(&std::env::temp_dir()).expect("a sandbox");
         let place = sandbox.place("ended").expect("a place");
         let mut running = sandbox.start(&launch, &place.folder.join(LOG)).expect("a shell").expect("a process");
-        let begun = Instant::now();
-        while running.ended().is_none() {
-            assert!(begun.elapsed().as_secs() < 60, "it does not end");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        soon("its end", || running.ended().ok_or("it runs"));
         let outcome = wait_until_ready(&Simulated, &bench.server, &bench.setup, &mut running);
         let told = |words: &str| words.contains("the server ended") && words.contains("the port is taken");
         assert!(matches!(&outcome, Err(Fault::Machine(words)) if told(words)), "{outcome:?}");

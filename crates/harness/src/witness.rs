@@ -138,8 +138,7 @@ impl<'a> Witness<'a> {
         if !shows_plaintext()? {
             return Err(Fault::Machine("Tithe's relay does not show what passes it in the clear".to_owned()));
         }
-        let server =
-            Server { address: Address::Attached(url), process: None, remote: None, paths: Default::default(), folder };
+        let server = Server { folder, ..Server::at(Address::Attached(url)) };
         let nonce = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         let table = Table { name: format!("tithe_witness_{nonce:016x}"), fields: 2, field_prefix: "field".to_owned() };
         Ok(Self { product, server, setup, protections, table, nonce: Cell::new(nonce) })

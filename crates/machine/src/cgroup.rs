@@ -316,6 +316,9 @@ fn settings(found: &Controllers, limits: GroupLimits) -> Vec<(PathBuf, Vec<(&'st
 }
 
 /// Moves the calling process into the group whose file of members is `door`. Async-signal-safe.
+///
+/// # Errors
+/// The kernel's.
 pub fn enter(mut door: &File) -> io::Result<()> {
     // 0 means the caller.
     door.write_all(b"0")
@@ -417,6 +420,7 @@ mod tests {
     /// It needs root's right to make control groups.
     mod installed {
         use super::*;
+        use crate::soon::soon;
 
         #[test]
         #[allow(clippy::print_stderr, reason = "a test says why it is skipped")]
@@ -439,9 +443,7 @@ mod tests {
                 File::create(&log).expect("a log");
                 let mut running =
                     crate::sandbox::process::start(&command, None, Some(&group), &log, Signal::TERM).expect("started");
-                while running.ended().is_none() {
-                    std::thread::sleep(Duration::from_millis(5));
-                }
+                soon("its end", || running.ended().ok_or("it runs"));
                 fs::read_to_string(&log).expect("a log")
             };
             let seen = run("cat /proc/self/cgroup");

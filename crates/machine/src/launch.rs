@@ -5,7 +5,7 @@
 use std::{
     collections::BTreeMap,
     net::{IpAddr, Ipv4Addr},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
 use rustix::process::Signal;
@@ -223,4 +223,17 @@ pub struct Server {
     pub remote: Option<RemoteServer>,
     /// Folder for files of the evidence.
     pub folder: PathBuf,
+}
+
+impl Server {
+    /// The server at `address`, about which nothing else is known.
+    pub fn at(address: Address) -> Self {
+        Self { address, process: None, paths: Paths::default(), remote: None, folder: PathBuf::new() }
+    }
+
+    /// The server of `launch` in `folder`, without a process: an embedded database.
+    pub fn embedded(launch: &Launch, folder: &Path) -> Self {
+        let paths = launch.paths.clone();
+        Self { paths, folder: folder.to_owned(), ..Self::at(launch.address.clone()) }
+    }
 }

@@ -19,5 +19,7 @@ pub mod proc;
 pub mod remote;
 pub mod sandbox;
 pub mod secret;
+#[cfg(any(test, feature = "test-bench"))]
+pub mod soon;
 pub mod threads;
 pub mod watch;

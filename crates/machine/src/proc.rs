@@ -159,7 +159,7 @@ fn add(sum: &mut Option<u64>, more: Option<u64>) {
 
 /// The fields of a process's or thread's `stat` from the third on, its state (proc(5)). The name before may contain
 /// spaces and brackets, so fields are counted from the last bracket.
-pub fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
+fn stat_fields(stat: &str) -> impl Iterator<Item = &str> {
     stat.rsplit_once(')').map_or("", |(_, rest)| rest).split_ascii_whitespace()
 }
 
@@ -178,6 +178,12 @@ pub fn is_stopped(process: i32) -> bool {
 pub fn parent_of(process: i32) -> Option<i32> {
     // State, then parent (proc(5)).
     stat_fields(&std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?).nth(1)?.parse().ok()
+}
+
+/// When a process or thread started, in ticks since the machine did; `None` if it does not exist.
+pub fn start_of(id: i32) -> Option<u64> {
+    // Field 22 of proc(5); the state is the third.
+    stat_fields(&std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?).nth(19)?.parse().ok()
 }
 
 /// The memory of this process that is in use, bytes; `None` if it is hidden.
@@ -212,6 +218,7 @@ pub fn signal(process: i32, signal: Signal) -> Result<(), Errno> {
 #[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod tests {
     use super::*;
+    use crate::soon::{await_state, soon};
 
     #[test]
     fn a_snapshot_finds_a_child_below_its_parent() {
@@ -252,15 +259,13 @@ mod tests {
         let script = "ulimit -t 60; while :; do :; done";
         let mut child = std::process::Command::new("sh").args(["-c", script]).spawn().expect("sh starts");
         let process = child.id() as i32;
-        let pause = || std::thread::sleep(std::time::Duration::from_millis(10));
-        while ProcessSnapshot::take().usage(process).cpu_ns < 100_000_000 {
+        soon("100 ms of processor time", || {
+            let cpu_ns = ProcessSnapshot::take().usage(process).cpu_ns;
             assert_eq!(child.try_wait().expect("a state"), None, "no processor time was seen");
-            pause();
-        }
+            if cpu_ns < 100_000_000 { Err(cpu_ns) } else { Ok(()) }
+        });
         signal(process, Signal::STOP).expect("it is there");
-        while !std::fs::read_to_string(format!("/proc/{process}/stat")).expect("its state").contains(") T ") {
-            pause();
-        }
+        await_state(process, &["T"]);
         let usage = ProcessSnapshot::take().usage(process);
         child.kill().expect("sh can be killed");
         child.wait().expect("sh ends");

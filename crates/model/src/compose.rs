@@ -61,6 +61,29 @@ pub struct Words<'a> {
     pub explained: bool,
 }
 
+impl<'a> Words<'a> {
+    /// A command line of `command` and `target` alone.
+    pub const fn new(command: &'a str, target: &'a str) -> Self {
+        Self {
+            command,
+            target,
+            plain: None,
+            protections: &[],
+            workloads: &[],
+            files: &[],
+            scripts: &[],
+            script_keys: &[],
+            replay_keys: &[],
+            prepare: None,
+            clients: &[],
+            records: None,
+            budget: None,
+            quick: false,
+            explained: false,
+        }
+    }
+}
+
 /// A property file of a workload.
 #[derive(Debug, Clone)]
 pub struct WorkloadFile {

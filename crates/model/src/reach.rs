@@ -58,7 +58,7 @@ const NAMES: [&str; 9] = ["command", "cmd", "librar", "module", "plugin", "inclu
 const WORDS: [&str; 8] = ["on", "off", "yes", "no", "true", "false", "none", "default"];
 
 /// True if the setting `name` with this `value` can make a server start, load or open something.
-pub fn setting_reaches(name: &str, value: &str) -> bool {
+fn setting_reaches(name: &str, value: &str) -> bool {
     let plain = name.to_lowercase().replace('-', "_");
     let is_odd = |sign: char| !sign.is_ascii_alphanumeric() && !"_.".contains(sign);
     let value = value.trim();

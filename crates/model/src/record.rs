@@ -314,6 +314,16 @@ pub enum Phase {
     After,
 }
 
+impl Phase {
+    /// `before` or `after`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Before => "before",
+            Self::After => "after",
+        }
+    }
+}
+
 /// The purpose of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -457,7 +457,7 @@ pub trait Database: Sync {
             return Err(no_statements(self.title()));
         };
         let table = Table { name: "tithe".to_owned(), fields: 0, field_prefix: "field".to_owned() };
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table };
+        let how = Connect::blocking(table);
         let mut rows = sql.connect(server, setup, &how)?.run(question)?;
         Ok(if rows.is_empty() { None } else { rows.swap_remove(0).pop().flatten() })
     }
@@ -553,6 +553,13 @@ pub struct Connect {
     pub clock: Clock,
     /// The table that the session will be used with.
     pub table: Table,
+}
+
+impl Connect {
+    /// To `table`, outside of the load: by a session that blocks.
+    pub fn blocking(table: Table) -> Self {
+        Self { blocking: true, lane: 0, clock: Clock::Real, table }
+    }
 }
 
 /// The further functions of a database with SQL workloads, besides [`Database`].

@@ -188,7 +188,7 @@ impl CheckContext<'_> {
 
     /// How a session to the measured table is opened.
     pub fn how(&self) -> Connect {
-        Connect { blocking: true, lane: 0, clock: tithe_machine::clock::Clock::Real, table: self.table.clone() }
+        Connect::blocking(self.table.clone())
     }
 }
 

@@ -132,6 +132,18 @@ pub struct TlsFacts {
     pub chain: usize,
 }
 
+impl TlsFacts {
+    /// Version and cipher suite: `TLSv1.3 TLS_AES_256_GCM_SHA384`.
+    pub fn suite(&self) -> String {
+        format!("{} {}", self.version, self.cipher)
+    }
+
+    /// Version, cipher suite, key exchange group and kind of handshake: `TLSv1.3 TLS_AES_256_GCM_SHA384 X25519 Full`.
+    pub fn in_words(&self) -> String {
+        format!("{} {} {}", self.suite(), self.key_exchange, self.handshake)
+    }
+}
+
 /// True if `host` is the path of a Unix socket and not a name.
 pub fn is_socket(host: &str) -> bool {
     host.starts_with('/')

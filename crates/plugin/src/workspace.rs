@@ -9,7 +9,7 @@ use std::{
 };
 
 use tithe_machine::{
-    clock::{Clock, CpuTimes},
+    clock::CpuTimes,
     fault::Fault,
     launch::{Command, Content, Missing, Server},
     sandbox::{account::Account, copy, give, make_folder, process, write},
@@ -166,7 +166,7 @@ impl Workspace {
     ) -> Result<(), Fault> {
         let statements = program.statements(&self.at());
         if !statements.is_empty() {
-            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+            let how = Connect::blocking(workload.table());
             let mut session = data::connect(database, server, setup, &how, workload)?;
             statements.iter().try_for_each(|statement| session.connection().run_statement(statement))?;
         }

@@ -5,12 +5,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_machine::launch::Missing;
+use tithe_machine::{launch::Missing, sandbox::tools::folders_of_path};
 
-/// The first of `folders`, and of those in `PATH`, that contains `name`.
+/// The program `name` in the first of `folders`, and of those in `PATH`, that contains it.
+///
+/// # Errors
+/// Where it was searched for, and by which `package` it is installed.
 pub fn find_in(folders: Vec<PathBuf>, name: &str, package: &str) -> Result<PathBuf, Missing> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut places: Vec<PathBuf> = folders.into_iter().chain(std::env::split_paths(&path)).collect();
+    let mut places: Vec<PathBuf> = folders.into_iter().chain(folders_of_path()).collect();
     places.iter_mut().for_each(|folder| folder.push(name));
     if let Some(found) = places.iter().find(|place| is_program(place)) {
         return Ok(found.clone());
@@ -24,6 +26,9 @@ pub fn find_in(folders: Vec<PathBuf>, name: &str, package: &str) -> Result<PathB
 
 /// The newest program of PostgreSQL called `name`. Debian's own in `PATH` is a script that searches for the newest one,
 /// and its time would count as the client's.
+///
+/// # Errors
+/// As [`find_in`].
 pub fn newest_postgres(name: &str) -> Result<PathBuf, Missing> {
     let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
     let mut versions: Vec<(u32, PathBuf)> = versions

@@ -140,9 +140,5 @@ fn quote(finding: &Finding) -> String {
 
 /// Epochs are shown from 1.
 fn when(phase: Phase, epoch: u32) -> String {
-    let word = match phase {
-        Phase::Before => "before",
-        Phase::After => "after",
-    };
-    format!("{word} epoch {}", epoch + 1)
+    format!("{} epoch {}", phase.word(), epoch + 1)
 }

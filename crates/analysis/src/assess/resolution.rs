@@ -113,12 +113,12 @@ impl Resolution {
     }
 
     /// True if the interval contains the truth.
-    pub fn finds_nothing(&self) -> bool {
+    fn finds_nothing(&self) -> bool {
         self.effect.low <= 0.0 && self.effect.high >= 0.0
     }
 
     /// False if false alarms are more than 5 %, by more than three standard errors of the drawing.
-    pub fn is_honest(&self) -> bool {
+    fn is_honest(&self) -> bool {
         let alpha = 1.0 - CONFIDENCE;
         let most = alpha + 3.0 * (alpha * CONFIDENCE / f64::from(DRAWN)).sqrt();
         self.false_alarms.is_none_or(|share| share <= most)

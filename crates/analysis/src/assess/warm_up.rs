@@ -275,17 +275,7 @@ mod tests {
                 warmed_up(start as u32, *duration_s, *ended, quantity, *change)
             };
             let warm_ups: Vec<WarmedUp> = ended.iter().enumerate().map(record).collect();
-            let arm = |name: &str| Arm {
-                name: name.to_owned(),
-                protections: Vec::new(),
-                url: None,
-                on: Vec::new(),
-                off: Vec::new(),
-                aa: false,
-                programs: None,
-                switch: None,
-                observer: None,
-            };
+            let arm = |name: &str| Arm::new(name, Vec::new());
             let cell = cell(after_start);
             let warning = warning(&cell, &[arm("plain"), arm("tls")], &warm_ups);
             (words(&cell, &warm_ups), warning.unwrap_or_default())

@@ -43,7 +43,7 @@ const ISO: &str = "ISO/IEC 27001:2022";
 const NIST: &str = "NIST SP 800-53 Rev. 5";
 
 /// The controls that ask for each property.
-pub const CONTROLS: [(Property, &[Control]); 7] = [
+const CONTROLS: [(Property, &[Control]); 7] = [
     (
         Property::Transport,
         &[

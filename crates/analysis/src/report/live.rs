@@ -21,7 +21,7 @@ use crate::{Interval, Outcome, assess::throughput};
 pub const NAMED: usize = 3;
 
 /// The state during the measurement of a cell.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Default)]
 pub struct Status {
     /// Number of the cell, counted from 1.
     pub cell: usize,

@@ -21,5 +21,6 @@ mod laws;
 mod live;
 mod orders;
 mod pages;
+mod proofs;
 mod statements;
 mod synthetic;

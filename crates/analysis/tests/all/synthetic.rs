@@ -130,16 +130,9 @@ impl Invented {
     }
 
     fn plan(&self) -> Plan {
-        let arms = self.effects.iter().enumerate().map(|(index, _)| Arm {
-            name: if index == 0 { "plain".to_owned() } else { format!("protected {index}") },
-            protections: if index == 0 { Vec::new() } else { vec![protection()] },
-            url: None,
-            on: Vec::new(),
-            off: Vec::new(),
-            aa: false,
-            programs: None,
-            switch: None,
-            observer: None,
+        let arms = self.effects.iter().enumerate().map(|(index, _)| match index {
+            0 => Arm::new("plain", Vec::new()),
+            _ => Arm::new(&format!("protected {index}"), vec![protection()]),
         });
         let cell = Cell {
             id: "c".to_owned(),

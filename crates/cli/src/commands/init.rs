@@ -8,7 +8,6 @@ use std::{fs, io::Write as _, path::Path};
 
 use tithe_harness::arms;
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::{Address, Server},
 };
@@ -120,23 +119,7 @@ fn experiment(
     catalogue: &Catalogue,
     machine: &MachineArgs,
 ) -> Result<String, Stop> {
-    let words = Words {
-        command: "init",
-        target,
-        plain: None,
-        protections,
-        workloads: &[],
-        files: &[],
-        scripts: &[],
-        script_keys: &[],
-        replay_keys: &[],
-        prepare: None,
-        clients: &[],
-        records: None,
-        budget: None,
-        quick: false,
-        explained: true,
-    };
+    let words = Words { protections, explained: true, ..Words::new("init", target) };
     let source = asked::of_words(&words, database, catalogue)?;
     let experiment = prepare::read(&source, catalogue)?;
     prepare::checked(&source, experiment, catalogue, machine)?;
@@ -172,9 +155,7 @@ struct Running {
 impl Running {
     /// The server at `url`, which answers and can be measured.
     fn at(url: &str, product: &'static dyn Product) -> Result<Self, Stop> {
-        let address = Address::Attached(Url::new(url));
-        let server =
-            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
+        let server = Server::at(Address::Attached(Url::new(url)));
         let setup = Setup::bare();
         let failed = |fault| Stop::new(exit::FAILED, fault);
         let lacks = product.lacks(&server, &setup).map_err(failed)?;
@@ -196,7 +177,7 @@ impl Running {
         }
         let switch = entry.switch?;
         let table = Table { name: String::new(), fields: 0, field_prefix: String::new() };
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table };
+        let how = Connect::blocking(table);
         let connect = || sql_of(self.product)?.connect(&self.server, &Setup::bare(), &how);
         let switched = connect().and_then(|mut session| {
             let statements =

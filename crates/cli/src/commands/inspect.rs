@@ -126,13 +126,7 @@ impl Inspected {
         let has_password = std::env::var_os(database.entry().password_variable).is_some();
         let name = if has_password { url.redacted() } else { url.redacted_alone() };
         let place = url.place();
-        let server = Server {
-            address: Address::Attached(url),
-            remote: None,
-            process: None,
-            paths: Default::default(),
-            folder: std::path::PathBuf::new(),
-        };
+        let server = Server::at(Address::Attached(url));
         Ok(Self { name, place: Some(place).filter(|place| place.contains(':')), database, server })
     }
 

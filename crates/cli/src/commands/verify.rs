@@ -20,7 +20,7 @@ use tithe_model::{
     experiment::{Arm, Design, Limits},
     invalid::Invalid,
     plan::{Starts, WarmUp},
-    record::{Event, Finding, Frame, Phase, Role, Slot, Verdict},
+    record::{Event, Finding, Frame, Role, Slot, Verdict},
 };
 
 use crate::{
@@ -279,8 +279,8 @@ fn lines(observed: &[&Finding], arm: &str, columns: usize) -> String {
     let (mark, outcome, _) = words::finding(*role, *verdict);
     // A disclosure is a question with its answer.
     let (mark, answer) = if *role == Role::Disclosure { ("i", format!(", {outcome}")) } else { (mark, String::new()) };
-    let phases: BTreeSet<&str> = observed.iter().map(|finding| word(finding.phase)).collect();
-    let when = if phases.len() > 1 { "before and after" } else { word(observed[0].phase) };
+    let phases: BTreeSet<&str> = observed.iter().map(|finding| finding.phase.word()).collect();
+    let when = if phases.len() > 1 { "before and after" } else { observed[0].phase.word() };
     let told = [
         (format!("  {mark} "), format!("{arm}{answer}: {claim} ({when})")),
         ("      protected: ".to_owned(), protected.clone()),
@@ -289,31 +289,15 @@ fn lines(observed: &[&Finding], arm: &str, columns: usize) -> String {
     told.iter().map(|(lead, text)| words::paragraph(lead, text, columns)).collect()
 }
 
-fn word(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Before => "before",
-        Phase::After => "after",
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use expect_test::expect;
+    use tithe_model::record::Phase;
 
     use super::*;
 
     fn arm(name: &str) -> Arm {
-        Arm {
-            name: name.to_owned(),
-            protections: Vec::new(),
-            url: None,
-            on: Vec::new(),
-            off: Vec::new(),
-            aa: false,
-            programs: None,
-            switch: None,
-            observer: None,
-        }
+        Arm::new(name, Vec::new())
     }
 
     fn finding(check: &str, phase: Phase, verdict: Verdict, protected: &str) -> Finding {

@@ -10,8 +10,7 @@ use tithe_model::{
 };
 
 fn catalogue() -> Catalogue {
-    let workloads = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-    tithe_harness::catalogue::catalogue(tithe_databases::all(), workloads)
+    tithe_harness::catalogue::catalogue(tithe_databases::all())
 }
 
 /// The plan of two arms of `database` under one workload.

@@ -37,7 +37,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let target = of_clients(server, setup)?;
     let mut connection = CqlConnection::open(&target)?;
     let method = connection.method().to_owned();
-    let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
+    let tls = connection.tls_facts().map_or_else(String::new, |tls| tls.suite());
     // An account without the right to read them leaves the settings unseen.
     let settings = settings(&mut connection);
     // A setting applies to every account, and to the node that was asked.

@@ -6,7 +6,10 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use tithe_machine::launch::{Install, Missing, Search};
+use tithe_machine::{
+    launch::{Install, Missing, Search},
+    sandbox::tools::folders_of_path,
+};
 
 use super::get;
 use crate::java;
@@ -63,8 +66,7 @@ pub fn find(search: &Search) -> Result<Install, Missing> {
 fn homes(search: &Search) -> Vec<PathBuf> {
     let mut homes = search.folders.clone();
     homes.extend(std::env::var_os("CASSANDRA_HOME").map(PathBuf::from));
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let programs = std::env::split_paths(&path).filter(|folder| folder.join("cassandra").is_file());
+    let programs = folders_of_path().into_iter().filter(|folder| folder.join("cassandra").is_file());
     // Links lead from a folder of programs to the installation.
     let real = programs.filter_map(|folder| folder.join("cassandra").canonicalize().ok());
     homes.extend(real.filter_map(|program| Some(program.parent()?.parent()?.to_owned())));

@@ -390,8 +390,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         facts.extend(properties.into_iter().filter_map(|row| <[String; 2]>::try_from(row).ok().map(Into::into)));
     }
     facts.insert("authentication".to_owned(), connection.method().to_owned());
-    let tls = connection.tls_facts();
-    let tls = tls.map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    let tls = connection.tls_facts().map(|tls| tls.in_words());
     facts.insert("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned()));
     Ok(ArmFacts { version: format!("Apache Cassandra {version}"), facts, configuration: Vec::new() })
 }

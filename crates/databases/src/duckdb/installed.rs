@@ -4,15 +4,18 @@ use std::{fs, thread};
 
 use expect_test::expect;
 use tempfile::TempDir;
-use tithe_machine::{clock::Clock, credentials::Credentials, observation::Observation, secret::Secret};
+use tithe_machine::{credentials::Credentials, observation::Observation, secret::Secret};
 use tithe_model::{experiment, record::Verdict};
 use tithe_plugin::{
     evidence::{Check, CheckContext, judge, seen_by},
-    session::{Discard, Fields, KeyValueSession, Request, Rows, SqlSession},
+    session::{Discard, Fields, KeyValueSession, Request, SqlSession},
 };
 
 use super::*;
-use crate::test_setup::chosen;
+use crate::{
+    test_operations::{self, insert, seen},
+    test_setup::chosen,
+};
 
 /// Options of every protected arm.
 const ARMS: [&[(&str, &str)]; 3] =
@@ -62,7 +65,7 @@ impl Bench {
     }
 
     fn how(&self) -> Connect {
-        Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.table.clone() }
+        Connect::blocking(self.table.clone())
     }
 
     fn connect(&self) -> Result<Box<dyn KeyValueSession>, Fault> {
@@ -121,52 +124,10 @@ fn asked(options: &[(&str, &str)]) -> experiment::Protection {
     chosen(DuckDb.protections(), "encryption", options)
 }
 
-fn insert(session: &mut dyn KeyValueSession, key: &[u8], values: [&[u8]; 3]) -> Result<u64, Fault> {
-    let values = [(0, values[0]), (1, values[1]), (2, values[2])];
-    session.call(&Request::Insert { key, values: &values }, &mut Discard)
-}
-
-/// Writes rows down, one a line.
-#[derive(Default)]
-struct Seen(String);
-
-impl Rows for Seen {
-    fn row(&mut self, key: Option<&[u8]>) {
-        self.0 += &format!("\n{}:", key.map_or("-".into(), String::from_utf8_lossy));
-    }
-
-    fn field(&mut self, field: usize, value: Option<&[u8]>) {
-        self.0 += &format!(" {field}={}", value.map_or("null".into(), |value| value.escape_ascii().to_string()));
-    }
-}
-
-fn seen(session: &mut dyn KeyValueSession, request: Request<'_>) -> String {
-    let mut seen = Seen::default();
-    let count = session.call(&request, &mut seen).expect("an answer");
-    format!("{count} rows{}\n", seen.0)
-}
-
 /// All operations of a workload, in order, with their results.
 fn exercise(bench: &Bench) -> String {
-    let mut session = bench.connect().expect("a session");
-    let session = session.as_mut();
-    session.begin_bulk().expect("begun");
-    for key in [&b"user3"[..], b"user1", b"user2"] {
-        assert_eq!(insert(session, key, [b"a", b"", b"\xff longer than twelve bytes"]), Ok(1));
-    }
-    session.end_bulk().expect("ended");
-    let mut text = String::new();
-    text += &seen(session, Request::Read { key: b"user1", fields: Fields::All });
-    text += &seen(session, Request::Read { key: b"user9", fields: Fields::All });
-    text += &seen(session, Request::Update { key: b"user1", values: &[(1, b"new")] });
-    text += &seen(session, Request::Update { key: b"user9", values: &[(1, b"new")] });
-    text += &seen(session, Request::Read { key: b"user1", fields: Fields::One(1) });
-    text += &seen(session, Request::Scan { start: b"user2", count: 9, fields: Fields::All });
-    text += &seen(session, Request::Scan { start: b"", count: 2, fields: Fields::One(2) });
-    text += &seen(session, Request::Delete { key: b"user2" });
-    text += &seen(session, Request::Delete { key: b"user2" });
-    text += &format!("{}\n", insert(session, b"user1", [b"a"; 3]).expect_err("it is there"));
-    text + &seen(session, Request::Scan { start: b"", count: 9, fields: Fields::One(0) })
+    let last_field = |_| &b"\xff longer than twelve bytes"[..];
+    test_operations::exercise(bench.connect().expect("a session").as_mut(), last_field)
 }
 
 #[test]
@@ -195,6 +156,7 @@ fn every_arm_answers_alike_and_keeps_what_was_written() {
         2 rows
         user1: 2=\xff longer than twelve bytes
         user2: 2=\xff longer than twelve bytes
+        0 rows
         1 rows
         0 rows
         server: Constraint Error: Duplicate key … violates primary key constraint.

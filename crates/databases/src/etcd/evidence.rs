@@ -44,8 +44,7 @@ fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
 /// etcd does not report the transport of one connection; its listeners have TLS or plaintext, never both.
 fn tls_of_server(_context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let mut connection = EtcdConnection::open(target)?;
-    let seen =
-        connection.tls_facts().map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
+    let seen = connection.tls_facts().map_or_else(|| "plaintext".to_owned(), |tls| tls.suite());
     connection.call(STATUS, |_| {})?;
     let urls: Vec<String> = members(&mut connection)?.into_iter().flat_map(|member| member.clients).collect();
     Ok(format!("{seen}, which the client sees; the server reports {}", urls.join(", ")))

@@ -31,7 +31,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let target = of_clients(server, setup)?;
     let mut connection = EtcdConnection::open(&target)?;
     let method = connection.method();
-    let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
+    let tls = connection.tls_facts().map_or_else(String::new, |tls| tls.suite());
     let members = members(&mut connection)?;
     let version = Fields(&connection.call(STATUS, |_| {})?).texts(2)?.pop().unwrap_or_default();
     let asks = connection.asks();

@@ -55,9 +55,10 @@ enum InFlight {
     Grouped,
 }
 
-/// Writes one operation of a transaction: `value` under the key that comes in pieces.
-fn put_operation(out: &mut Vec<u8>, field: u32, key: &[&[u8]], value: &[u8]) {
-    put_message(out, field, |out| {
+/// Writes one operation of a transaction, which is done if its condition holds: `value` under the key that comes in
+/// pieces.
+fn put_operation(out: &mut Vec<u8>, key: &[&[u8]], value: &[u8]) {
+    put_message(out, 2, |out| {
         put_message(out, 2, |out| {
             put_bytes(out, 1, key);
             put_bytes(out, 2, &[value]);
@@ -91,7 +92,7 @@ impl EtcdSession {
                 put_number(out, 5, 0);
             });
             for (field, value) in values {
-                put_operation(out, 2, &[prefix, key, &of_field(*field)], value);
+                put_operation(out, &[prefix, key, &of_field(*field)], value);
             }
         })
     }
@@ -105,7 +106,7 @@ impl EtcdSession {
         }
         let Some(group) = &mut self.group else { return Ok(()) };
         for (field, value) in values {
-            put_operation(&mut group.operations, 2, &[&self.prefix, key, &of_field(*field)], value);
+            put_operation(&mut group.operations, &[&self.prefix, key, &of_field(*field)], value);
         }
         group.count += values.len();
         self.asked = InFlight::Grouped;

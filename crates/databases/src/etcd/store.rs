@@ -296,9 +296,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     let leads = Fields(Fields(&status).first(1)?).number(2)? == Fields(&status).number(4)?;
     let leader = if leads { "the member with the clients" } else { "another member" };
     let names = members(&mut connection)?.into_iter().map(|member| member.name).collect::<Vec<_>>();
-    let tls = connection
-        .tls_facts()
-        .map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    let tls = connection.tls_facts().map(|tls| tls.in_words());
     let facts = BTreeMap::from([
         ("authentication".to_owned(), connection.method().to_owned()),
         ("leader".to_owned(), leader.to_owned()),

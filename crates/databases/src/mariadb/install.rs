@@ -8,7 +8,7 @@ use std::{
 
 use tithe_machine::{
     launch::{Install, Missing, Search},
-    sandbox::process,
+    sandbox::{process, tools::folders_of_path},
 };
 
 use super::get::DOWNLOAD;
@@ -29,10 +29,9 @@ const FOLDERS: [&str; 6] =
 /// # Errors
 /// Every place that was checked, when none has a server with its installer.
 pub fn find(search: &Search) -> Result<Install, Missing> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
     let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin"), folder.join("sbin")]);
     let downloaded = DOWNLOAD.downloaded().into_iter().map(|folder| folder.join("bin"));
-    let packaged = std::env::split_paths(&path).chain(FOLDERS.map(PathBuf::from));
+    let packaged = folders_of_path().into_iter().chain(FOLDERS.map(PathBuf::from));
     let folders: Vec<PathBuf> = named.chain(packaged).chain(downloaded).collect();
     let mut looked_in = Vec::new();
     for folder in &folders {

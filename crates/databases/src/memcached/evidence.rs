@@ -53,8 +53,7 @@ fn whole(settings: &BTreeMap<String, String>) -> Whole {
 /// memcached does not report the transport of one connection; its listeners have TLS or plaintext, never both.
 fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let mut connection = MemcachedConnection::open(target)?;
-    let seen =
-        connection.tls_facts().map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
+    let seen = connection.tls_facts().map_or_else(|| "plaintext".to_owned(), |tls| tls.suite());
     let settings = open(context.server, context.setup)?.stats("settings")?;
     let told = ["ssl_enabled", "ssl_min_version", "ssl_verify_mode"]
         .iter()

@@ -27,7 +27,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let target = PRODUCT.target(server, setup)?;
     let mut connection = MemcachedConnection::open(&target)?;
     let method = connection.method();
-    let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
+    let tls = connection.tls_facts().map_or_else(String::new, |tls| tls.suite());
     let settings = connection.stats("settings")?;
     let written = written(&connection.stats("")?, &settings);
     let at_rest = match written.as_slice() {

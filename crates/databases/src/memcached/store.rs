@@ -264,9 +264,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
         facts.insert("libevent".to_owned(), libevent.clone());
     }
     facts.insert("authentication".to_owned(), connection.method().to_owned());
-    let tls = connection
-        .tls_facts()
-        .map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    let tls = connection.tls_facts().map(|tls| tls.in_words());
     facts.insert("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned()));
     Ok(ArmFacts { version, facts, configuration: Vec::new() })
 }

@@ -40,7 +40,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let options = Options::ask(&link);
     let accounts = Accounts::read(&link);
     let topology = topology(&link)?;
-    let tls = probe(&target)?.tls.map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
+    let tls = probe(&target)?.tls.map_or_else(String::new, |tls| tls.suite());
     let others = unread(&topology);
     // Accounts are those of all members, and options those of the server that was asked.
     let doubtful = |rules: Rules| {

@@ -8,7 +8,7 @@ use std::{
 
 use tithe_machine::{
     launch::{Install, Missing, Search},
-    sandbox::process,
+    sandbox::{process, tools::folders_of_path},
 };
 
 use super::get::DOWNLOAD;
@@ -39,10 +39,9 @@ const FOLDERS: [&str; 7] = [
 /// # Errors
 /// Every place that was checked, when none has a server.
 pub fn find(search: &Search) -> Result<Install, Missing> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
     let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin"), folder.join("sbin")]);
     let downloaded = DOWNLOAD.downloaded().into_iter().map(|folder| folder.join("bin"));
-    let folders = named.chain(std::env::split_paths(&path)).chain(FOLDERS.map(PathBuf::from)).chain(downloaded);
+    let folders = named.chain(folders_of_path()).chain(FOLDERS.map(PathBuf::from)).chain(downloaded);
     let mut looked_in = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for folder in folders.filter(|folder| seen.insert(folder.clone())) {

@@ -349,7 +349,7 @@ pub fn put_packet(out: &mut Vec<u8>, number: u8, fill: impl FnOnce(&mut Vec<u8>)
 
 /// Appends a length-encoded whole number.
 #[inline]
-pub fn put_length(out: &mut Vec<u8>, length: usize) {
+fn put_length(out: &mut Vec<u8>, length: usize) {
     match length {
         0..=250 => out.push(length as u8),
         251..=0xffff => {

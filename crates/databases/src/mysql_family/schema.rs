@@ -307,8 +307,7 @@ pub fn facts(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<ArmFac
         }
     }
     if let Some(tls) = session.tls_facts() {
-        let client = format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake);
-        facts.insert("tls as the client sees it".to_owned(), client);
+        facts.insert("tls as the client sees it".to_owned(), tls.in_words());
     }
     Ok(ArmFacts { version: format!("{} {number}", flavour.access.product.title), facts, configuration: Vec::new() })
 }
@@ -326,7 +325,7 @@ pub fn cache_use(access: &Access, server: &Server, setup: &Setup) -> Option<Cach
 /// The server's error.
 pub fn hops_of(session: &mut WireSession) -> Result<Hops, Fault> {
     let server = tls_of(session)?;
-    let own = session.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher));
+    let own = session.tls_facts().map(|tls| tls.suite());
     Ok(Hops::of(own, server, None, SESSION_STATUS))
 }
 

@@ -43,7 +43,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let target = of_clients(server, setup)?;
     let mut connection = OpenSearchConnection::open(&target)?;
     let method = connection.method();
-    let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
+    let tls = connection.tls_facts().map_or_else(String::new, |tls| tls.suite());
     let has_plugin = connection.has_accounts()?;
     let mut seen = Vec::new();
     if has_plugin {

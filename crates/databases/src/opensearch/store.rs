@@ -284,9 +284,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     let number = about["version"]["number"].as_str().unwrap_or_default();
     let product = about["version"]["distribution"].as_str().unwrap_or("elasticsearch");
     let name = if product == "opensearch" { "OpenSearch" } else { product };
-    let tls = connection
-        .tls_facts()
-        .map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    let tls = connection.tls_facts().map(|tls| tls.in_words());
     let mut facts = BTreeMap::from([
         ("authentication".to_owned(), method?.to_owned()),
         ("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned())),

@@ -10,7 +10,7 @@ use std::{
 
 use tithe_machine::{
     launch::{Install, Missing, Search},
-    sandbox::process,
+    sandbox::{process, tools::folders_of_path},
 };
 
 use super::get::DOWNLOAD;
@@ -53,8 +53,7 @@ pub fn find_all(search: &Search) -> Vec<Install> {
 fn all(search: &Search, looked_in: &mut Vec<String>) -> Vec<Install> {
     let named = search.folders.iter().flat_map(|folder| [folder.clone(), folder.join("bin")]);
     let named = named.filter_map(|folder| probe(&folder, looked_in)).map(|(_, install)| install).collect::<Vec<_>>();
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let mut folders: Vec<PathBuf> = std::env::split_paths(&path).collect();
+    let mut folders = folders_of_path();
     folders.extend(VERSIONED.iter().flat_map(|(base, prefix, below)| versioned(base, prefix, below, looked_in)));
     folders.extend(FIXED.map(PathBuf::from));
     let mut packaged: Vec<_> = folders.iter().filter_map(|folder| probe(folder, looked_in)).collect();

@@ -436,8 +436,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     }
     facts.insert("tls".to_owned(), tls_of(&mut session)?);
     if let Some(tls) = session.tls_facts() {
-        let client = format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake);
-        facts.insert("tls as the client sees it".to_owned(), client);
+        facts.insert("tls as the client sees it".to_owned(), tls.in_words());
     }
     Ok(ArmFacts { version, facts, configuration: Vec::new() })
 }
@@ -470,7 +469,7 @@ pub const POOLED: &str = "a pooler answers";
 /// The server's error.
 pub fn hops_of(session: &mut PostgresSession) -> Result<Hops, Fault> {
     let server = tls_of(session)?;
-    let own = session.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher));
+    let own = session.tls_facts().map(|tls| tls.suite());
     let process = session.value("SELECT pg_backend_pid()")?;
     let is_pooled = session.greeting().process.is_none_or(|own| own.to_string() != process);
     Ok(Hops::of(own, server, is_pooled.then_some(POOLED), "pg_stat_ssl"))

@@ -35,7 +35,7 @@ impl Clients {
         let target = of_clients(server, setup)?;
         let mut connection = RedisConnection::open(&target)?;
         let own = connection.call(&["CLIENT", "ID"]).map_err(named)?.text().unwrap_or_default();
-        let tls = connection.tls_facts().map(|tls| format!("{} {}", tls.version, tls.cipher));
+        let tls = connection.tls_facts().map(|tls| tls.suite());
         let mut port = |name: &str| connection.setting(name).map(Option::unwrap_or_default);
         let ports = port("tls-port").and_then(|tls| Ok([tls, port("port")?])).ok();
         let spoken = own_transport(tls, ports.as_ref());

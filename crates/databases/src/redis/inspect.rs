@@ -37,7 +37,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let target = of_clients(server, setup)?;
     let mut connection = RedisConnection::open(&target)?;
     let method = connection.method().to_owned();
-    let tls = connection.tls_facts().map_or_else(String::new, |tls| format!("{} {}", tls.version, tls.cipher));
+    let tls = connection.tls_facts().map_or_else(String::new, |tls| tls.suite());
     let ports = ports(&mut connection, target.port);
     let accounts = accounts(&mut connection);
     let mut seen = vec![who_comes_in(&target, &method, &accounts, &ports, &mut connection).of(Feature::Authentication)];

@@ -126,7 +126,7 @@ fn secret_file(mechanism: &str, password: &Secret) -> (&'static str, Secret) {
 }
 
 /// What the measured account may do: read and write Tithe's keys, and nothing that manages the server.
-pub const CLIENT_RIGHTS: &str = "+@read +@write +@connection -@dangerous";
+const CLIENT_RIGHTS: &str = "+@read +@write +@connection -@dangerous";
 
 /// The configuration file.
 fn text(setup: &Setup, place: &Place) -> String {

@@ -120,9 +120,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("bound").port();
         let serving = std::thread::spawn(move || heard(&listener.accept().expect("a client").0).expect("commands"));
-        let address = Address::Attached(Url::new(format!("redis://127.0.0.1:{port}")));
-        let server =
-            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
+        let server = Server::at(Address::Attached(Url::new(format!("redis://127.0.0.1:{port}"))));
         let mut spoken = Spoken::open(&server, &plain(), speaker).expect("it asks for no password");
         spoken.rows(command).expect("an answer");
         drop(spoken);

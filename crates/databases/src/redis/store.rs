@@ -308,8 +308,7 @@ pub fn facts(server: &Server, setup: &Setup) -> Result<ArmFacts, Fault> {
     // The measured clients may have another account than the administrator.
     let client = RedisConnection::open(&of_clients(server, setup)?)?;
     facts.insert("authentication".to_owned(), client.method().to_owned());
-    let tls =
-        client.tls_facts().map(|tls| format!("{} {} {} {}", tls.version, tls.cipher, tls.key_exchange, tls.handshake));
+    let tls = client.tls_facts().map(|tls| tls.in_words());
     facts.insert("tls as the client sees it".to_owned(), tls.unwrap_or_else(|| "off".to_owned()));
     Ok(ArmFacts { version, facts, configuration: Vec::new() })
 }

@@ -4,7 +4,7 @@ use std::fs;
 
 use expect_test::{Expect, expect, expect_file};
 use tempfile::TempDir;
-use tithe_machine::{clock::Clock, credentials::Credentials, launch::Launch, observation::Observation, secret::Secret};
+use tithe_machine::{credentials::Credentials, launch::Launch, observation::Observation, secret::Secret};
 use tithe_model::{
     experiment::{self, OptionValue},
     record::Verdict,
@@ -12,12 +12,15 @@ use tithe_model::{
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
     evidence::{Check, CheckContext, judge, seen_by},
-    session::{Discard, Fields, KeyValueSession, Request, Rows},
+    session::{Fields, KeyValueSession, Request},
     setup::AtRest,
 };
 
 use super::*;
-use crate::test_setup::every_way;
+use crate::{
+    test_operations::{self, insert, seen},
+    test_setup::every_way,
+};
 
 const CIPHERS: [&str; 4] = ["aegis", "chacha20", "sqlcipher", "aes256cbc"];
 
@@ -62,7 +65,7 @@ impl Bench {
     }
 
     fn connect(&self) -> Result<Box<dyn KeyValueSession>, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.table.clone() };
+        let how = Connect::blocking(self.table.clone());
         match Sqlite.connect(&self.server, &self.setup, &how)? {
             Session::KeyValue(session) => Ok(session),
             Session::Sql(_) => panic!("SQLite is reached as a key-value store"),
@@ -107,31 +110,6 @@ fn plain_setup() -> Setup {
 fn chosen(cipher: &str, key: &str) -> experiment::Protection {
     let option = |name: &str, text: &str| (name.to_owned(), OptionValue::Text(text.to_owned()));
     experiment::Protection::listed("page-encryption", BTreeMap::from([option("cipher", cipher), option("key", key)]))
-}
-
-fn insert(session: &mut dyn KeyValueSession, key: &[u8], values: [&[u8]; 3]) -> Result<u64, Fault> {
-    let values = [(0, values[0]), (1, values[1]), (2, values[2])];
-    session.call(&Request::Insert { key, values: &values }, &mut Discard)
-}
-
-/// Writes rows down, one a line.
-#[derive(Default)]
-struct Seen(String);
-
-impl Rows for Seen {
-    fn row(&mut self, key: Option<&[u8]>) {
-        self.0 += &format!("\n{}:", key.map_or("-".into(), String::from_utf8_lossy));
-    }
-
-    fn field(&mut self, field: usize, value: Option<&[u8]>) {
-        self.0 += &format!(" {field}={}", value.map_or("null".into(), String::from_utf8_lossy));
-    }
-}
-
-fn seen(session: &mut dyn KeyValueSession, request: Request<'_>) -> String {
-    let mut seen = Seen::default();
-    let count = session.call(&request, &mut seen).unwrap();
-    format!("{count} rows{}\n", seen.0)
 }
 
 /// What a protection with these options changes: everything that starts and configures an arm, as text.
@@ -213,26 +191,7 @@ fn page_encryption_adds_cipher_and_key() {
 
 /// All operations of a workload, in order, with their results.
 fn exercise(bench: &Bench) -> String {
-    let mut session = bench.connect().unwrap();
-    let session = session.as_mut();
-    session.begin_bulk().unwrap();
-    for key in [&b"user3"[..], b"user1", b"user2"] {
-        assert_eq!(insert(session, key, [b"a", b"", key]).unwrap(), 1);
-    }
-    session.end_bulk().unwrap();
-    let mut text = String::new();
-    text += &seen(session, Request::Read { key: b"user1", fields: Fields::All });
-    text += &seen(session, Request::Read { key: b"user9", fields: Fields::All });
-    text += &seen(session, Request::Update { key: b"user1", values: &[(1, b"new")] });
-    text += &seen(session, Request::Update { key: b"user9", values: &[(1, b"new")] });
-    text += &seen(session, Request::Read { key: b"user1", fields: Fields::One(1) });
-    text += &seen(session, Request::Scan { start: b"user2", count: 9, fields: Fields::All });
-    text += &seen(session, Request::Scan { start: b"", count: 2, fields: Fields::One(2) });
-    text += &seen(session, Request::Delete { key: b"user2" });
-    text += &seen(session, Request::Delete { key: b"user2" });
-    text += &format!("{}\n", insert(session, b"user1", [b"a"; 3]).unwrap_err());
-    text += &seen(session, Request::Scan { start: b"", count: 9, fields: Fields::One(0) });
-    text
+    test_operations::exercise(bench.connect().unwrap().as_mut(), |key| key)
 }
 
 #[test]
@@ -263,6 +222,7 @@ fn every_arm_answers_alike_and_keeps_what_was_written() {
         2 rows
         user1: 2=user1
         user2: 2=user2
+        0 rows
         1 rows
         0 rows
         server: UNIQUE constraint failed: usertable.ycsb_key (SQLite error 1555)

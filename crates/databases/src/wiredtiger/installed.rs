@@ -4,14 +4,15 @@ use std::{fs, os::unix::fs::PermissionsExt};
 
 use expect_test::{Expect, expect};
 use tempfile::TempDir;
-use tithe_machine::{clock::Clock, credentials::Credentials, observation::Observation};
+use tithe_machine::{credentials::Credentials, observation::Observation};
 use tithe_model::experiment::{self, OptionValue};
 use tithe_plugin::{
     evidence::{Check, CheckContext, judge, seen_by},
-    session::{Discard, Fields, KeyValueSession, Request, Rows},
+    session::{Discard, Fields, KeyValueSession, Request},
 };
 
 use super::{encryptor::CIPHERS, *};
+use crate::test_operations::{self, insert, seen};
 
 /// A server's folder, set up and table, in a temporary folder of its own.
 struct Bench {
@@ -47,7 +48,7 @@ impl Bench {
     }
 
     fn connect(&self) -> Result<Box<dyn KeyValueSession>, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.table.clone() };
+        let how = Connect::blocking(self.table.clone());
         match WiredTiger.connect(&self.server, &self.setup, &how)? {
             Session::KeyValue(session) => Ok(session),
             Session::Sql(_) => panic!("WiredTiger is reached as a key-value store"),
@@ -148,54 +149,9 @@ fn choose(chosen: &mut experiment::Protection, name: &str, text: &str) {
     chosen.options.insert(name.to_owned(), OptionValue::Text(text.to_owned()));
 }
 
-fn insert(session: &mut dyn KeyValueSession, key: &[u8], values: [&[u8]; 3]) -> Result<u64, Fault> {
-    let values = [(0, values[0]), (1, values[1]), (2, values[2])];
-    session.call(&Request::Insert { key, values: &values }, &mut Discard)
-}
-
-/// Writes rows down, one a line.
-#[derive(Default)]
-struct Seen(String);
-
-impl Rows for Seen {
-    fn row(&mut self, key: Option<&[u8]>) {
-        self.0 += &format!("\n{}:", key.map_or("-".into(), String::from_utf8_lossy));
-    }
-
-    fn field(&mut self, field: usize, value: Option<&[u8]>) {
-        self.0 += &format!(" {field}={}", value.map_or("null".into(), String::from_utf8_lossy));
-    }
-}
-
-fn seen(session: &mut dyn KeyValueSession, request: Request<'_>) -> String {
-    let mut seen = Seen::default();
-    let count = session.call(&request, &mut seen).unwrap();
-    format!("{count} rows{}\n", seen.0)
-}
-
 /// All operations of a workload, in order, with their results.
 fn exercise(bench: &Bench) -> String {
-    let mut session = bench.connect().unwrap();
-    let session = session.as_mut();
-    session.begin_bulk().unwrap();
-    for key in [&b"user3"[..], b"user1", b"user2"] {
-        assert_eq!(insert(session, key, [b"a", b"", key]).unwrap(), 1);
-    }
-    session.end_bulk().unwrap();
-    let mut text = String::new();
-    text += &seen(session, Request::Read { key: b"user1", fields: Fields::All });
-    text += &seen(session, Request::Read { key: b"user9", fields: Fields::All });
-    text += &seen(session, Request::Update { key: b"user1", values: &[(1, b"new")] });
-    text += &seen(session, Request::Update { key: b"user9", values: &[(1, b"new")] });
-    text += &seen(session, Request::Read { key: b"user1", fields: Fields::One(1) });
-    text += &seen(session, Request::Scan { start: b"user2", count: 9, fields: Fields::All });
-    text += &seen(session, Request::Scan { start: b"", count: 2, fields: Fields::One(2) });
-    text += &seen(session, Request::Scan { start: b"user4", count: 2, fields: Fields::All });
-    text += &seen(session, Request::Delete { key: b"user2" });
-    text += &seen(session, Request::Delete { key: b"user2" });
-    text += &format!("{}\n", insert(session, b"user1", [b"a"; 3]).unwrap_err());
-    text += &seen(session, Request::Scan { start: b"", count: 9, fields: Fields::One(0) });
-    text
+    test_operations::exercise(bench.connect().unwrap().as_mut(), |key| key)
 }
 
 #[test]

@@ -4,7 +4,6 @@ use std::{collections::BTreeMap, path::Path};
 
 use tithe_databases::sqlite::Sqlite;
 use tithe_machine::{
-    clock::Clock,
     credentials::Credentials,
     launch::{Install, Place, Server},
     observation::Observation,
@@ -50,7 +49,7 @@ fn workload(script: &str) -> Box<dyn Workload> {
 }
 
 fn how(workload: &dyn Workload) -> Connect {
-    Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() }
+    Connect::blocking(workload.table())
 }
 
 /// The answer to each statement: its number, a digest of its rows in any order, and whether it failed.
@@ -207,7 +206,7 @@ fn sqlite_answers_alike_with_encrypted_columns() {
 
 fn of_sqlite(setup: &Setup, folder: &Path) -> Server {
     let launch = Sqlite.launch(&Install::default(), setup, &Place::on_loopback(folder.to_owned(), 0));
-    Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder: folder.to_owned() }
+    Server::embedded(&launch, folder)
 }
 
 /// Obstacles are reported by file, line and column, before anything is started.

@@ -5,7 +5,7 @@ use std::{
     sync::atomic::{AtomicU64, Ordering},
 };
 
-use tithe_machine::{clock::Clock, fault::Fault, launch::Server, observation::Observation};
+use tithe_machine::{fault::Fault, launch::Server, observation::Observation};
 use tithe_model::{experiment::Protection as Chosen, record::Verdict};
 use tithe_plugin::{
     data,
@@ -48,7 +48,7 @@ impl PartRecorder for Counted {
 
 impl Arm<'_> {
     pub fn connect(&self) -> Session {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.workload.table() };
+        let how = Connect::blocking(self.workload.table());
         data::connect(self.database, self.server, self.setup, &how, self.workload).expect("a session")
     }
 

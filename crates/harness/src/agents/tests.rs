@@ -28,6 +28,7 @@ use super::{
 };
 use crate::{
     arms,
+    catalogue::tests::planned,
     load::frame::{
         CellRunner, StartedArm,
         machines::{LaneRange, LoadMachines, PartRequest},
@@ -63,11 +64,7 @@ const EXPERIMENT: &str = "title = \"Agents\"\ndatabase = \"simulated\"\n[setting
     [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
 
 pub(in crate::agents) fn plan(workload: &str) -> tithe_model::plan::Plan {
-    let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-    let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
-    let text = EXPERIMENT.replace("WORKLOAD", workload);
-    let experiment = tithe_model::parse::parse(&text, &catalogue, &|_| Err(std::io::Error::other("no file")));
-    tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan")
+    planned(&EXPERIMENT.replace("WORKLOAD", workload))
 }
 
 #[test]

@@ -144,8 +144,7 @@ const TEXT: &str = "title = \"t\"\ndatabase = \"fake\"\ndata.records = 100000\n[
     [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"protected\"\nprotections = [{ use = \"tls\" }]\n";
 
 fn usual() -> Experiment {
-    let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-    let catalogue = crate::catalogue::catalogue(&[&Fake], kinds);
+    let catalogue = crate::catalogue::catalogue(&[&Fake]);
     parse(TEXT, &catalogue, &|_| Err(std::io::Error::other("no file"))).expect("an experiment")
 }
 
@@ -364,8 +363,7 @@ fn arms_log_in_where_other_machines_reach_their_servers() {
     let authentication = |address: Option<[u8; 4]>| {
         let mut experiment = with("rotated");
         experiment.load.listen = address.map(Into::into);
-        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-        let plan = tithe_model::plan::plan(experiment, &crate::catalogue::catalogue(&[&Fake], kinds)).expect("a plan");
+        let plan = tithe_model::plan::plan(experiment, &crate::catalogue::catalogue(&[&Fake])).expect("a plan");
         let arms = resolve(&Fake, &plan.experiment).expect("arms");
         let bare = Setup::bare();
         let setups = arms.iter().map(|arm| arm.setup(&plan, &plan.cells[0], &bare.credentials).expect("no keys"));

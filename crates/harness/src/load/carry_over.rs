@@ -41,7 +41,7 @@ pub fn add(profile: &mut Profile, phases: impl IntoIterator<Item = (u64, f64)>) 
 /// explains. Only adjacent phases are compared. Slots without disturbance have more operations in their late phases, so
 /// late phases look cheaper than early ones even without carry-over. A cheaper phase is no carry-over: a thread that
 /// has slept is not preempted for a while, and on a busy machine that makes the beginning of every slot fast.
-pub fn ends_ns(profile: &Profile) -> Option<u64> {
+fn ends_ns(profile: &Profile) -> Option<u64> {
     let mut end_ns = 0;
     for phase in 0..PHASES_NS.len() {
         let (count, sum) = profile[phase];

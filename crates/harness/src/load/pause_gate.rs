@@ -165,23 +165,16 @@ impl Drop for Resumed<'_> {
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod tests {
-    use std::time::{Duration, Instant};
+    use tithe_machine::{proc::is_stopped, soon::soon};
 
     use super::*;
-    use tithe_machine::proc::stat_fields;
-
-    fn is_paused(process: i32) -> bool {
-        let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).expect("the process lives");
-        stat_fields(&stat).next() == Some("T")
-    }
 
     /// Waits until this is the state: a signal takes effect when its receiver runs.
-    fn await_paused(processes: &[i32], expected: [bool; 2]) {
-        let begun = Instant::now();
-        while processes.iter().map(|process| is_paused(*process)).collect::<Vec<bool>>() != expected {
-            assert!(begun.elapsed() < Duration::from_secs(120), "not {expected:?}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+    fn await_paused(processes: &[i32; 2], expected: [bool; 2]) {
+        soon(&format!("paused: {expected:?}"), || {
+            let paused = processes.map(is_stopped);
+            if paused == expected { Ok(()) } else { Err(paused) }
+        });
     }
 
     #[test]

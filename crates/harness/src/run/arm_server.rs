@@ -31,14 +31,7 @@ impl ArmServer {
     /// # Errors
     /// When the program cannot be started.
     pub fn begin(launch: Launch, folder: &Path, padding: usize, sandbox: &Sandbox) -> Result<Self, Fault> {
-        let running = sandbox.start(&padded(&launch, padding), &folder.join(serve::LOG))?;
-        let server = Server {
-            address: launch.address.clone(),
-            remote: None,
-            process: running.as_ref().map(Running::process),
-            paths: launch.paths.clone(),
-            folder: folder.to_owned(),
-        };
+        let (server, running) = serve::begin(sandbox, &padded(&launch, padding), folder)?;
         Ok(Self { server, process: running.map(|running| (running, launch)) })
     }
 

@@ -27,6 +27,7 @@ use tithe_model::{
     fact::{Fact, Note},
     plan::Cell,
     record::{ArmFacts, Event},
+    records::CellFacts,
 };
 use tithe_plugin::{
     checks::scan::{Places, files_of},
@@ -154,7 +155,6 @@ impl<'a> EpochSetup<'a> {
     ) -> Result<(), Fault> {
         let EpochPlan { number, cell, .. } = *part;
         let RunState { data_sets, held_servers, .. } = run_state;
-        let experiment = &run.plan.experiment;
         let workload = run.workloads[cell.workload].as_ref();
         let mut credentials = self.sandbox.credentials()?;
         data_sets.share_secrets(&mut credentials);
@@ -171,31 +171,7 @@ impl<'a> EpochSetup<'a> {
         let shares_starts = sharing.is_one_server() && !workload.writes();
         event_log.folder.cell(number, |facts| {
             facts.shares_starts = shares_starts;
-            facts.mode = mode(cell, sharing.is_one_server(), self.launches(&experiment.arms));
-            facts.notes = workload.describe();
-            facts.statements = own_data::statements(workload);
-            if run.plan.cells[number].arrivals != cell.arrivals
-                && let Arrivals::Poisson(rate) = cell.arrivals
-            {
-                facts.note(Note::Rate, format!("{rate:.0}/s"));
-            }
-            if run.rotates {
-                let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
-                facts.note(Note::Servers, turns);
-            }
-            let words = experiment.load.listen.map(|address| listening(address, &setups));
-            words.into_iter().for_each(|words| facts.note(Note::Listen, words));
-            if run.uses_child_processes() {
-                facts.note(Note::Process, "one of its own for every start, for all arms".to_owned());
-            }
-            let own = setups.iter().find_map(|setup| setup.tables.in_words());
-            own.or_else(|| sharing.in_words()).into_iter().for_each(|words| facts.note(Note::Data, words));
-            let swap = experiment.encrypted_swap_bytes.map(own_swap::layers);
-            swap.into_iter().for_each(|layers| facts.note(Note::EncryptedSwap, layers));
-            if let Some(every) = cell.reconnect_every {
-                facts.note(Note::Connections, format!("opened again after every {every} operations"));
-            }
-            facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
+            self.describe(run, part, (&setups, &sharing), facts);
         })?;
         if shares_starts {
             event_log.add(Event::StartsShared { cell: number as u32 })?;
@@ -222,6 +198,44 @@ impl<'a> EpochSetup<'a> {
             event_log.folder.cell(number, |facts| facts.note(Note::DataBetweenStarts, words))?;
         }
         Ok(())
+    }
+
+    /// Writes into `facts` what is known about the cell of `part` before any server is started.
+    fn describe(
+        &self,
+        run: &Run<'_>,
+        part: &EpochPlan<'_>,
+        (setups, sharing): (&[Setup], &Sharing),
+        facts: &mut CellFacts,
+    ) {
+        let EpochPlan { number, cell, .. } = *part;
+        let experiment = &run.plan.experiment;
+        let workload = run.workloads[cell.workload].as_ref();
+        facts.mode = mode(cell, sharing.is_one_server(), self.launches(&experiment.arms));
+        facts.notes = workload.describe();
+        facts.statements = own_data::statements(workload);
+        if run.plan.cells[number].arrivals != cell.arrivals
+            && let Arrivals::Poisson(rate) = cell.arrivals
+        {
+            facts.note(Note::Rate, format!("{rate:.0}/s"));
+        }
+        if run.rotates {
+            let turns = "each runs in its arm's slots only, because keys are rotated".to_owned();
+            facts.note(Note::Servers, turns);
+        }
+        let words = experiment.load.listen.map(|address| listening(address, setups));
+        words.into_iter().for_each(|words| facts.note(Note::Listen, words));
+        if run.uses_child_processes() {
+            facts.note(Note::Process, "one of its own for every start, for all arms".to_owned());
+        }
+        let own = setups.iter().find_map(|setup| setup.tables.in_words());
+        own.or_else(|| sharing.in_words()).into_iter().for_each(|words| facts.note(Note::Data, words));
+        let swap = experiment.encrypted_swap_bytes.map(own_swap::layers);
+        swap.into_iter().for_each(|layers| facts.note(Note::EncryptedSwap, layers));
+        if let Some(every) = cell.reconnect_every {
+            facts.note(Note::Connections, format!("opened again after every {every} operations"));
+        }
+        facts.arms = vec![ArmFacts::default(); experiment.arms.len()];
     }
 
     /// Counts the work of attached servers if they are seen on this machine, and reports how or why not.
@@ -462,7 +476,7 @@ impl<'a> EpochSetup<'a> {
             let url = run.plan.experiment.arms[starting.number].url.clone();
             let address = url.map_or_else(Address::default, Address::Attached);
             let folder = starting.place.folder.clone();
-            let server = Server { address, process: None, remote: None, paths: Default::default(), folder };
+            let server = Server { folder, ..Server::at(address) };
             self.servers.insert(starting.number, ArmServer::attached(server.clone()));
             server
         };

@@ -45,7 +45,7 @@ impl HeldServers {
 
 #[cfg(test)]
 mod tests {
-    use std::{thread, time::Duration};
+    use tithe_machine::soon::soon;
 
     use super::*;
 
@@ -62,14 +62,6 @@ mod tests {
         second.hold("redis", &here, "2").expect("a server on a copy of its data");
         drop(first);
         // A child that another test has just forked holds a copy of the socket until it executes its program.
-        let mut tries = 0..5_000;
-        let again = loop {
-            let held = second.hold("redis", &here, "1");
-            if held.is_ok() || tries.next().is_none() {
-                break held;
-            }
-            thread::sleep(Duration::from_millis(1));
-        };
-        again.expect("the first has ended");
+        soon("the server, now that the first has ended", || second.hold("redis", &here, "1"));
     }
 }

@@ -83,10 +83,7 @@ mod tests {
 
     /// Why a workload that `learns` cannot learn from the first arm at `url`, if `agents` offer the load.
     fn told(learns: bool, url: Option<&str>, agents: Option<u32>) -> Result<(), String> {
-        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-        let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
-        let parsed = tithe_model::parse::parse(EXPERIMENT, &catalogue, &|_| Err(std::io::Error::other("no file")));
-        let mut experiment = parsed.expect("an experiment");
+        let mut experiment = crate::catalogue::tests::read(EXPERIMENT);
         experiment.load.agents = agents;
         experiment.arms[0].url = url.map(Url::new);
         experiment.workloads[0].name = "learnt".to_owned();

@@ -11,7 +11,6 @@ use std::{
 };
 
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::Server,
     paths::Paths,
@@ -196,7 +195,7 @@ pub(super) fn machine(run: &Run<'_>, number: usize) -> Result<Vec<(Fact, String)
 /// A session to `server`, that of `arm`, as its clients open it.
 fn open(run: &Run<'_>, part: &EpochPlan<'_>, arm: &StartedArm, server: &Server) -> Result<Session, Fault> {
     let workload = run.workloads[part.cell.workload].as_ref();
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    let how = Connect::blocking(workload.table());
     data::connect(run.product, server, &arm.setup, &how, workload)
 }
 

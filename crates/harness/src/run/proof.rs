@@ -1,7 +1,6 @@
 //! The checks before and after measuring: whether the data are right, and whether each protection was on.
 
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::{Address, Server},
     observation::Observation,
@@ -74,7 +73,7 @@ impl Run<'_> {
 
     /// A session of the workload on `server`, outside of the load.
     pub(super) fn session_of(&self, server: &Server, setup: &Setup, workload: &dyn Workload) -> Result<Session, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        let how = Connect::blocking(workload.table());
         data::connect(self.product, server, setup, &how, workload)
     }
 
@@ -141,30 +140,54 @@ impl Run<'_> {
                 if self.cancelled() && phase == Phase::Before {
                     return Ok(());
                 }
-                let CheckEntry { id, role, control } = check.entry();
                 let (cell, of) = (part.number as u32, arm as u32);
                 event_log.listener.event(&Event::Looking { cell, arm: of, phase, claim: check.claim() });
-                let mut on_protected = context(arm);
-                let protected = evidence::seen_by(&*check, &mut on_protected);
-                let narrowed = on_protected.narrowed;
+                let protected = CheckResult::of(&*check, context(arm));
                 let of_plain = || evidence::seen_by(&*check, &mut context(0));
-                let plain = (control == Control::PlainArm).then(of_plain);
-                event_log.found(Finding {
-                    cell: part.number as u32,
-                    epoch: part.epoch,
-                    arm: arm as u32,
-                    phase,
-                    protection: chosen.id.clone(),
-                    check: id.to_owned(),
-                    claim: evidence::claimed(check.as_ref(), narrowed),
-                    role,
-                    verdict: evidence::judge(control, &protected, plain.as_ref()),
-                    protected: protected.quotation().to_owned(),
-                    control: plain.as_ref().map_or(evidence::OWN_CONTROL, Observation::quotation).to_owned(),
-                })?;
+                let plain = (check.entry().control == Control::PlainArm).then(of_plain);
+                event_log.found(finding(part, (phase, arm), (chosen, &*check), &protected, plain.as_ref()))?;
             }
         }
         Ok(())
+    }
+}
+
+/// The result of one check, and what its claim was narrowed to.
+pub(super) struct CheckResult {
+    pub observation: Observation,
+    pub narrowed: Option<&'static str>,
+}
+
+impl CheckResult {
+    /// Of `check` in `context`.
+    pub fn of(check: &dyn Check, mut context: CheckContext<'_>) -> Self {
+        let observation = evidence::seen_by(check, &mut context);
+        Self { observation, narrowed: context.narrowed }
+    }
+}
+
+/// What the `check` of a `chosen` protection proves on arm `arm`: by its result there and by its observation on the
+/// plain arm, unless it has a control of its own.
+pub(super) fn finding(
+    part: &EpochPlan<'_>,
+    (phase, arm): (Phase, usize),
+    (chosen, check): (&experiment::Protection, &dyn Check),
+    protected: &CheckResult,
+    plain: Option<&Observation>,
+) -> Finding {
+    let CheckEntry { id, role, control } = check.entry();
+    Finding {
+        cell: part.number as u32,
+        epoch: part.epoch,
+        arm: arm as u32,
+        phase,
+        protection: chosen.id.clone(),
+        check: id.to_owned(),
+        claim: evidence::claimed(check, protected.narrowed),
+        role,
+        verdict: evidence::judge(control, &protected.observation, plain),
+        protected: protected.observation.quotation().to_owned(),
+        control: plain.map_or(evidence::OWN_CONTROL, Observation::quotation).to_owned(),
     }
 }
 

@@ -184,8 +184,7 @@ fn said(database: &dyn Database, arm: &Arm, url: &Url, setup: &Setup) -> Result<
 
 /// The server at `url`, about which nothing else is known.
 pub(super) fn at(url: &Url) -> Server {
-    let address = Address::Attached(url.clone());
-    Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
+    Server::at(Address::Attached(url.clone()))
 }
 
 /// The hosts of `url`, which are the same for every client and every login.

@@ -16,11 +16,14 @@ use tithe_model::{
 };
 use tithe_plugin::{
     data,
-    evidence::{self, CheckContext, CheckEntry, Control},
+    evidence::{self, CheckContext, Control},
 };
 
 use super::{
-    Epoch, EpochPlan, EventLog, Run, RunState, epoch_setup::EpochSetup, proof, switched_server::SwitchedServer,
+    Epoch, EpochPlan, EventLog, Run, RunState,
+    epoch_setup::EpochSetup,
+    proof::{self, CheckResult},
+    switched_server::SwitchedServer,
 };
 use crate::load::frame::{CellRunner, StartedArm};
 
@@ -52,12 +55,6 @@ fn first_frame(cell: &Cell, pair: u32, side: u32) -> u32 {
 struct SideEvidence {
     checks: Vec<Option<CheckResult>>,
     told: Observation,
-}
-
-/// The result of one check, and what its claim was narrowed to.
-struct CheckResult {
-    observation: Observation,
-    narrowed: Option<&'static str>,
 }
 
 /// Both ends of one side.
@@ -170,7 +167,7 @@ impl Run<'_> {
             }
             let claim = check.claim();
             event_log.listener.event(&Event::Looking { cell: part.number as u32, arm: arm as u32, phase, claim });
-            let mut context = CheckContext {
+            let context = CheckContext {
                 database: self.product,
                 server: &started.server,
                 setup: &setup,
@@ -179,8 +176,7 @@ impl Run<'_> {
                 nonce: evidence::fresh_nonce(),
                 narrowed: None,
             };
-            let observation = evidence::seen_by(&*check, &mut context);
-            checks.push(Some(CheckResult { observation, narrowed: context.narrowed }));
+            checks.push(Some(CheckResult::of(&*check, context)));
         }
         SideEvidence { checks, told: switched.observe(arm) }
     }
@@ -200,22 +196,8 @@ impl Run<'_> {
             let checks = self.checks_of(1, workload, &arms[1].server.address);
             for (((chosen, check), plain), protected) in checks.into_iter().zip(&plain.checks).zip(&protected.checks) {
                 let Some(protected) = protected else { continue };
-                let CheckEntry { id, role, control } = check.entry();
                 let plain = plain.as_ref().map(|result| &result.observation);
-                let words = plain.map_or(evidence::OWN_CONTROL, Observation::quotation);
-                event_log.found(Finding {
-                    cell,
-                    epoch,
-                    arm: 1,
-                    phase,
-                    protection: chosen.id.clone(),
-                    check: id.to_owned(),
-                    claim: evidence::claimed(check.as_ref(), protected.narrowed),
-                    role,
-                    verdict: evidence::judge(control, &protected.observation, plain),
-                    protected: protected.observation.quotation().to_owned(),
-                    control: words.to_owned(),
-                })?;
+                event_log.found(proof::finding(part, (phase, 1), (chosen, &*check), protected, plain))?;
             }
             event_log.found(Finding {
                 cell,

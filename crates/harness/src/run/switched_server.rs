@@ -74,10 +74,7 @@ impl<'r> SwitchedServer<'r> {
     /// For the cell of this number; `None` if no provider switches anything.
     pub fn of(run: &'r Run<'r>, cell: u32) -> Option<Self> {
         let switch = run.plan.experiment.switch()?;
-        let server = |url: &Url| {
-            let address = Address::Attached(url.clone());
-            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() }
-        };
+        let server = |url: &Url| Server::at(Address::Attached(url.clone()));
         let servers =
             run.arms.iter().filter_map(|arm| Some((server(arm.arm.url.as_ref()?), arm.bare_setup()))).collect();
         let column_keys = run.arms.iter().filter_map(|arm| arm.bare_setup().columns?.key_place.variable);

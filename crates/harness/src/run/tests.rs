@@ -8,6 +8,7 @@ use tithe_model::record::{Machine, Verdict};
 use tithe_plugin::{evidence::OWN_CONTROL, simulated::Simulated};
 
 use super::*;
+use crate::catalogue::tests::planned;
 
 const EXPERIMENT: &str = "title = \"Proof\"\ndatabase = \"simulated\"\n[settings]\nservice_us = 1000\nSETTINGS\n\
     [data]\nrecords = 500\n[load]\nclients = 2\n\
@@ -71,11 +72,7 @@ struct Planned {
 impl Planned {
     /// One epoch and one start of the experiment, with these `settings` of its database.
     fn with(settings: &str) -> Self {
-        let kinds = tithe_workloads::KINDS.iter().map(|kind| (kind.entry)()).collect();
-        let catalogue = crate::catalogue::catalogue(&[&Simulated], kinds);
-        let text = EXPERIMENT.replace("SETTINGS", settings);
-        let experiment = tithe_model::parse::parse(&text, &catalogue, &|_| Err(std::io::Error::other("no file")));
-        let mut plan = tithe_model::plan::plan(experiment.expect("an experiment"), &catalogue).expect("a plan");
+        let mut plan = planned(&EXPERIMENT.replace("SETTINGS", settings));
         (plan.cells[0].epochs, plan.cells[0].starts) = (1, Starts::Once);
         let described = &plan.experiment.workloads[0];
         let made = tithe_workloads::make(described, &plan.experiment.data, plan.experiment.measure.seed);

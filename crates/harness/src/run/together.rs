@@ -6,7 +6,6 @@ use tithe_machine::{fault::Fault, threads};
 ///
 /// A server dies with the thread that has started it: `work` must not start anything that is to stay.
 ///
-///
 /// # Errors
 /// The first fault in the order of `items`, when all have ended.
 pub(super) fn together<T, R>(

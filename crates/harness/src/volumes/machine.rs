@@ -105,6 +105,9 @@ fn may_mount(status: &str) -> bool {
 }
 
 /// Checks whether this kernel has the device mapper and its target `crypt`, or modules of them to load.
+///
+/// # Errors
+/// What was found instead, and what to do.
 pub fn dm_crypt() -> Result<(), (String, String)> {
     let release = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default().trim().to_owned();
     let modules = PathBuf::from("/lib/modules").join(&release);
@@ -140,6 +143,9 @@ fn dm_crypt_lack(misc: &str, modules: &str, mapper_loaded: bool, crypt_loaded: b
 }
 
 /// Checks whether ext4 of this kernel encrypts files.
+///
+/// # Errors
+/// As [`dm_crypt`].
 pub fn ext4_encryption() -> Result<(), (String, String)> {
     let path = "/sys/fs/ext4/features/encryption";
     if Path::new(path).exists() {
@@ -149,6 +155,9 @@ pub fn ext4_encryption() -> Result<(), (String, String)> {
 }
 
 /// Checks whether programs can serve file systems (FUSE).
+///
+/// # Errors
+/// As [`dm_crypt`].
 pub fn fuse() -> Result<(), (String, String)> {
     if Path::new("/dev/fuse").exists() {
         return Ok(());

@@ -34,17 +34,7 @@ fn setup_of(chosen: Chosen, protected: bool) -> Setup {
     if protected {
         protection(&chosen.id).apply(&chosen, &mut setup);
     }
-    let arm = |protections| Arm {
-        name: String::new(),
-        protections,
-        url: None,
-        on: Vec::new(),
-        off: Vec::new(),
-        aa: false,
-        programs: None,
-        switch: None,
-        observer: None,
-    };
+    let arm = |protections| Arm::new("", protections);
     equalise(&[arm(Vec::new()), arm(vec![chosen])], &mut setup);
     setup
 }
@@ -90,17 +80,7 @@ fn layers_are_what_a_reader_could_do_by_hand() {
 #[test]
 fn all_volumes_of_an_experiment_are_as_large_as_the_largest() {
     let size = |mb: f64| chosen("volume-fscrypt", &[("size_mb", OptionValue::Number(mb))]);
-    let arm = |protections| Arm {
-        name: String::new(),
-        protections,
-        url: None,
-        on: Vec::new(),
-        off: Vec::new(),
-        aa: false,
-        programs: None,
-        switch: None,
-        observer: None,
-    };
+    let arm = |protections| Arm::new("", protections);
     let arms = [arm(Vec::new()), arm(vec![size(100.0)]), arm(vec![size(300.0)])];
     assert_eq!(bytes_of(&arms[..1]), None);
     for protected in [false, true] {

@@ -67,6 +67,9 @@ struct AddKey {
 }
 
 /// Gives the file system of `folder` a key of 32 bytes; returns the name of the key.
+///
+/// # Errors
+/// When the key has another length; the kernel's.
 pub fn add_key(folder: &Path, key: &Secret) -> io::Result<KeyName> {
     let raw = <[u8; 32]>::try_from(key.expose()).map_err(|_| io::Error::other("the key has not 32 bytes"))?;
     let mut asked = AddKey { kind: BY_IDENTIFIER, key_bytes: 32, key: raw, ..AddKey::default() };
@@ -80,6 +83,9 @@ pub fn add_key(folder: &Path, key: &Secret) -> io::Result<KeyName> {
 
 /// Encrypts everything below the empty folder `folder` with the key of this name: contents with AES-256-XTS, names with
 /// AES-256-CTS.
+///
+/// # Errors
+/// The kernel's: without the key, and when the folder is not empty.
 pub fn set_policy(folder: &Path, key: KeyName) -> io::Result<()> {
     let mut policy =
         PolicyV2 { version: 2, contents: AES_256_XTS, names: AES_256_CTS, flags: PAD_32, key, ..PolicyV2::default() };
@@ -87,6 +93,9 @@ pub fn set_policy(folder: &Path, key: KeyName) -> io::Result<()> {
 }
 
 /// How `path` is encrypted: the modes of contents and names. `None` if it is not.
+///
+/// # Errors
+/// The kernel's, and those of opening `path`.
 pub fn policy(path: &Path) -> io::Result<Option<(u8, u8)>> {
     let mut asked = GetPolicy { size: size_of::<PolicyV2>() as u64, ..GetPolicy::default() };
     match request::<GET_POLICY, _>(path, &mut asked) {

@@ -333,6 +333,9 @@ impl Drop for Sandbox {
 }
 
 /// Makes a folder that only `account` can read, if there is one.
+///
+/// # Errors
+/// When it exists, or cannot be made.
 pub fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
     fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
@@ -341,6 +344,9 @@ pub fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> 
 }
 
 /// Writes a file owned by `account`, if there is one.
+///
+/// # Errors
+/// When it is a link, or cannot be written.
 pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) -> Result<(), Fault> {
     use std::io::Write;
     let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
@@ -355,6 +361,9 @@ pub fn write(path: &Path, bytes: &[u8], mode: u32, account: Option<&Account>) ->
 }
 
 /// Gives the file or folder `path` and everything in it to `account`, if there is one, and denies access to all others.
+///
+/// # Errors
+/// The first file whose owner or mode cannot be changed.
 pub fn give(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
     let failed = |error| Fault::machine(path.display(), error);
     let seen = path.symlink_metadata().map_err(failed)?;

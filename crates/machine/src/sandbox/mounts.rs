@@ -15,6 +15,9 @@ use rustix::mount::UnmountFlags;
 /// A file system in user space is aborted first, as `/sys/fs/fuse/connections/N/abort` would do if that is mounted:
 /// every process that waits for it gets an error (umount2(2), `MNT_FORCE`; the kernel's `fuse_umount_begin`). The file
 /// system itself is not accessed, because that would block too. Other file systems ignore the flag.
+///
+/// # Errors
+/// The kernel's: when nothing is mounted there, and when it is in use and not `lazily` detached.
 pub fn unmount(at: &Path, lazily: bool) -> io::Result<()> {
     let lazy = if lazily { UnmountFlags::DETACH } else { UnmountFlags::empty() };
     Ok(rustix::mount::unmount(at, UnmountFlags::NOFOLLOW | UnmountFlags::FORCE | lazy)?)
@@ -27,7 +30,7 @@ pub fn mount_points() -> Vec<PathBuf> {
 
 /// The mount points in the text of `/proc/self/mountinfo`: the fifth field of each line, in which the kernel writes
 /// white space and backslashes as three octal digits (proc_pid_mountinfo(5)). Lines without such a field are skipped.
-pub fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
+fn parse_mountinfo(text: &[u8]) -> Vec<PathBuf> {
     let point = |line: &[u8]| line.split(|byte| *byte == b' ').nth(4).map(unescaped);
     text.split(|byte| *byte == b'\n').filter_map(point).collect()
 }

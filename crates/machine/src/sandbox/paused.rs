@@ -25,7 +25,7 @@ use rustix::{
 use super::is_sandbox;
 use crate::{
     fault::Fault,
-    proc::{ProcessSnapshot, is_stopped, processes, signal, stat_fields},
+    proc::{ProcessSnapshot, is_stopped, processes, signal, start_of},
 };
 
 /// File in the sandbox's folder: the machine's boot, then one line for each process that may be paused, with its start.
@@ -174,26 +174,21 @@ fn parse(text: &str, boot: &str) -> Vec<Member> {
     lines.filter_map(member).collect()
 }
 
-/// When a process started, in ticks since the machine did; `None` if it is gone.
-fn start_of(process: i32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // Field 22 of proc(5); the state is the third.
-    stat_fields(&stat).nth(19)?.parse().ok()
-}
-
 #[cfg(test)]
 #[expect(clippy::disallowed_methods, reason = "tests start what they watch")]
 mod tests {
     use std::{
         os::unix::process::CommandExt,
         process::{Child, Command},
-        time::{Duration, Instant},
     };
 
     use proptest::prelude::*;
 
     use super::{super::SANDBOX_PREFIX, *};
-    use crate::proc::state;
+    use crate::{
+        proc::state,
+        soon::{await_state, soon},
+    };
 
     fn folder(name: &str) -> PathBuf {
         let folder = std::env::temp_dir().join(format!("{SANDBOX_PREFIX}paused-{name}-{}", std::process::id()));
@@ -207,23 +202,16 @@ mod tests {
         command.args(["-c", "setsid sleep 600 & wait"]).current_dir(folder).process_group(0);
         let child = command.spawn().expect("a shell");
         let process = child.id() as i32;
-        let begun = Instant::now();
-        let mut tree = Vec::new();
-        while tree.len() < 2 {
-            assert!(begun.elapsed() < Duration::from_secs(120), "{tree:?}");
-            tree = ProcessSnapshot::take().tree(process);
-        }
+        let tree = soon("the shell and its child", || {
+            let tree = ProcessSnapshot::take().tree(process);
+            if tree.len() < 2 { Err(tree) } else { Ok(tree) }
+        });
         (child, tree)
     }
 
-    /// Waits until all are in one of `states`: a signal takes effect only when its receiver runs.
+    /// Waits until each is in one of `states`.
     fn await_states(tree: &[i32], states: &[&str]) {
-        let begun = Instant::now();
-        while !tree.iter().all(|process| states.contains(&state(*process).as_str())) {
-            let now: Vec<String> = tree.iter().map(|process| state(*process)).collect();
-            assert!(begun.elapsed() < Duration::from_secs(120), "{now:?}");
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        tree.iter().for_each(|process| await_state(*process, states));
     }
 
     fn end(mut child: Child, tree: &[i32]) {

@@ -101,13 +101,10 @@ fn beside(ephemeral: &str) -> Range<u16> {
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        net::{TcpListener, TcpStream},
-        thread,
-        time::Duration,
-    };
+    use std::net::{TcpListener, TcpStream};
 
     use super::*;
+    use crate::soon::soon;
 
     #[test]
     fn ports_are_drawn_beside_those_that_the_kernel_gives() {
@@ -115,18 +112,6 @@ mod tests {
         assert_eq!(beside("11000 65535"), 10_000..11_000);
         assert_eq!(beside("1024 65535"), 10_000..65_535, "all are the kernel's");
         assert_eq!(beside(""), 10_000..65_535, "it says nothing");
-    }
-
-    /// What `try_it` returns once it succeeds. A child that another test has just forked holds copies of the sockets of
-    /// this process until it executes its program, so what was closed may be in use a moment longer.
-    fn soon<T, E: std::fmt::Debug>(mut try_it: impl FnMut() -> Result<T, E>) -> T {
-        for _ in 0..5_000 {
-            if let Ok(done) = try_it() {
-                return done;
-            }
-            thread::sleep(Duration::from_millis(1));
-        }
-        try_it().expect("closed sockets are free again")
     }
 
     #[test]
@@ -151,12 +136,16 @@ mod tests {
         let told = Port::draw_of(address, ports).expect_err("all are taken").to_string();
         assert!(told.contains("is free on 127.0.0.1"), "{told}");
         let number = given.pop().expect("one").number;
-        assert_eq!(soon(|| Port::draw_of(address, number..number + 1)).number(), number, "given up, so free again");
-        let listens = soon(|| TcpListener::bind((address, number)));
-        Port::draw_of(address, number..number + 1).expect_err("somebody listens");
+        let again = || Port::draw_of(address, number..number + 1);
+        // A child that another test has just forked holds copies of the sockets of this process until it executes its
+        // program, so what was closed may be in use a moment longer.
+        assert_eq!(soon("a port that was given up", again).number(), number);
+        let listens = soon("an address that was given up", || TcpListener::bind((address, number)));
+        again().expect_err("somebody listens");
         drop(listens);
-        let _listens = soon(|| TcpListener::bind((Ipv4Addr::new(127, 0, 0, 11), number)));
-        Port::draw_of(address, number..number + 1).expect_err("somebody listens where a node of a cluster would");
+        let _listens =
+            soon("an address of a node of a cluster", || TcpListener::bind((Ipv4Addr::new(127, 0, 0, 11), number)));
+        again().expect_err("somebody listens where a node of a cluster would");
     }
 
     #[test]

@@ -29,6 +29,7 @@ use crate::{
     clock::CpuTimes,
     fault::Fault,
     launch::Command,
+    proc::has_signal,
 };
 
 /// Time that a server gets to stop cleanly before it is killed.
@@ -129,15 +130,16 @@ impl Drop for Running {
     }
 }
 
-/// True if `process` has a handler for `signal` (proc(5), `SigCgt`).
+/// True if `process` has a handler for `signal`.
 fn handles(process: i32, signal: Signal) -> bool {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap_or_default();
-    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
-    caught.is_some_and(|mask| (mask >> (signal.as_raw() - 1)) & 1 == 1)
+    has_signal(&status, "SigCgt:", signal)
 }
 
-/// Starts a server. It is in `group` from its first instruction on.
+/// Starts a server, whose output is added to the file `log`. It is in `group` from its first instruction on.
+///
+/// # Errors
+/// When `log` cannot be written, or the server cannot be started or put into `group`.
 pub fn start(
     command: &Command,
     account: Option<&Account>,
@@ -161,11 +163,17 @@ pub fn start(
 }
 
 /// Runs a command to its end.
+///
+/// # Errors
+/// As [`output`].
 pub fn run(command: &Command, account: Option<&Account>, folder: &Path) -> Result<(), Fault> {
     output(command, account, folder).map(drop)
 }
 
 /// Runs a command to its end; returns what it wrote to its standard output.
+///
+/// # Errors
+/// When it cannot be started, does not end in time, or fails: with its last lines.
 pub fn output(command: &Command, account: Option<&Account>, folder: &Path) -> Result<String, Fault> {
     let name = command.program.display();
     // Servers make their data so. Tools of the machine, as dmsetup, talk to its services by System V's semaphores.
@@ -477,6 +485,7 @@ pub fn tail(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::soon::soon;
 
     fn shell(script: &str) -> std::process::Command {
         let mut command = std::process::Command::new("/bin/sh");
@@ -580,11 +589,8 @@ mod tests {
     fn a_server_that_stands_still_is_stopped_all_the_same() {
         let script = "trap 'exit 0' TERM; echo ready; while :; do sleep 0.05; done";
         let (mut running, log) = server("still", script);
-        let begun = Instant::now();
-        while std::fs::read_to_string(&log).is_ok_and(|said| said.is_empty()) {
-            assert!(begun.elapsed().as_secs() < 60, "it said nothing");
-            std::thread::sleep(Duration::from_millis(10));
-        }
+        let said = || std::fs::read_to_string(&log).expect("a log");
+        soon("its first word", || if said().is_empty() { Err("it said nothing") } else { Ok(()) });
         running.signal(Signal::STOP);
         assert_eq!(running.stop_cleanly(), Ok(()), "it was killed");
         std::fs::remove_file(&log).expect("removed");

@@ -153,35 +153,11 @@ fn await_end(child: &Child, timeout: Duration) -> io::Result<bool> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proc;
+    use crate::soon::{await_state, soon};
 
     fn shell(script: &str) -> Command {
         let arguments = vec!["-c".to_owned(), script.to_owned()];
         Command { program: "/bin/sh".into(), arguments, ..Command::default() }
-    }
-
-    fn state_of(process: Pid) -> String {
-        proc::state(process.as_raw_pid())
-    }
-
-    /// Waits for one of the states: a signal takes effect only when its receiver runs.
-    fn await_state(process: Pid, expected: &[&str]) {
-        let begun = Instant::now();
-        while !expected.contains(&state_of(process).as_str()) {
-            assert!(begun.elapsed() < Duration::from_secs(120), "{process} is {}", state_of(process));
-            std::thread::sleep(Duration::from_millis(5));
-        }
-    }
-
-    fn await_process(sidecar: &Sidecar) -> Pid {
-        let begun = Instant::now();
-        loop {
-            if let Some(process) = sidecar.state().process {
-                return process;
-            }
-            assert!(begun.elapsed() < Duration::from_secs(120), "nothing was started");
-            std::thread::sleep(Duration::from_millis(5));
-        }
     }
 
     fn log(name: &str) -> std::path::PathBuf {
@@ -213,7 +189,7 @@ mod tests {
         sidecar.pause();
         std::thread::scope(|scope| {
             let thread = scope.spawn(|| sidecar.run(&shell("exec sleep 60"), Path::new("/"), &log));
-            let process = await_process(&sidecar);
+            let process = soon("its process", || sidecar.state().process.ok_or("nothing was started")).as_raw_pid();
             await_state(process, &["T"]);
             sidecar.resume();
             await_state(process, &["S", "R"]);

@@ -51,7 +51,7 @@ fn watch_each(process: i32, program: &str, interval: Duration) -> Result<(), Fau
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{launch::Command, sandbox::process};
+    use crate::{launch::Command, sandbox::process, soon::soon};
 
     #[test]
     fn a_program_that_stays_stopped_is_killed_and_one_that_continues_is_not() {
@@ -68,12 +68,7 @@ mod tests {
         stopped.signal(Signal::STOP);
         continued.signal(Signal::STOP);
         continued.signal(Signal::CONT);
-        let words = loop {
-            if let Some(words) = stopped.ended() {
-                break words;
-            }
-            std::thread::sleep(Duration::from_millis(5));
-        };
+        let words = soon("its end", || stopped.ended().ok_or("it is stopped"));
         assert!(words.contains("signal: 9"), "{words}");
         assert_eq!(continued.ended(), None);
     }

@@ -19,7 +19,7 @@ use rustix::thread::CpuSet;
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 
 use super::process;
-use crate::{launch::Command, proc::stat_fields, sandbox::process::outliving};
+use crate::{launch::Command, proc::start_of, sandbox::process::outliving};
 
 /// The bound threads, until the keeper restores their processors.
 pub struct BorrowedThreads {
@@ -108,12 +108,12 @@ impl Drop for Keeper {
 
 impl BorrowedThread {
     fn as_it_is(number: i32) -> Option<Self> {
-        Some(Self { number, began: began(number)?, processors: process::processors_of(number)? })
+        Some(Self { number, began: start_of(number)?, processors: process::processors_of(number)? })
     }
 
     /// Restores its processors, unless it has ended.
     fn give_back(&self) {
-        if began(self.number) == Some(self.began) {
+        if start_of(self.number) == Some(self.began) {
             process::bind(self.number, &self.processors);
         }
     }
@@ -132,12 +132,6 @@ impl BorrowedThread {
         let processors = processors.filter(|all| all.iter().all(|number| *number < CpuSet::MAX_CPU))?;
         Some(Self { number, began, processors }).filter(|thread| thread.number > 0)
     }
-}
-
-/// When a thread began, in ticks since the machine's start (proc(5), `starttime`); `None` if it does not exist.
-fn began(thread: i32) -> Option<u64> {
-    let stat = std::fs::read_to_string(format!("/proc/{thread}/stat")).ok()?;
-    stat_fields(&stat).nth(19)?.parse().ok()
 }
 
 /// The keeper's work: reads `input` to its end, then restores the processors of all threads.

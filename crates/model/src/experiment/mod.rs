@@ -320,6 +320,21 @@ impl ProviderSwitch {
 }
 
 impl Arm {
+    /// The arm `name` with these protections, on a server that Tithe starts from the installed programs.
+    pub fn new(name: &str, protections: Vec<Protection>) -> Self {
+        Self {
+            name: name.to_owned(),
+            protections,
+            url: None,
+            on: Vec::new(),
+            off: Vec::new(),
+            aa: false,
+            programs: None,
+            switch: None,
+            observer: None,
+        }
+    }
+
     /// True if it differs from the baseline only by statements or settings without a claim.
     pub fn is_setting(&self) -> bool {
         let differs = !self.protections.is_empty() || !self.on.is_empty();

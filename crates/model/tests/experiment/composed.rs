@@ -10,23 +10,7 @@ use tithe_model::{
 
 use crate::{catalogue::catalogue, read_experiment};
 
-const NOTHING: Words<'static> = Words {
-    command: "run",
-    target: "postgres",
-    plain: None,
-    protections: &[],
-    workloads: &[],
-    files: &[],
-    scripts: &[],
-    script_keys: &[],
-    replay_keys: &[],
-    prepare: None,
-    clients: &[],
-    records: None,
-    budget: None,
-    quick: false,
-    explained: false,
-};
+const NOTHING: Words<'static> = Words::new("run", "postgres");
 
 /// The experiment's text, or the line with the problems below the wrong words.
 fn composed(words: &Words<'_>, database: &str) -> String {

@@ -65,7 +65,7 @@ impl Bench {
     pub fn at(folder: PathBuf, setup: Setup, protected: bool) -> Self {
         let launch = Simulated.launch(&Install::default(), &setup, &Place::on_loopback(folder.clone(), 0));
         launch.paths.data.iter().for_each(|data| fs::create_dir_all(data).unwrap());
-        let server = Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder };
+        let server = Server::embedded(&launch, &folder);
         let table = Table { name: "usertable".to_owned(), fields: 10, field_prefix: "field".to_owned() };
         Simulated.create(&server, &setup, &table).unwrap();
         Self { server, setup, table, protected, observations: AtomicU64::new(0) }

@@ -26,6 +26,9 @@ const MOST_NS: f64 = 3.2e16;
 
 /// pgbench's summary (PostgreSQL documentation, "pgbench", Notes). Since version 14 the rate excludes connecting;
 /// version 13 prints both, the one without last.
+///
+/// # Errors
+/// What the text lacks, or which figure is impossible.
 pub fn pgbench(text: &str) -> Result<ProgramReport, String> {
     let count = |name: &str| number_after(text, name);
     let transactions = count("number of transactions actually processed:").ok_or("no number of transactions")?;
@@ -91,6 +94,9 @@ impl Log {
 
 /// sysbench's report: counts, total time and sum of latencies, and the histogram if it was requested. Its buckets are
 /// about 1.8 % wide, and each is named by its value in ms.
+///
+/// # Errors
+/// What the text lacks, which line cannot be read, or that the histogram does not have all events.
 pub fn sysbench(text: &str) -> Result<ProgramReport, String> {
     let events = number_after(text, "total number of events:").ok_or("no number of events")?;
     let seconds = number_after(text, "total time:").ok_or("no total time")?;
@@ -119,6 +125,9 @@ pub fn sysbench(text: &str) -> Result<ProgramReport, String> {
 }
 
 /// YCSB's measurements as text: lines `[KIND], name, value`. Its throughput includes failed operations.
+///
+/// # Errors
+/// What the text lacks, or which figure is impossible.
 pub fn ycsb(text: &str) -> Result<ProgramReport, String> {
     let overall = |name: &str| number_after(text, &format!("[OVERALL], {name},"));
     let wall_ms = overall("RunTime(ms)").ok_or("no run time")?;
@@ -141,6 +150,9 @@ pub fn ycsb(text: &str) -> Result<ProgramReport, String> {
 
 /// Lines of a name and a number, for output that no other pattern reads: a few lines of shell can convert any output to
 /// them.
+///
+/// # Errors
+/// What the text lacks, or which line cannot be read.
 pub fn lines(text: &str) -> Result<ProgramReport, String> {
     let figure = |name: &str| {
         text.lines().filter_map(|line| line.split_once(' ')).find_map(|(word, rest)| {

@@ -99,7 +99,7 @@ pub struct Account {
 
 impl Account {
     /// True if the log has durations of statements.
-    pub fn has_durations(&self) -> bool {
+    fn has_durations(&self) -> bool {
         self.all().any(|tally| tally.ns > 0)
     }
 

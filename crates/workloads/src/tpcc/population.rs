@@ -14,7 +14,7 @@ use super::{
 };
 
 /// Microseconds since 1970 of the load: a fixed day, so that the same seed gives the same rows.
-pub const LOAD_TIME_US: i64 = 1_700_000_000_000_000;
+const LOAD_TIME_US: i64 = 1_700_000_000_000_000;
 
 /// Items per job.
 const ITEMS_A_JOB: u64 = 10_000;

@@ -285,11 +285,6 @@ impl Stream {
         Operation { kind, record, read, write, count, mark: self.random.state() }
     }
 
-    /// Makes YCSB's draws for the values of a loaded record.
-    pub fn skip_record(&mut self) {
-        self.skip_values(self.fields);
-    }
-
     #[inline]
     fn fields(&mut self, all: bool) -> Fields {
         if all { Fields::All } else { Fields::One(self.field.next(&mut self.random) as usize) }

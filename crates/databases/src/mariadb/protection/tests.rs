@@ -24,9 +24,7 @@ fn shown(setup: &Setup) -> String {
 
 /// The lines that `protections` remove from a plain server's files and add to them.
 fn check(protections: &[experiment::Protection], expect: Expect) {
-    let mut setup = plain();
-    test_setup::apply(ALL, protections, &mut setup);
-    expect.assert_eq(&difference(&shown(&plain()), &shown(&setup)));
+    test_setup::check(ALL, protections, shown, expect);
 }
 
 #[test]

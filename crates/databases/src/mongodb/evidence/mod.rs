@@ -86,7 +86,7 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
     let client = probe(target)?;
     knock(target, mechanism(context.setup))?;
     let after = counts()?;
-    let client = client.tls.map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
+    let client = client.tls.map_or_else(|| "plaintext".to_owned(), |tls| tls.suite());
     told(&before, &after, &client)
 }
 

@@ -36,12 +36,7 @@ fn shown(setup: &Setup, version: &str) -> String {
 
 /// The lines that `protections` remove from a plain server's files and add to them.
 fn check(protections: &[experiment::Protection], expect: Expect) {
-    let mut setup = plain();
-    apply(protections, &mut setup);
-    expect.assert_eq(&difference(
-        &shown(&plain(), "postgres (PostgreSQL) 15.18"),
-        &shown(&setup, "postgres (PostgreSQL) 15.18"),
-    ));
+    test_setup::check(ALL, protections, |setup| shown(setup, "postgres (PostgreSQL) 15.18"), expect);
 }
 
 /// What changes if a server listens on `address`.

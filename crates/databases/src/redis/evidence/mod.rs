@@ -51,14 +51,14 @@ fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
 fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, Fault> {
     let client = RedisConnection::open(target)?.tls_facts();
     if context.server.address.is_attached() {
-        let seen = client.map(|tls| format!("{} {}", tls.version, tls.cipher));
+        let seen = client.map(|tls| tls.suite());
         let port = administrator(context.server, context.setup).and_then(|mut it| it.setting("tls-port"));
         return Ok(as_the_client_sees(seen, port.ok().flatten().as_deref()));
     }
     let mut administrator = administrator(context.server, context.setup)?;
     let mut setting = |name: &str| administrator.setting(name).map(Option::unwrap_or_default);
     let (versions, port, clients) = (setting("tls-protocols")?, setting("port")?, setting("tls-auth-clients")?);
-    let client = client.map_or_else(|| "plaintext".to_owned(), |tls| format!("{} {}", tls.version, tls.cipher));
+    let client = client.map_or_else(|| "plaintext".to_owned(), |tls| tls.suite());
     Ok(told(&port, &versions, &clients, &client))
 }
 

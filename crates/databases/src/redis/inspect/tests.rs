@@ -175,9 +175,7 @@ impl Redis {
         });
         let password = if self.password { ":correct%20horse@" } else { "" };
         let address = Address::Attached(Url::new(format!("redis://{password}127.0.0.1:{port}")));
-        let server =
-            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
-        look(&server, &plain())
+        look(&Server::at(address), &plain())
     }
 
     fn matrix(&self) -> Vec<String> {

@@ -33,8 +33,7 @@ fn arm(settings: &[(&str, &str)], encrypted: bool) -> Option<(TempDir, Server, S
     }
     let place = Place::on_loopback(folder.path().to_owned(), 0);
     let launch = DuckDb.launch(&install, &setup, &place);
-    let server =
-        Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder: place.folder };
+    let server = Server::embedded(&launch, &place.folder);
     Some((folder, server, setup))
 }
 

@@ -11,17 +11,7 @@ fn prove(database: &str, id: &str) {
     let database: &'static dyn Product =
         *all().iter().find(|found| found.id() == database).expect("a database of this build");
     let volume = chosen(database, id, &[("size_mb", OptionValue::Number(1000.0))]);
-    let arm = |protections| Arm {
-        name: String::new(),
-        protections,
-        url: None,
-        on: Vec::new(),
-        off: Vec::new(),
-        aa: false,
-        programs: None,
-        switch: None,
-        observer: None,
-    };
+    let arm = |protections| Arm::new("", protections);
     let arms = [arm(Vec::new()), arm(vec![volume.clone()])];
     let Some(protected) = Sandbox::start_beside(database, std::slice::from_ref(&volume), &arms) else { return };
     let plain = Sandbox::start_beside(database, &[], &arms).expect("a plain server where there is a protected one");

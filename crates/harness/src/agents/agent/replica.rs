@@ -3,7 +3,6 @@
 use std::{fs, path::Path, sync::atomic::AtomicU64};
 
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::{Install, Place, Server},
 };
@@ -25,8 +24,7 @@ pub fn server(
     fresh: bool,
 ) -> Result<Server, Fault> {
     let launch = database.launch(&Install::default(), setup, &Place::on_loopback(folder, 0));
-    let server =
-        Server { address: launch.address, process: None, remote: None, paths: launch.paths, folder: folder.to_owned() };
+    let server = Server::embedded(&launch, folder);
     let loaded = folder.exists();
     if loaded && !fresh {
         return Ok(server);
@@ -39,7 +37,7 @@ pub fn server(
     }
     data::create(database, &server, setup, workload)?;
     if let Some(clients) = workload.offered_by().clients() {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+        let how = Connect::blocking(workload.table());
         let mut session = data::connect(database, &server, setup, &how, workload)?;
         clients.load(&mut session, 0, 1, &AtomicU64::new(0))?;
     }

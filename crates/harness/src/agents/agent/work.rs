@@ -128,8 +128,7 @@ impl Work {
             let column_key = column_key.as_deref().and_then(Secret::of_hex);
             let mut setup = resolved.setup_with(&self.plan, cell, credentials, column_key);
             setup.space = space;
-            let server =
-                Server { address, process: None, remote: None, paths: Default::default(), folder: PathBuf::new() };
+            let server = Server::at(address);
             let (on, off) = (resolved.arm.on.clone(), resolved.arm.off.clone());
             // Servers are checked by the coordinator.
             Ok(StartedArm { server, data, shares_server: false, setup, on, off })

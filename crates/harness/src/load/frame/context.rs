@@ -200,6 +200,9 @@ impl<'a> CellContext<'a> {
     }
 
     /// The servers that are paused while another arm is measured: none, if the arms take turns every few milliseconds.
+    ///
+    /// # Errors
+    /// As [`PauseGate::new`].
     pub fn pause_gate(&self) -> Result<PauseGate, Fault> {
         match &self.pauses_in {
             Some(folder) => {

@@ -380,7 +380,7 @@ mod tests {
         let mut at = context(&workload, &cell(Design::Interleaved, Arrivals::Closed), &bench);
         change(&mut at);
         let lanes = Lanes::new(&workload, &at, false);
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: bench.table.clone() };
+        let how = Connect::blocking(bench.table.clone());
         work(Opening { context: &at, lanes: &lanes, how, pinned: true, has_log_writers: false, clients: vec![0] })
     }
 

@@ -40,6 +40,9 @@ pub(super) struct Epoll(Arc<OwnedFd>);
 
 impl Epoll {
     /// Registers `connection` under `number`.
+    ///
+    /// # Errors
+    /// The kernel's.
     pub fn add(&self, connection: BorrowedFd<'_>, number: usize) -> Result<(), Fault> {
         let edges = EventFlags::IN | EventFlags::OUT | EventFlags::ET;
         epoll::add(&self.0, connection, EventData::new_u64(number as u64), edges).map_err(failed)
@@ -48,6 +51,9 @@ impl Epoll {
 
 impl Poll {
     /// Over these connections, numbered in their order; a server without any answer for `timeout` counts as dead.
+    ///
+    /// # Errors
+    /// When the machine has no descriptor left; the kernel's.
     pub fn new(descriptors: &[BorrowedFd<'_>], timeout: Timeout) -> Result<Self, Fault> {
         let epoll = Epoll(Arc::new(epoll::create(CreateFlags::CLOEXEC).map_err(failed)?));
         for (number, connection) in descriptors.iter().enumerate() {
@@ -57,6 +63,9 @@ impl Poll {
     }
 
     /// The numbers of the connections that can continue; empty when `timeout_ns` passes first.
+    ///
+    /// # Errors
+    /// When no server has answered for the timeout, unless `timeout_ns` is given; the kernel's.
     pub fn wait(&mut self, timeout_ns: Option<u64>) -> Result<impl Iterator<Item = usize> + '_, Fault> {
         let wait_ns = timeout_ns.unwrap_or(self.timeout.ns());
         let wait = Timespec { tv_sec: (wait_ns / 1_000_000_000) as i64, tv_nsec: (wait_ns % 1_000_000_000) as i64 };

@@ -88,13 +88,7 @@ fn runner<'a>(
         let Resolved { arm, .. } = resolved;
         let setup = resolved.setup_with(plan, cell, &credentials, column_key);
         let launch = product.launch(install, &setup, &place(folder.clone()));
-        let server = Server {
-            address: launch.address,
-            process: None,
-            remote: None,
-            paths: launch.paths,
-            folder: folder.clone(),
-        };
+        let server = Server::embedded(&launch, folder);
         let data = started.len();
         let (on, off) = (arm.on.clone(), arm.off.clone());
         started.push(StartedArm { server, data, shares_server: false, setup, on, off });

@@ -8,7 +8,7 @@ use std::{
     time::Duration,
 };
 
-use tithe_machine::{clock::Clock, fault::Fault, launch::Server, threads, watch::process};
+use tithe_machine::{fault::Fault, launch::Server, threads, watch::process};
 use tithe_model::experiment::Arm;
 use tithe_plugin::{
     data::{self, conversion},
@@ -68,7 +68,7 @@ pub(super) fn try_switches(
     if arm.on.is_empty() && arm.off.is_empty() {
         return Ok(());
     }
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    let how = Connect::blocking(workload.table());
     let mut session = data::connect(database, server, setup, &how, workload)?;
     let connection = session.connection();
     arm.on.iter().chain(&arm.off).try_for_each(|statement| {
@@ -94,7 +94,7 @@ fn own_session(
     setup: &Setup,
     workload: &dyn Workload,
 ) -> Result<Session, Fault> {
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    let how = Connect::blocking(workload.table());
     database.connect(server, setup, &how)
 }
 
@@ -109,7 +109,7 @@ pub(super) fn load(
 ) -> Result<(), Fault> {
     let parts = if run.product.embedded() || run.product.simulated() { 1 } else { process::processors().len() as u64 };
     let done = AtomicU64::new(0);
-    let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+    let how = Connect::blocking(workload.table());
     std::thread::scope(|scope| {
         let (alive, all_ended) = mpsc::channel::<()>();
         let threads: Vec<_> = (0..parts)

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tithe_machine::{clock::Clock, fault::Fault, launch::Server, watch::host};
+use tithe_machine::{fault::Fault, launch::Server, watch::host};
 use tithe_model::{quantity, statement};
 use tithe_plugin::{
     data,
@@ -97,7 +97,7 @@ impl EpochSetup<'_> {
         (server, setup): (&Server, &Setup),
     ) -> Result<(), Fault> {
         if run.product.entry().wire_protocol.is_none() {
-            let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: workload.table() };
+            let how = Connect::blocking(workload.table());
             return data.through(sql_of(run.product)?.connect(server, setup, &how)?.as_mut());
         }
         let workspace = Workspace::for_restore(data, run.product, server, setup)?;

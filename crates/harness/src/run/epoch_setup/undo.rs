@@ -8,7 +8,6 @@
 //! were executed.
 
 use tithe_machine::{
-    clock::Clock,
     fault::Fault,
     launch::Server,
     secret::{Secret, hex},
@@ -154,22 +153,16 @@ impl Administered<'_> {
     }
 
     fn administrator(&self) -> Result<Box<dyn Statements>, Fault> {
-        let how = Connect { blocking: true, lane: 0, clock: Clock::Real, table: self.workload.table() };
+        let how = Connect::blocking(self.workload.table());
         self.database.statements(self.server, self.setup, &how, Speaker::Administrator)
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use std::{
-        path::PathBuf,
-        sync::{Arc, Mutex, MutexGuard, PoisonError},
-    };
+    use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-    use tithe_machine::{
-        launch::{Address, Install, Launch, Missing, Place, Search},
-        paths::Paths,
-    };
+    use tithe_machine::launch::{Address, Install, Launch, Missing, Place, Search};
     use tithe_model::{
         catalogue::{AskedOfCustom, DatabaseEntry},
         record::ArmFacts,
@@ -229,13 +222,7 @@ mod tests {
             let statements = owned(&["do a", "do {space}"]);
             let after_loading = AfterLoading { statements, undo: owned(undo), ..AfterLoading::default() };
             let setup = Setup { after_loading, space: "mine".to_owned(), ..Setup::bare() };
-            let server = Server {
-                address: Address::Nowhere,
-                process: None,
-                remote: None,
-                paths: Paths::default(),
-                folder: PathBuf::new(),
-            };
+            let server = Server::at(Address::Nowhere);
             let workload = Idle { writes: false };
             work(&Administered { database: self, server: &server, setup: &setup, workload: &workload })
         }

@@ -20,6 +20,7 @@ use tithe_machine::{
     observation::Observation,
     proc::{signal, state},
     sandbox::{Sandbox, journal},
+    soon::{await_state, soon},
     watch::swap,
 };
 use tithe_plugin::{
@@ -55,21 +56,12 @@ fn assert_clean(sandbox: &Path) {
         (mounted.is_some() || looped.is_some() || mapped.is_some())
             .then(|| format!("mounted: {mounted:?}, looped: {looped:?}, mapped: {mapped:?}"))
     };
-    soon("everything of the sandbox is gone", left);
-}
-
-/// Waits until nothing is `left`; fails with the rest after minutes.
-fn soon(wanted: &str, left: impl Fn() -> Option<String>) {
-    let begun = Instant::now();
-    while let Some(left) = left() {
-        assert!(begun.elapsed().as_secs() < LONG_S, "{wanted}: {left}");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    soon("everything of the sandbox is gone", || left().map_or(Ok(()), Err));
 }
 
 /// The folder of a sandbox that a later start removes is gone, or soon will be.
 fn assert_removed(sandbox: &Path) {
-    soon("the sandbox is removed", || sandbox.exists().then(|| sandbox.display().to_string()));
+    soon("the sandbox is removed", || if sandbox.exists() { Err(sandbox) } else { Ok(()) });
 }
 
 /// What a volume claims, the last only if its key is rotated.
@@ -157,6 +149,17 @@ fn a_plain_volume_proves_no_claim() {
     }
 }
 
+/// Reports, as a process that another test has started, where its volume is: as a whole or not at all.
+fn report_place(parent: &Path, place: &Path) {
+    fs::write(parent.join("ready.part"), place.display().to_string()).expect("written");
+    fs::rename(parent.join("ready.part"), parent.join("ready")).expect("written");
+}
+
+/// Where the volume of the process is that was started with a sandbox in `parent`.
+fn await_place(parent: &Path) -> PathBuf {
+    PathBuf::from(soon("the volume of another process", || fs::read_to_string(parent.join("ready"))))
+}
+
 /// Set for [`victim`]: the folder of its sandbox's parent, and the volume to set up.
 const VICTIM: &str = "TITHE_TEST_VOLUMES_VICTIM";
 
@@ -171,7 +174,7 @@ fn victim() {
     let place = sandbox.place("arm").expect("a place");
     let asked = setup(id, true).volume.expect("a volume");
     let _mounted = set_up(&asked, &place.folder, &sandbox).expect("a volume");
-    fs::write(Path::new(parent).join("ready"), place.folder.display().to_string()).expect("written");
+    report_place(Path::new(parent), &place.folder);
     std::thread::sleep(std::time::Duration::from_secs(600));
 }
 
@@ -187,15 +190,7 @@ fn survive(id: &str) {
         .env(VICTIM, format!("{id} {}", parent.display()))
         .spawn()
         .expect("the victim starts");
-    let begun = Instant::now();
-    let ready = loop {
-        let text = fs::read_to_string(parent.join("ready")).unwrap_or_default();
-        if !text.is_empty() {
-            break PathBuf::from(text);
-        }
-        assert!(begun.elapsed().as_secs() < LONG_S, "the victim raised no volume");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    };
+    let ready = await_place(&parent);
     let abandoned = ready.parent().expect("a sandbox").to_owned();
     // Something that the journal names but that lies elsewhere must not be touched.
     let foreign = parent.join("foreign");
@@ -277,18 +272,6 @@ fn a_program_that_never_says_it_is_ready_is_told_in_its_words_and_leaves_nothing
 /// How long a clean-up may take although nothing answers. A clean-up that waits for an answer takes 40 s even on an
 /// idle machine, or for ever.
 const CLEAN_WITHIN_S: u64 = 39;
-
-/// Longer than an automatic change takes on a busy machine.
-const LONG_S: u64 = 120;
-
-/// Waits for one of these states: `D` waits in the kernel, `Z` is dead and not yet reaped.
-fn await_state(process: i32, wanted: &[&str]) {
-    let begun = Instant::now();
-    while !wanted.contains(&state(process).as_str()) {
-        assert!(begun.elapsed().as_secs() < LONG_S, "{process} is {}, not {wanted:?}", state(process));
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-}
 
 #[test]
 fn a_volume_whose_program_is_paused_is_taken_away_from_under_who_waits_for_it() {
@@ -375,11 +358,9 @@ fn stuck() {
     let place = sandbox.place("arm").expect("a place");
     let mut journal = journal::Journal::open(sandbox.folder()).expect("a journal");
     journal.note(journal::JournalEntry::Mount { at: place.folder.clone() }).expect("noted");
-    fs::write(parent.join("ready.part"), place.folder.display().to_string()).expect("written");
-    fs::rename(parent.join("ready.part"), parent.join("ready")).expect("written");
-    while !mounts::mount_points().contains(&place.folder) {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
+    report_place(parent, &place.folder);
+    let is_mounted = || mounts::mount_points().contains(&place.folder);
+    soon("the file system that does not answer", || if is_mounted() { Ok(()) } else { Err("it is not mounted") });
     let _ = fs::metadata(place.folder.join("file"));
 }
 
@@ -396,12 +377,7 @@ fn the_next_start_frees_a_killed_process_that_waits_for_a_mount_that_does_not_an
         .env(STUCK, &parent)
         .spawn()
         .expect("the victim starts");
-    let begun = Instant::now();
-    while !parent.join("ready").exists() {
-        assert!(begun.elapsed().as_secs() < LONG_S, "the victim made no sandbox");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
-    let at = PathBuf::from(fs::read_to_string(parent.join("ready")).expect("a path"));
+    let at = await_place(&parent);
     let abandoned = at.parent().expect("a sandbox").to_owned();
     let mut mute = Mute::mount(&at);
     mute.greet();
@@ -412,20 +388,13 @@ fn the_next_start_frees_a_killed_process_that_waits_for_a_mount_that_does_not_an
         let tasks = fs::read_dir(format!("/proc/{process}/task")).into_iter().flatten().flatten();
         tasks.filter_map(|task| task.file_name().to_string_lossy().parse().ok()).any(|task: i32| state(task) == "D")
     };
-    let begun = Instant::now();
     // Another test's start may free it first: then its mount is gone.
-    while !stays(killed) && mounts::mount_points().contains(&at) {
-        assert!(begun.elapsed().as_secs() < LONG_S, "it died, so nothing is tested");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    let is_stuck = || stays(killed) || !mounts::mount_points().contains(&at);
+    soon("a killed process that waits", || if is_stuck() { Ok(()) } else { Err("it died, so nothing is tested") });
     let begun = Instant::now();
     drop(Sandbox::new(&parent).expect("the next start"));
     assert!(begun.elapsed().as_secs() < CLEAN_WITHIN_S, "it took {:?}", begun.elapsed());
-    let begun = Instant::now();
-    while victim.try_wait().expect("a state").is_none() {
-        assert!(begun.elapsed().as_secs() < LONG_S, "it still waits");
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
+    soon("its end", || victim.try_wait().expect("a state").ok_or("it still waits"));
     assert_clean(&abandoned);
     assert_removed(&abandoned);
     drop(mute);
