@@ -54,9 +54,8 @@ impl Download {
         let mut folders: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
         // A download that goes on, or was killed, may have the mark already.
         folders.retain(|path| !name(path).starts_with('.') && path.join(self.mark).exists());
-        let numbers = |path: &PathBuf| -> Vec<u32> {
-            name(path).split('.').map(|number| number.parse().unwrap_or(0)).collect()
-        };
+        let numbers =
+            |path: &PathBuf| -> Vec<u32> { name(path).split('.').map(|number| number.parse().unwrap_or(0)).collect() };
         folders.sort_by_key(|path| std::cmp::Reverse(numbers(path)));
         folders
     }

@@ -140,9 +140,9 @@ fn of_operation(measured: &Measured<'_>, arm: usize, source: &Source, operation:
         if groups.is_empty() && !frames.is_empty() {
             groups.push((0, frames.len() - 1));
         }
-        let values = groups.iter().filter_map(|(first, last)| {
-            Some(pooled(frames[*first..=*last].iter().copied()).quantile(share)? / 1e3)
-        });
+        let values = groups
+            .iter()
+            .filter_map(|(first, last)| Some(pooled(frames[*first..=*last].iter().copied()).quantile(share)? / 1e3));
         let of_groups = level(source.percentile(rank, operation), "µs", values);
         levels.extend(of_groups.map(|level| Level { count: samples, ..level }));
     }

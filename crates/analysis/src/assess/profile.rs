@@ -50,9 +50,8 @@ pub(super) fn profile(records: &Records, index: usize, arms: &[ArmAnalysis]) -> 
     let period_ns = all.iter().find(|frame| frame.sampled)?.period_ns;
     let pairs = pairs(&all);
     let invalid = all.iter().filter_map(|frame| Some((frame.frame, frame.invalid.clone()?))).collect();
-    let of_arm = |(number, arm): (usize, &ArmAnalysis)| {
-        of_arm(&pairs, number, (&arm.name, &arm.protections), cost_of(arm))
-    };
+    let of_arm =
+        |(number, arm): (usize, &ArmAnalysis)| of_arm(&pairs, number, (&arm.name, &arm.protections), cost_of(arm));
     Some(CellProfile {
         frames: pairs.len(),
         starts: starts(&pairs).len(),

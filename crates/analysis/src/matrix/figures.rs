@@ -202,9 +202,8 @@ impl MatrixFigure {
                 let first = each.next().filter(|first| *first != Verdict::TooNoisy);
                 let mean = of(pooled.effect);
                 // All hosts together may show what is too small for each of them.
-                let is_sharper = |first: &Verdict| {
-                    *first == Verdict::NoneFound && matches!(mean, Verdict::Costs | Verdict::Gains)
-                };
+                let is_sharper =
+                    |first: &Verdict| *first == Verdict::NoneFound && matches!(mean, Verdict::Costs | Verdict::Gains);
                 let of_each = first.filter(|first| each.all(|other| other == *first));
                 Some(of_each.filter(|first| !is_sharper(first)).unwrap_or(mean))
             }

@@ -130,9 +130,7 @@ fn without_plugin(method: &str) -> Judgement {
 /// server has `told` about that.
 fn clients(judged: Judgement, told: Option<&str>, listeners: Result<Rules, Fault>) -> [FeatureStatus; 2] {
     match told {
-        Some(told) if !is_tls(told) => {
-            ended_rows(&judged, &format!("/_opendistro/_security/sslinfo reports {told}"))
-        }
+        Some(told) if !is_tls(told) => ended_rows(&judged, &format!("/_opendistro/_security/sslinfo reports {told}")),
         _ => client_rows(judged.with_rules(listeners, "")),
     }
 }

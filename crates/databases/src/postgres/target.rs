@@ -533,7 +533,8 @@ mod tests {
     fn variables_that_ask_for_more_than_is_done_are_not_left_out() {
         let told = |variables: &[(&str, &str)], options: &str| {
             let url = Url::new(format!("postgres://ann@db/x?{options}"));
-            let targets = PRODUCT.attached(&url, &plain(), &Outside::of(variables)).map_err(|fault| fault.to_string())?;
+            let targets =
+                PRODUCT.attached(&url, &plain(), &Outside::of(variables)).map_err(|fault| fault.to_string())?;
             Ok::<_, String>(targets[0].tls.clone().map(|tls| tls.authority))
         };
         let old = [("PGREQUIRESSL", "1")];

@@ -388,9 +388,8 @@ mod tests {
         assert_eq!(removed(&ours, &["tithe:other"], &["a", "b"]), changed("done", &[unlink, forget]));
         assert_eq!(removed(&ours, &[], &[]), changed("done", &["DEL tithe"]));
         assert_eq!(removed(NO_MARK, &[], &["a"]), changed("done", &[]));
-        let foreign = |name: &str| {
-            changed(&format!("refused: a key `{name}` is on this server, and Tithe did not make it"), &[])
-        };
+        let foreign =
+            |name: &str| changed(&format!("refused: a key `{name}` is on this server, and Tithe did not make it"), &[]);
         assert_eq!(removed(NO_MARK, &["tithe:other"], &["a"]), foreign("tithe:other"));
         assert_eq!(removed(&bulk("mine"), &[], &["a"]), foreign("tithe"));
         assert_eq!(removed("-WRONGTYPE it is no text\r\n", &[], &["a"]), foreign("tithe"));

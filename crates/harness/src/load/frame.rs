@@ -52,7 +52,6 @@ use tithe_plugin::{
     workspace::Workspace,
 };
 
-pub use self::{profile::CONNECTIONS_END, started_arm::StartedArm};
 use self::{
     context::CellContext,
     lanes::Lanes,
@@ -61,6 +60,7 @@ use self::{
     warm_up::WarmedUpBefore,
     watch::{FrameConditions, Watch},
 };
+pub use self::{profile::CONNECTIONS_END, started_arm::StartedArm};
 use super::Schedule;
 
 /// All arms of a cell, ready to be measured.

@@ -167,10 +167,13 @@ url = 'postgres://user@host/db?password=hunter2' # comment
                 on = ["a", "--new-password", "*******", "*********"]
             "#]],
         );
-        check("password = hunter2\nuser = \"a\"\n", expect![[r#"
+        check(
+            "password = hunter2\nuser = \"a\"\n",
+            expect![[r#"
             password = *******
             user = "a"
-        "#]]);
+        "#]],
+        );
     }
 
     #[test]

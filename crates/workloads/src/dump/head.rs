@@ -102,8 +102,7 @@ const COMPRESSION_BYTE: (u8, u8) = (1, 15);
 /// The reason against a dump among whose statements the program that wrote it has reported something.
 const MESSAGES: &str = "it has messages of the program that wrote it: dump again without `2>&1`";
 /// The reason against statements that psql runs in another database.
-const CONNECTS: &str =
-    "it goes on in another database by \\connect, which is not the one that is measured: take out \\connect and CREATE \
+const CONNECTS: &str = "it goes on in another database by \\connect, which is not the one that is measured: take out \\connect and CREATE \
      DATABASE";
 /// Beginnings of messages of such programs.
 const MESSAGE: [&str; 4] = ["mysqldump: ", "mariadb-dump: ", "pg_dump: ", "Enter password:"];

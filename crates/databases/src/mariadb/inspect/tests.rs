@@ -217,10 +217,7 @@ fn each_change_shows_in_its_rows() {
         ("any address", tight().with("proxy_protocol_networks", "*")),
         ("no settings", tight().refusing("SHOW GLOBAL VARIABLES").telling("VARIABLES LIKE", &[&["x", "OFF"]])),
         ("no setting of encryption", tight().without("innodb_encrypt_tables")),
-        (
-            "nothing of InnoDB encrypted",
-            tight().with("innodb_encrypt_tables", "OFF").with("innodb_encrypt_log", "OFF"),
-        ),
+        ("nothing of InnoDB encrypted", tight().with("innodb_encrypt_tables", "OFF").with("innodb_encrypt_log", "OFF")),
         (
             "nothing encrypted but a table",
             tight()

@@ -226,7 +226,9 @@ mod tests {
     #[test]
     fn what_is_not_known_of_logins_is_a_doubt() {
         let refused = || Fault::Refused("no".to_owned());
-        let judged = |security: Document, accounts: &Result<Accounts, Fault>, exception: Option<Result<bool, Fault>>| {
+        let judged = |security: Document,
+                      accounts: &Result<Accounts, Fault>,
+                      exception: Option<Result<bool, Fault>>| {
             let rules = rules(&options(doc! { "security": security }, doc! {}), accounts, exception).expect("options");
             (rules.exceptions.len(), rules.doubts.len(), rules.findings)
         };

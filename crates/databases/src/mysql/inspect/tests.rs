@@ -525,11 +525,7 @@ fn accounts_without_tls_are_exceptions_where_it_is_not_required_of_all() {
     let plain = || {
         tight().telling(
             "FROM mysql.user ORDER BY",
-            &[
-                account!("app", "%", SHA, "set", "", NONE),
-                account!("near", "localhost", SHA, "set", "", NONE),
-                ROOT,
-            ],
+            &[account!("app", "%", SHA, "set", "", NONE), account!("near", "localhost", SHA, "set", "", NONE), ROOT],
         )
     };
     let exception = |account: &str, loopback| Exception { text: format!("{account} without REQUIRE SSL"), loopback };
@@ -901,9 +897,8 @@ fn with_tables(tables: Rows) -> Told {
 fn a_database_is_removed_if_tithe_made_it_and_nothing_else_is_left_in_it() {
     const GOES: (&str, &str) = ("1051", "it goes");
     let table = Table { name: "usertable".to_owned(), fields: 1, field_prefix: "field".to_owned() };
-    let removed = |told: Told| {
-        told.seen(|server| MySql.remove(server, &plain(), &table)).map_err(|fault| fault.to_string())
-    };
+    let removed =
+        |told: Told| told.seen(|server| MySql.remove(server, &plain(), &table)).map_err(|fault| fault.to_string());
     let goes = |told: Told| removed(told).is_err_and(|words| words.contains("it goes"));
     let nothing = with_tables(&[]).telling("information_schema.SCHEMATA", &[&["0"]]);
     assert_eq!(removed(nothing.failing("DROP", GOES)), Ok(()));

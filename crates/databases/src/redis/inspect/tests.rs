@@ -521,9 +521,9 @@ fn a_port_for_plaintext_is_an_exception_of_the_claim_that_there_is_none() {
 #[test]
 fn rights_are_enforced_where_all_else_is_refused_and_the_own_keys_are_served() {
     let told = |refused: &[&'static str]| {
-        let seen = tight().refusing(refused).seen(|server, _| {
-            as_arm(&crate::redis::Redis, server, |context| seen_by(&RightsEnforced, context))
-        });
+        let seen = tight()
+            .refusing(refused)
+            .seen(|server, _| as_arm(&crate::redis::Redis, server, |context| seen_by(&RightsEnforced, context)));
         match seen {
             Observation::Protected(_) => "protected",
             Observation::Exposed(_) => "exposed",
