@@ -38,7 +38,7 @@ impl Source {
             measured.frames.iter().flat_map(|frame| &frame.record.arms).any(|arm| !arm.intended.is_empty());
         let actual =
             Self { start: Start::Actual, title: "latency", read: |arm| &arm.latency, only_parts: has_intended };
-        let intended = has_intended.then(|| Self {
+        let intended = has_intended.then_some(Self {
             start: Start::Intended,
             title: "latency from the intended start",
             read: |arm| &arm.intended,
