@@ -423,7 +423,7 @@ impl Live {
                 false => interval,
             }
         };
-        (self.frames() >= precision::MIN_FRAMES).then(|| effects.iter().map(of).collect())
+        (self.frames() >= precision::MIN_FRAMES).then(|| self.widened(&effects.iter().map(of).collect::<Vec<_>>()))
     }
 
     /// Options for an interval of `metric`.
@@ -450,18 +450,16 @@ impl Live {
         if self.cell.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
             return false;
         }
-        self.has_answers(effects, alpha, self.waits_otherwise().filter(|_| self.has_volume))
+        self.has_answers(effects, alpha)
     }
 
     /// Are all answers of `effects` certain: over all cells of the run, a saving against the A/A arm and against
-    /// processor time, of costs that did not move too far, on starts that were steady, and of a symmetric set-up? With
-    /// a `control`, intervals are wider by what that arm differs.
-    fn has_answers(&self, effects: &[Vec<StartEffect>], alpha: f64, control: Option<usize>) -> bool {
+    /// processor time, of costs that did not move too far, on starts that were steady, and of a symmetric set-up?
+    fn has_answers(&self, effects: &[Vec<StartEffect>], alpha: f64) -> bool {
         let (metric, over_run) = (self.deciding(), sidak(alpha, self.cells));
         let found: Vec<OverStarts> = effects.iter().map(|it| self.infer(it, metric, over_run, true)).collect();
-        let own = |arm: usize| found.get(arm).map(|found| found.inference.interval);
-        let widens = control.and_then(|control| own(control - 1));
-        let aa = self.aa.and_then(own);
+        let intervals = self.widened(&found.iter().map(|found| found.inference.interval).collect::<Vec<_>>());
+        let aa = self.aa.and_then(|aa| intervals.get(aa));
         let differs = |aa: usize| {
             let effects = effects.get(aa).map_or(&[][..], Vec::as_slice);
             self.infer(effects, metric, sidak(DIFFERS, self.cells), true).inference.interval.exceeds(0.0)
@@ -471,16 +469,12 @@ impl Live {
         }
         let changing = Changing::of(&self.warm_ups_with_frames(), &self.starts_of_frames());
         let is_certain = |(arm, found): (usize, &OverStarts)| {
-            let own = found.inference.interval;
-            let interval = match widens.filter(|_| !self.controls.contains(&(arm + 1))) {
-                Some(control) => persistence::beyond(own, &control),
-                None => own,
-            };
+            let interval = intervals[arm];
             let verdict = outcome(interval, self.margin);
             let has_answer = match verdict {
                 Outcome::TooNoisy => false,
                 Outcome::Gains if self.aa != Some(arm) => {
-                    aa.is_none_or(|aa| is_below(&interval, &aa)) && !self.saves_by_waiting(arm, metric, alpha)
+                    aa.is_none_or(|aa| is_below(&interval, aa)) && !self.saves_by_waiting(arm, metric, alpha)
                 }
                 _ => true,
             };
@@ -490,11 +484,23 @@ impl Live {
                 false => course::of_effects(&effects[arm]),
             };
             let ends = moved::ends(&course, found.spread.is_some());
-            let has_moved = found.trend_p < DRIFT_P && moved::is_too_far(ends, own.estimate, self.margin);
+            let has_moved = found.trend_p < DRIFT_P && moved::is_too_far(ends, interval.estimate, self.margin);
             let stands = |it: &Changing| stands(&interval, verdict, it.left(&course), self.margin);
             has_answer && !has_moved && changing.as_ref().is_none_or(stands)
         };
         found.iter().enumerate().all(is_certain)
+    }
+
+    /// The `own` intervals of the protected arms as in the report: where waiting decides although it differs between
+    /// arms without a protection, all others are wider by what such an arm may differ.
+    fn widened(&self, own: &[Interval]) -> Vec<Interval> {
+        let control = self.waits_otherwise().filter(|_| self.has_volume);
+        let Some(by) = control.and_then(|control| own.get(control - 1)) else { return own.to_vec() };
+        let of_arm = |(arm, interval): (usize, &Interval)| match self.controls.contains(&arm) {
+            true => *interval,
+            false => persistence::beyond(*interval, by),
+        };
+        (1..).zip(own).map(of_arm).collect()
     }
 
     /// The arm that protects nothing and certainly waits for longer or less than the plain arm, in all starts alike;

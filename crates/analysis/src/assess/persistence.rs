@@ -122,12 +122,13 @@ fn widen_by(estimate: &mut Estimate, control: &Estimate, measured: &Measured<'_>
     if !estimate.effect.half_width().is_finite() {
         return;
     }
-    for (interval, of_control) in
-        [(&mut estimate.difference, control.difference), (&mut estimate.total_difference, control.total_difference)]
-    {
+    for (interval, of_control) in [
+        (&mut estimate.total, control.total),
+        (&mut estimate.difference, control.difference),
+        (&mut estimate.total_difference, control.total_difference),
+    ] {
         *interval = interval.zip(of_control).map(|(interval, of_control)| beyond(interval, &of_control));
     }
-    estimate.total = estimate.total.map(|total| beyond(total, &control.effect));
     estimate.effect = beyond(estimate.effect, &control.effect);
     // No test of no effect and no prediction includes what all starts have in common.
     (estimate.p, estimate.more_s) = (None, None);

@@ -1149,16 +1149,19 @@ fn the_time_of_a_volume_is_wider_by_what_an_arm_without_a_protection_may_differ(
         if has_volume {
             records.cells[0].arms[2].set(Fact::Volume, "an encrypted image".to_owned());
         }
-        estimate(&records, 2, "net")
+        [1, 2].map(|arm| estimate(&records, arm, "net"))
     };
-    let (narrow, wide) = (found(0.02, false), found(0.02, true));
+    let ([control, narrow], [_, wide]) = (found(0.02, false), found(0.02, true));
     assert_eq!((narrow.verdict, wide.verdict), (Outcome::Costs, Outcome::TooNoisy));
     let more = wide.effect.high - narrow.effect.high;
     assert!((0.03..0.05).contains(&more), "{more}");
     assert!((narrow.effect.low - wide.effect.low - more).abs() < 1e-12);
+    let [of_control, narrow_total, wide_total] = [&control, &narrow, &wide].map(|it| it.total.expect("every stall"));
+    let more = of_control.low.abs().max(of_control.high.abs());
+    assert!((wide_total.high - narrow_total.high - more).abs() < 1e-12, "{wide_total:?}");
     let [narrow, wide] = [narrow, wide].map(|it| it.difference.expect("an amount").half_width());
     assert!(wide > narrow + 0.4, "{narrow} {wide}");
-    assert_eq!(found(0.2, true).verdict, Outcome::Costs);
+    assert_eq!(found(0.2, true)[1].verdict, Outcome::Costs);
 }
 
 /// The A/A arm waits a tenth longer, and uses as much processor time.

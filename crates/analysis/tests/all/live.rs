@@ -389,8 +389,12 @@ fn processor_time_decides_live_as_in_the_table_except_on_volumes() {
         }
         let mut live = live(&records);
         frames(&records).for_each(|slots| live.push(slots[0].frame, slots));
-        let tabled = assess(&records).cells[0].arms[1].primary().expect("a figure").name.to_string();
-        (live.metric().map(|metric| Figure::Metric(metric).to_string()), tabled)
+        let analysis = assess(&records);
+        let arms = &analysis.cells[0].arms[1..];
+        let tabled: Vec<_> = arms.iter().map(|arm| arm.primary().expect("a figure").effect).collect();
+        assert_eq!(live.ended(&CellEnding::Budget), Some(tabled), "{protection}");
+        let decides = arms[0].primary().expect("a figure").name.to_string();
+        (live.metric().map(|metric| Figure::Metric(metric).to_string()), decides)
     };
     let both = |name: &str| (Some(name.to_owned()), name.to_owned());
     assert_eq!([decides("audit"), decides("volume-luks2")], [both("cpu"), both("net")]);
