@@ -224,7 +224,7 @@ fn statements(text: &str) -> Result<Head, String> {
             return Err(
                 "it is a dump of all databases and accounts (pg_dumpall): dump one database by pg_dump".to_owned()
             );
-        } else if line.starts_with("-- PostgreSQL database dump") {
+        } else if line.trim_end() == "-- PostgreSQL database dump" {
             head.origin = Some(Origin::Postgres);
             head.end = "-- PostgreSQL database dump complete";
         } else if head.origin == Some(Origin::Postgres) && line.starts_with("CREATE DATABASE ") {
