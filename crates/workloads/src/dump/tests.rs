@@ -142,6 +142,9 @@ fn statements_that_make_their_database_are_not_run_in_it() {
     assert_eq!(own, (String::new(), enter("sakila")));
     assert_eq!(entering("use `shop`;\nCREATE TABLE a (b int);\n"), (enter("shop"), enter("shop")));
     assert_eq!(entering("CREATE TABLE a (b int);\n").0, enter("data"));
+    assert_eq!(entering("USE `my``odd; shop`; -- ours\n").0, enter("my``odd; shop"));
+    assert_eq!(entering("use shop; -- ours\n").0, enter("shop"));
+    assert_eq!(entering("CREATE VIEW v AS SELECT b FROM a\nUSE INDEX (i);\n").0, enter("data"));
 }
 
 #[test]
