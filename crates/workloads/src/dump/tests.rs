@@ -160,6 +160,8 @@ fn a_dump_without_its_end_is_refused() {
         assert!(found(text).is_err_and(|why| why.contains("the dump was cut")), "{text}");
         let whole = format!("{text}COMMIT;\n{END}\\unrestrict 6JHC\nCREATE INDEX i ON t (a);\n");
         assert_eq!(found(&whole), Ok(()), "{text}");
+        let rows = "INSERT INTO t VALUES (1);\n".repeat(4000);
+        assert_eq!(found(&(whole + &rows)), Ok(()), "{text}");
     }
     let table = folder.path().join("t.csv");
     fs::write(&table, "id,name\n").expect("written");
