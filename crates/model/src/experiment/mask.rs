@@ -65,12 +65,16 @@ pub(crate) fn is_password_of(before: &str, text: &str) -> bool {
     own || names_one(before) && !text.starts_with('-')
 }
 
-/// Where the value of a key for passwords begins in `line`, unless it is masked already.
+/// Where the value of a key for passwords begins in `line`, unless it is masked already or a flag, which TOML has
+/// without quotes.
 fn word_in(line: &str) -> Option<usize> {
     const AROUND: [char; 4] = [' ', '\t', '"', '\''];
     let (key, value) = line.split_once('=')?;
     let word = value.trim_start_matches(AROUND);
-    let is_open = is_for_password(key.trim_matches(AROUND)) && !word.starts_with('*');
+    let first = word.split([' ', '\t', '\r', '\n', '"', '\'', ',', '}', '#']).next().unwrap_or_default();
+    let is_masked = !first.is_empty() && first.bytes().all(|byte| byte == b'*');
+    let is_shown = is_masked || ["true", "false"].contains(&first);
+    let is_open = is_for_password(key.trim_matches(AROUND)) && !is_shown;
     is_open.then_some(key.len() + 1 + value.len() - word.len())
 }
 
@@ -168,12 +172,25 @@ url = 'postgres://user@host/db?password=hunter2' # comment
             "#]],
         );
         check(
+<<<<<<< HEAD
             "password = hunter2\nuser = \"a\"\n",
             expect![[r#"
             password = *******
             user = "a"
         "#]],
         );
+=======
+            "password = hunter2\nuser = \"a\"\npassword = *!hunter2\npassword = '#hunter2\n",
+            expect![[r#"
+                password = *******
+                user = "a"
+                password = *********
+                password = '********
+            "#]],
+        );
+        let flag = "[settings]\ndisconnect_on_expired_password = false # as before\n";
+        assert_eq!(mask_passwords(flag), flag);
+>>>>>>> b52f7c93780333a07eb6b11c599d631ea81075ae
     }
 
     #[test]

@@ -223,7 +223,7 @@ fn statements(text: &str) -> Result<Head, String> {
             return Err(
                 "it is a dump of all databases and accounts (pg_dumpall): dump one database by pg_dump".to_owned()
             );
-        } else if line.starts_with("-- PostgreSQL database dump") {
+        } else if line.trim_end() == "-- PostgreSQL database dump" {
             head.origin = Some(Origin::Postgres);
             head.end = "-- PostgreSQL database dump complete";
         } else if head.origin == Some(Origin::Postgres) && line.starts_with("CREATE DATABASE ") {
@@ -246,9 +246,8 @@ fn statements(text: &str) -> Result<Head, String> {
             name.trim_end().trim_end_matches('`').clone_into(&mut head.database);
         } else if may_be_mysql && (begins(line, "CREATE DATABASE ") || begins(line, "CREATE SCHEMA ")) {
             creates = true;
-        } else if may_be_mysql && !enters && begins(line, "USE ") {
-            (enters, head.makes_database) = (true, creates);
-            line["USE ".len()..].trim_matches(['`', ';', ' ']).clone_into(&mut head.database);
+        } else if let Some(name) = entered(line).filter(|_| may_be_mysql && !enters) {
+            (enters, head.makes_database, head.database) = (true, creates, name);
         } else if let Some((_, name)) = line.split_once("Database: ").filter(|_| line.starts_with("-- Host: ")) {
             if name.trim().is_empty() {
                 return Err(ALL_DATABASES.to_owned());
@@ -274,6 +273,18 @@ fn reads_file(line: &str) -> bool {
     let command = ["source ", "\\. ", "\\i ", "\\ir "].into_iter().find(|command| begins(line, command));
     let name = command.map_or("", |command| line[command.len()..].trim_matches(['\'', '"', ';', ' ']));
     !name.contains(' ') && [".sql", ".dump"].iter().any(|ending| name.ends_with(ending))
+}
+
+/// The database that the line `USE name;` of MariaDB or MySQL enters; none for `USE INDEX (a)` within a statement.
+fn entered(line: &str) -> Option<String> {
+    let name = line.get("USE ".len()..).filter(|_| begins(line, "USE "))?.trim_start();
+    if let Some(quoted) = name.strip_prefix('`') {
+        // A doubled quote is one of the name.
+        let end = quoted.replace("``", "  ").find('`')?;
+        return Some(quoted[..end].replace("``", "`"));
+    }
+    let name = name.split(';').next().unwrap_or_default().trim_end();
+    (!name.is_empty() && !name.contains([' ', '\t', '('])).then(|| name.to_owned())
 }
 
 /// The product that `words` of a dump's comment name.

@@ -10,7 +10,7 @@ mod tests;
 
 use std::{
     fs::{self, File},
-    io::{self, Read as _, Seek as _},
+    io::{self, BufRead as _, BufReader, Read as _, Seek as _},
     path::{Path, PathBuf},
 };
 
@@ -24,7 +24,7 @@ use self::head::{Form, Head, Origin};
 /// Bytes of a file that are read to identify it.
 const HEAD_BYTES: u64 = 16 << 10;
 
-/// Bytes of a file in which the end of a dump is searched.
+/// Bytes at the end of a file in which the end of a dump is searched for first.
 const END_BYTES: u64 = 64 << 10;
 
 /// The statements that create the tables of a CSV folder.
@@ -93,7 +93,7 @@ impl Dump {
             head::read(&first_bytes(&path).map_err(unread)?)?
         };
         let statements = if path.is_dir() { path.join(SCHEMA) } else { path.clone() };
-        if !head.end.is_empty() && !ends_with(&statements, head.end).map_err(unread)? {
+        if !head.end.is_empty() && !has_end(&statements, head.end).map_err(unread)? {
             return Err(format!("its end is missing, with the line `{}`: the dump was cut", head.end));
         }
         Ok(Self { path, head, tables })
@@ -147,14 +147,22 @@ fn first_bytes(path: &Path) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// True if `line` is in the last bytes of the file at `path`, behind which users may have added some statements.
-fn ends_with(path: &Path, line: &str) -> io::Result<bool> {
+/// True if a line of the file at `path` begins with `end`. It is searched for in the last bytes first; users may have
+/// added any number of statements behind it.
+fn has_end(path: &Path, end: &str) -> io::Result<bool> {
     let mut file = File::open(path)?;
-    let length = file.metadata()?.len();
-    file.seek(io::SeekFrom::Start(length.saturating_sub(END_BYTES)))?;
-    let mut bytes = Vec::new();
-    file.take(END_BYTES).read_to_end(&mut bytes)?;
-    Ok(String::from_utf8_lossy(&bytes).lines().any(|found| found.starts_with(line)))
+    let last = file.metadata()?.len().saturating_sub(END_BYTES);
+    for from in [last, 0] {
+        file.seek(io::SeekFrom::Start(from))?;
+        let (mut lines, mut line) = (BufReader::new(&file), Vec::new());
+        while lines.read_until(b'\n', &mut line)? > 0 {
+            if line.starts_with(end.as_bytes()) {
+                return Ok(true);
+            }
+            line.clear();
+        }
+    }
+    Ok(false)
 }
 
 /// True for the name of a CSV file.

@@ -142,6 +142,9 @@ fn statements_that_make_their_database_are_not_run_in_it() {
     assert_eq!(own, (String::new(), enter("sakila")));
     assert_eq!(entering("use `shop`;\nCREATE TABLE a (b int);\n"), (enter("shop"), enter("shop")));
     assert_eq!(entering("CREATE TABLE a (b int);\n").0, enter("data"));
+    assert_eq!(entering("USE `my``odd; shop`; -- ours\n").0, enter("my``odd; shop"));
+    assert_eq!(entering("use shop; -- ours\n").0, enter("shop"));
+    assert_eq!(entering("CREATE VIEW v AS SELECT b FROM a\nUSE INDEX (i);\n").0, enter("data"));
 }
 
 #[test]
@@ -157,6 +160,8 @@ fn a_dump_without_its_end_is_refused() {
         assert!(found(text).is_err_and(|why| why.contains("the dump was cut")), "{text}");
         let whole = format!("{text}COMMIT;\n{END}\\unrestrict 6JHC\nCREATE INDEX i ON t (a);\n");
         assert_eq!(found(&whole), Ok(()), "{text}");
+        let rows = "INSERT INTO t VALUES (1);\n".repeat(4000);
+        assert_eq!(found(&(whole + &rows)), Ok(()), "{text}");
     }
     let table = folder.path().join("t.csv");
     fs::write(&table, "id,name\n").expect("written");

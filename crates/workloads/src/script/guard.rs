@@ -125,7 +125,9 @@ const MAINTAINING: [&str; 19] = [
 /// True for the name of a function that changes the server or other sessions, and no rows.
 pub fn maintains(name: &str) -> bool {
     let name = name.to_ascii_lowercase();
-    MAINTAINING.contains(&name.as_str()) || name.starts_with("pg_stat_") && name.contains("reset")
+    // Functions with `get` in their name read when statistics were reset.
+    let resets = name.starts_with("pg_stat_") && !name.starts_with("pg_stat_get_") && name.contains("reset");
+    resets || MAINTAINING.contains(&name.as_str())
 }
 
 /// Functions whose effect lasts as long as the session.
@@ -335,6 +337,7 @@ mod tests {
             "ANALYZE FORMAT=JSON SELECT 1",
             "SELECT 'DROP TABLE t'",
             "SELECT stats_reset, 'pg_reload_conf' FROM pg_stat_database",
+            "SELECT pg_stat_get_db_stat_reset_time(oid) FROM pg_database",
             "SELECT pg_advisory_xact_lock(1)",
             "SELECT pg_try_advisory_xact_lock(1)",
             "SET @a = 1",
