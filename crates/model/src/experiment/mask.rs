@@ -172,14 +172,6 @@ url = 'postgres://user@host/db?password=hunter2' # comment
             "#]],
         );
         check(
-<<<<<<< HEAD
-            "password = hunter2\nuser = \"a\"\n",
-            expect![[r#"
-            password = *******
-            user = "a"
-        "#]],
-        );
-=======
             "password = hunter2\nuser = \"a\"\npassword = *!hunter2\npassword = '#hunter2\n",
             expect![[r#"
                 password = *******
@@ -190,7 +182,6 @@ url = 'postgres://user@host/db?password=hunter2' # comment
         );
         let flag = "[settings]\ndisconnect_on_expired_password = false # as before\n";
         assert_eq!(mask_passwords(flag), flag);
->>>>>>> b52f7c93780333a07eb6b11c599d631ea81075ae
     }
 
     #[test]
