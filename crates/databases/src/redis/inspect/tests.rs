@@ -152,7 +152,6 @@ impl Redis {
                 array(&names.iter().map(told).collect::<Vec<_>>())
             }
             ["COMMAND"] => array(&[array(&[bulk("get")])]),
-            ["GET", _] => "$-1\r\n".to_owned(),
             _ => format!("-ERR unknown command '{said}'\r\n"),
         }
     }
