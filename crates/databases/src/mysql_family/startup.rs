@@ -263,7 +263,7 @@ mod tests {
 
     /// The server's request to prove the password by `plugin`.
     fn switch(plugin: &str) -> Vec<u8> {
-        [b"\xfe", plugin.as_bytes(), b"\0abcdefghijkl12345678\0"].concat()
+        [&b"\xfe"[..], plugin.as_bytes(), b"\0abcdefghijkl12345678\0"].concat()
     }
 
     fn itself() -> Vec<u8> {
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!(remembered, (Ok(CACHING_SHA2.to_owned()), Vec::new()));
         let denied = login(&elsewhere, NATIVE, &[b"\xff\x15\x04#28000Access denied"]);
         assert!(matches!(denied.0, Err(Fault::Refused(_))), "{denied:?}");
-        let endless = login(&elsewhere, CACHING_SHA2, &[&[1, 3]; 2 * MOST_PACKETS]);
+        let endless = login(&elsewhere, CACHING_SHA2, &[&[1_u8, 3][..]; 2 * MOST_PACKETS]);
         assert!(matches!(endless.0, Err(Fault::Protocol(_))), "{endless:?}");
         let nobody = Target { password: None, ..elsewhere };
         let (sha256, clear) = (switch(SHA256_PASSWORD), switch(CLEAR));
