@@ -12,7 +12,7 @@ use tithe_model::{
 use tithe_plugin::{
     checks::{canary::Targets, disk_canary::DiskCanary, scan::Places},
     evidence::{Check, CheckContext, judge, seen_by},
-    session::{Fields, KeyValueSession, Request},
+    session::{Discard, Fields, KeyValueSession, Request},
     setup::AtRest,
 };
 
