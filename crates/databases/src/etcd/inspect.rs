@@ -396,7 +396,7 @@ mod tests {
             no right to the accounts
               authorisation: enforced, this account
             no right to the accounts, and all keys
-              authorisation: off, this account [ETCD-AUTHZ-EVERYTHING]
+              authorisation: available but not enforced, this account [ETCD-AUTHZ-EVERYTHING]
             TLS
               tls: available but not enforced, this account
               client-to-node: available but not enforced, this account

@@ -85,8 +85,10 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
     ));
     let is_set = SWITCHES.iter().any(|(name, _)| !["", "OFF"].contains(&settings.value(name)));
     let encrypts_binlog = settings.is_on("encrypt_binlog") && settings.is_on("log_bin");
-    // Which tablespaces are encrypted is not shown to every account.
-    let off = !is_set && !encrypts_binlog && encrypts_some(session).is_ok_and(|some| !some);
+    let key = settings.value("file_key_management_filename");
+    let kept = keys(session, key);
+    // Which tablespaces are encrypted is not shown to every account. Without keys none is.
+    let off = !is_set && !encrypts_binlog && !encrypts_some(session).unwrap_or(kept != NO_KEYS);
     let (others, mut doubts) = other_tables(session)?;
     let encrypts_aria = settings.is_on("aria_encrypt_tables");
     others.iter().for_each(|table| judge_table(table, encrypts_aria, &mut exceptions, &mut doubts));
@@ -119,8 +121,6 @@ fn at_rest(session: &mut WireSession, settings: &Settings) -> Result<Judgement, 
     other_files(takes, logs, settings, &mut exceptions, &mut doubts);
     let mut leaks = recorders::in_the_clear(settings);
     log_tables(session, &mut leaks, &mut doubts);
-    let key = settings.value("file_key_management_filename");
-    let kept = keys(session, key);
     if KNOWN_KEYS.iter().any(|plugin| kept.contains(plugin)) {
         exceptions.push("the keys are those of a plugin for tests, which anybody can work out".to_owned());
     }
@@ -198,12 +198,15 @@ fn relay_logs(session: &mut WireSession, exceptions: &mut Vec<String>, doubts: &
     }
 }
 
+/// What is said of a server that cannot encrypt anything.
+const NO_KEYS: &str = "no plugin has keys";
+
 /// Which plugin has the keys, and the file that holds them.
 fn keys(session: &mut WireSession, file: &str) -> String {
     let sql = "SELECT PLUGIN_NAME FROM information_schema.PLUGINS WHERE PLUGIN_TYPE = 'ENCRYPTION' AND PLUGIN_STATUS = \
                'ACTIVE'";
     match session.run(sql) {
-        Ok(rows) if rows.is_empty() => "no plugin has keys".to_owned(),
+        Ok(rows) if rows.is_empty() => NO_KEYS.to_owned(),
         Ok(rows) => {
             let names: Vec<String> = rows.into_iter().flatten().flatten().collect();
             let place = if file.is_empty() { String::new() } else { format!(" ({file})") };

@@ -309,7 +309,8 @@ mod tests {
     #[test]
     fn tls_with_a_server_that_has_none_ends_before_it() {
         let told = |by_tls: bool, ssl_enabled: &str| {
-            let settings = Settings::from([("ssl_enabled".to_owned(), ssl_enabled.to_owned())]);
+            let settings = [("tcpport", "11211"), ("ssl_enabled", ssl_enabled)];
+            let settings = settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
             let judged = Judgement::account(State::Enforced, "TLSv1.3; plaintext: refused");
             clients(judged, by_tls, &settings).map(|row| (row.state, row.scope.words()))
         };

@@ -30,6 +30,7 @@ pub fn tight() -> Told {
         asks: true,
         stats: vec![("pid", "7")],
         settings: vec![
+            ("tcpport", "11211"),
             ("auth_enabled_ascii", "/users"),
             ("ssl_enabled", "no"),
             ("udpport", "0"),

@@ -190,7 +190,8 @@ fn of_column(session: &mut dyn SqlSession, table: &str, column: &OwnColumn) -> R
     Ok(Ok(Kind { bytes, null: if nullable == "NO" { " NOT NULL" } else { "" }, place }))
 }
 
-#[cfg(all(test, feature = "mysql"))]
+#[cfg(test)]
+#[cfg(feature = "mysql")]
 mod tests {
     use super::*;
     use crate::{
@@ -260,7 +261,7 @@ mod tests {
             ),
             (
                 &[&["text", "text", "65535", "YES", "", "", "utf8mb4_general_ci", "2"]],
-                "name: its collation utf8mb4_general_ci takes different texts for equal: give it one of `_bin`",
+                "name: its collation utf8mb4_general_ci treats different texts as equal: give it one of `_bin`",
             ),
         ];
         let readers: [(Rows, &str); 2] = [

@@ -385,7 +385,7 @@ mod tests {
               authentication: enforced, this account
             no right to the accounts, and all indices
               authentication: enforced, this account
-              authorisation: off, this account [OPENSEARCH-AUTHZ-EVERYTHING]
+              authorisation: available but not enforced, this account [OPENSEARCH-AUTHZ-EVERYTHING]
             an administrator more
               authorisation: available but not enforced, this account [OPENSEARCH-AUTHZ-EVERYTHING]
             no audit log

@@ -41,7 +41,7 @@ pub fn tight() -> Told {
         ("GET /_opendistro/_security/sslinfo", 200, json!({ "ssl_protocol": null })),
         ("GET /_cluster/health", 200, json!({ "number_of_nodes": 1 })),
         ("GET /_cluster/settings", 200, json!({})),
-        ("GET /_nodes/jvm", 200, json!({ "nodes": {} })),
+        ("GET /_nodes/jvm", 200, json!({ "nodes": { "x": { "name": "a", "jvm": { "input_arguments": [] } } } })),
     ];
     Told { asks: true, logins: vec!["ann:correct horse"], answers }
 }

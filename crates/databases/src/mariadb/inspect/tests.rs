@@ -575,6 +575,8 @@ fn encryption_is_off_where_nothing_at_all_is_seen_to_be_encrypted() {
         row.split(", ").next().expect("a state").to_owned()
     };
     assert_eq!(state(bare()), "at-rest: off");
+    let without_keys = bare().refusing(ENCRYPTED).telling("information_schema.PLUGINS", &[]);
+    assert_eq!(state(without_keys), "at-rest: off", "an account that is shown no tablespaces");
     let binlog = || bare().with("encrypt_binlog", "ON");
     assert_eq!(state(binlog().with("log_bin", "OFF")), "at-rest: off");
     for told in [

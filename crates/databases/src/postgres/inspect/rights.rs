@@ -250,7 +250,7 @@ impl Rights {
             self.read_database(&mut session, &place, false);
             match readers_of_passwords(&mut session) {
                 Ok(readers) => self.readers.extend(readers),
-                Err(fault) => self.doubts.push(format!("who reads the hashes of passwords{place} ({fault})")),
+                Err(fault) => self.doubts.push(format!("which accounts read the hashes of passwords{place} ({fault})")),
             }
         }
         if let Some(more) = names.len().checked_sub(OTHERS_READ).filter(|more| *more > 0) {
