@@ -319,8 +319,6 @@ fn pairs(group: &str, option: &str, words: &[String]) -> Result<Vec<(String, Str
     words.iter().map(pair).collect()
 }
 
-
-
 /// A property file of YCSB, with the experiment keys that it sets. Its mistakes are reported when the experiment is
 /// read.
 fn ycsb_file(path: &Path) -> Result<WorkloadFile, Stop> {
