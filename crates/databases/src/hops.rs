@@ -102,8 +102,8 @@ mod tests {
         let door = || Judgement::whole(State::Enforced, "by md5; without a password: refused");
         let Judgement { state, scope, seen, .. } = let_in_by("a pooler", door());
         assert_eq!((state, scope.words()), (State::Enforced, "this account"));
-        let expected = "a pooler: by md5; without a password: refused; not judged: whom it lets in else (its own \
-                        configuration)";
+        let expected = "a pooler: by md5; without a password: refused; not judged: which other clients it accepts \
+                        (its own configuration)";
         assert_eq!(seen, expected);
         let words = "a pooler, and the list is of its own connections: ask the server itself";
         assert!(matches!(seen_behind("a pooler"), Spoken::Untold(untold) if untold == words));
