@@ -679,7 +679,7 @@ fn other_databases_are_judged_too_or_are_a_doubt() {
     ];
     expect![[r#"
         1 of 3 accounts may do everything (superusers, and who can become one)
-        1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of who becomes one (SECURITY DEFINER): pay; pay in database shop
+        1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions that run with the rights of superusers, or of accounts that can become one (SECURITY DEFINER): pay; pay in database shop
         1 of 3 accounts may do everything (superusers, and who can become one); not judged: what views that others may read show of the table of passwords: logins; not judged: what views that others may read show of the table of passwords in database shop: logins
         1 of 3 accounts may do everything (superusers, and who can become one); 1 read the hashes of all passwords: app: REVOKE SELECT ON pg_authid, pg_shadow, or pg_read_all_data
         1 of 3 accounts may do everything (superusers, and who can become one); not judged: functions, triggers and views in database shop (refused: 28000: no entry for shop)
