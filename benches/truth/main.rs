@@ -18,9 +18,9 @@
 //!   interval, and whether it contains the truth.
 //! * `known-claim` (seconds): the same arms, each with a setting and a claim of its own. The same, and whether each is
 //!   proven.
-//! * `identical` (product, cells, seconds per cell, hogs, workload, file, starts per cell): four identical arms. How many intervals
-//!   exclude zero, the mean effect by arm, wall time by load, and whether differences persist over starts. Rows are
-//!   appended to the file.
+//! * `identical` (product, cells, seconds per cell, hogs, workload, file, starts per cell): four identical arms. How
+//!   many intervals exclude zero, the mean effect by arm, wall time by load, and whether differences persist over
+//!   starts. Rows are appended to the file.
 //! * `persistence` (files of rows): the same arms. Whether differences persist over starts.
 //! * `profile-known` (runs, seconds per run): the arms of `known-cost`. The time that a profile attributes to the
 //!   counted loop, and whether its interval contains it.

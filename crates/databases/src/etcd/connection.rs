@@ -136,8 +136,8 @@ impl EtcdConnection {
     }
 }
 
-/// The fault of a first call without a password. An alert of TLS is about the client's certificate: nobody has asked for
-/// a password yet.
+/// The fault of a first call without a password. An alert of TLS is about the client's certificate: nobody has asked
+/// for a password yet.
 fn unnamed(fault: Fault) -> Fault {
     match fault {
         Fault::Refused(words) if !words.starts_with("TLS: ") => {

@@ -304,8 +304,8 @@ const LEADING_NOWHERE: [&str; 8] = [
     "USAGE",
 ];
 
-/// What of `grants`, as `SHOW GRANTS` writes them, may lead to all privileges: roles, and privileges on all databases or
-/// on the server's own.
+/// What of `grants`, as `SHOW GRANTS` writes them, may lead to all privileges: roles, and privileges on all databases
+/// or on the server's own.
 fn leading<'a>(grants: impl Iterator<Item = &'a String>) -> Vec<String> {
     let mut leading = Vec::new();
     let given = grants.filter_map(|grant| Some(grant.strip_prefix("GRANT ")?.split_once(" TO ")?.0));
