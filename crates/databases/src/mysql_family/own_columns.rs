@@ -190,7 +190,8 @@ fn of_column(session: &mut dyn SqlSession, table: &str, column: &OwnColumn) -> R
     Ok(Ok(Kind { bytes, null: if nullable == "NO" { " NOT NULL" } else { "" }, place }))
 }
 
-#[cfg(all(test, feature = "mysql"))]
+#[cfg(test)]
+#[cfg(feature = "mysql")]
 mod tests {
     use super::*;
     use crate::{

@@ -224,7 +224,8 @@ fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\\', "\\\\").replace('\'', "''"))
 }
 
-#[cfg(all(test, feature = "mysql"))]
+#[cfg(test)]
+#[cfg(feature = "mysql")]
 mod tests {
     use tithe_plugin::production::{ColumnValues, Counted};
 
