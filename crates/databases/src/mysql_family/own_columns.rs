@@ -261,7 +261,7 @@ mod tests {
             ),
             (
                 &[&["text", "text", "65535", "YES", "", "", "utf8mb4_general_ci", "2"]],
-                "name: its collation utf8mb4_general_ci takes different texts for equal: give it one of `_bin`",
+                "name: its collation utf8mb4_general_ci treats different texts as equal: give it one of `_bin`",
             ),
         ];
         let readers: [(Rows, &str); 2] = [
