@@ -9,6 +9,7 @@ pub mod assess;
 pub mod atlas;
 pub mod compare;
 mod counted;
+pub mod deciding;
 pub mod figures;
 pub mod history;
 pub mod matrix;

@@ -223,12 +223,15 @@ pub fn unchanged(before: &[FeatureStatus], after: Result<Vec<FeatureStatus>, Fau
     WitnessFinding::of(When::After, "enforced", claim, Role::Claim, (observation, control))
 }
 
+/// The check of a finding about a server that could not be checked.
+pub const UNSEEN: &str = "protections";
+
 /// What is known of a server's protections after the command if a `fault` prevented the checks.
 pub fn unseen(fault: &Fault) -> WitnessFinding {
     let observation = Observation::Unknown(format!("it could not be checked: {fault}"));
     let claim = "the protections that were asked for are on".to_owned();
     let control = "what was seen before is above".to_owned();
-    WitnessFinding::of(When::After, "protections", claim, Role::Claim, (observation, control))
+    WitnessFinding::of(When::After, UNSEEN, claim, Role::Claim, (observation, control))
 }
 
 fn compared(before: &[FeatureStatus], after: &[FeatureStatus]) -> Observation {

@@ -7,7 +7,7 @@ use tithe_statistics::{
 };
 
 use super::measured::Measured;
-use crate::{Estimate, Figure, Flag, Interval, Outcome, stopping};
+use crate::{Estimate, Figure, Flag, Interval, Outcome, deciding};
 
 /// An effect that changes over the frames with a smaller p is flagged.
 pub(crate) const DRIFT_P: f64 = 0.01;
@@ -24,7 +24,7 @@ pub(super) fn paired(
     seconds_each: Option<f64>,
 ) -> Estimate {
     let OverStarts { inference, count, starts, spread, widened, known_degrees, p, trend_p, within: _ } = over_starts;
-    let more_s = || stopping::more_s(over_starts, measured.precision, seconds_each?, measured.alpha);
+    let more_s = || deciding::more_s(over_starts, measured.precision, seconds_each?, measured.alpha);
     let mut estimate = judged(measured, name, title, inference.interval, *count, more_s);
     estimate.batch = inference.batch.max(1);
     (estimate.starts, estimate.spread) = (*starts, *spread);

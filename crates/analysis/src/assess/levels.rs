@@ -82,7 +82,7 @@ pub(crate) fn throughput(cell: &Cell, frame: &Frame, slots: &[Slot], arm: usize)
     let of_arm = || slots.iter().filter(|slot| slot.arm as usize == arm);
     let all = |sum: (u64, f64), slot: &Slot| (sum.0 + slot.operations, sum.1 + busy_ns(cell, frame, slot));
     let (operations, all_ns) = of_arm().fold((0, 0.0), all);
-    let lanes = crate::stopping::lanes(of_arm());
+    let lanes = crate::deciding::lanes(of_arm());
     (all_ns > 0.0).then(|| operations as f64 * lanes as f64 * 1e9 / all_ns)
 }
 

@@ -18,7 +18,7 @@ use tithe_statistics::{
 
 use crate::{
     Estimate, Figure, Flag, counted,
-    stopping::{self, EndsBy, SlotTotals},
+    deciding::{self, EndsBy, SlotTotals},
 };
 
 /// A frame that counts.
@@ -85,7 +85,7 @@ impl<'a> Measured<'a> {
         let has_frames = frame_epochs().next().is_some();
         let given_up = |it: &&Finding| it.phase == Phase::Before && has_frames;
         Self {
-            lanes: stopping::lanes(slots()),
+            lanes: deciding::lanes(slots()),
             seen: SlotTotals::of(frames.iter().map(|frame| frame.slots.as_slice())),
             // Traffic of another program is not counted, so it does not show whether there is a network. A driver that
             // does not report what it sends counts as embedded.
@@ -99,7 +99,7 @@ impl<'a> Measured<'a> {
             asked_metric: experiment.measure.primary,
             start_spread: records.plan.spread_between_starts(records.cells[index].shares_starts),
             cost_spread: records.plan.cost_spread.as_ref(),
-            alpha: stopping::alpha(
+            alpha: deciding::alpha(
                 arms.saturating_sub(1),
                 EndsBy::of(experiment.measure.until_decided, records.cells[index].ending.as_ref()),
             ),

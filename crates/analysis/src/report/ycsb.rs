@@ -14,7 +14,7 @@ use tithe_model::{
 
 use crate::{
     assess::{busy_ns, counts_in},
-    stopping,
+    deciding,
 };
 
 /// The lines of every cell and arm.
@@ -43,7 +43,7 @@ fn block(records: &Records, cell: u32, arm: usize, text: &mut String) {
     let planned = &records.plan.cells[cell as usize];
     let (ran_ns, done) = slots()
         .fold((0.0, 0), |sum, slot| (sum.0 + busy_ns(planned, frames[&slot.frame], slot), sum.1 + slot.operations));
-    let ran_ms = ran_ns / 1e6 / stopping::lanes(slots()).max(1) as f64;
+    let ran_ms = ran_ns / 1e6 / deciding::lanes(slots()).max(1) as f64;
     let _ = writeln!(text, "[OVERALL], RunTime(ms), {}", ran_ms.round());
     let _ = writeln!(
         text,

@@ -9,7 +9,7 @@ use std::{
 
 use serde_json::{Value, json};
 use tithe_analysis::report::words;
-use tithe_harness::witness::{When, Witness, WitnessFinding, through, unchanged, unseen, watching::Watching};
+use tithe_harness::witness::{UNSEEN, When, Witness, WitnessFinding, through, unchanged, unseen, watching::Watching};
 use tithe_machine::{
     fault::Fault,
     launch::Command,
@@ -190,6 +190,7 @@ fn command(words: &[String], places: &BTreeMap<String, Option<String>>) -> Resul
 /// The exit status for the evidence.
 fn status(accounts: &[Account]) -> i32 {
     let of = |finding: &WitnessFinding| match (finding.role, finding.verdict) {
+        _ if finding.check == UNSEEN => exit::FAILED,
         (Role::Claim | Role::Strengthens, Verdict::Fails) => exit::DISPROVEN,
         (Role::Claim, Verdict::CannotTell | Verdict::OutOfReach) | (Role::Strengthens, Verdict::CannotTell) => {
             exit::CANNOT_TELL
@@ -235,6 +236,7 @@ fn told(accounts: &[Account], ended: Option<&Ended>, columns: usize) -> String {
         exit::OK => "every claim holds; nothing was timed",
         exit::DISPROVEN => "some claim does not hold",
         exit::CANNOT_TELL => "some claim cannot be decided",
+        exit::FAILED if status(accounts) == exit::FAILED => "a server could not be seen",
         _ => "",
     };
     let words = [ending(ended), end.to_owned()].into_iter().filter(|words| !words.is_empty()).collect::<Vec<_>>();
@@ -356,6 +358,9 @@ mod tests {
         assert_eq!(check(&of(Role::Strengthens, Verdict::Fails), ended(0)), exit::DISPROVEN);
         assert_eq!(check(&of(Role::Claim, Verdict::Fails), None), exit::DISPROVEN);
         assert_eq!(check(&of(Role::Disclosure, Verdict::Fails), ended(0)), exit::OK);
+        let gone = [account(&[unseen(&Fault::Connection("gone".to_owned()))])];
+        assert_eq!(check(&gone, ended(0)), exit::FAILED);
+        assert!(told(&gone, ended(0).as_ref(), 100).ends_with("; a server could not be seen\n"));
     }
 
     #[test]

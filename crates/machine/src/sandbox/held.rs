@@ -87,8 +87,10 @@ pub fn remove_abandoned_beside(run: &Path) {
     remove_all(sandboxes.filter(|sandbox| is_of_here(sandbox)));
 }
 
+/// The sandboxes in `folder`, by whole paths, as mounts inside them are listed.
 fn sandboxes_in(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    let read = folder.canonicalize().and_then(fs::read_dir);
+    let entries = read.into_iter().flatten().flatten().map(|entry| entry.path());
     entries.filter(|path| is_sandbox(path)).collect()
 }
 
@@ -336,6 +338,8 @@ mod tests {
             folder
         };
         let all = [left("1", &here()), left("2", "elsewhere 7"), left("3", ""), left("4", &here())];
+        let whole = all[0].canonicalize().expect("a path");
+        assert_eq!(sandboxes_in(&parent.join("2/../1")), [whole], "as mounts are listed");
         let held = File::open(all[3].join(LOCK)).expect("a lock");
         assert!(try_lock(&held).expect("locked"));
         remove_abandoned_beside(&parent.join("next"));
