@@ -260,11 +260,8 @@ fn databases_that_know_each_other_are_found() {
 /// The table of controls contains every check that a protection may have, and no other.
 #[test]
 fn the_table_of_controls_knows_every_check() {
-    let named_in_records = [
-        tithe_model::record::CIPHER_DRIVER,
-        tithe_model::record::SETTING_DIFFERS,
-        tithe_model::record::YOUR_CLAIM,
-    ];
+    let named_in_records =
+        [tithe_model::record::CIPHER_DRIVER, tithe_model::record::SETTING_DIFFERS, tithe_model::record::YOUR_CLAIM];
     let mut checks = BTreeSet::from(named_in_records.map(str::to_owned));
     for folder in ["plugin", "harness", "databases"] {
         for (path, text) in source::files(&root().join("crates").join(folder).join("src")) {

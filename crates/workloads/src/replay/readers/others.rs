@@ -155,9 +155,11 @@ fn is_of_syslog(line: &str) -> bool {
 
 /// True for a line of an error log: `2026-11-28T05:36:07.075123Z 0 [System] [MY-010116] …`.
 fn is_error_log(line: &str) -> bool {
-    let behind = line.split_once(" [").map_or("", |(_, behind)| behind);
+    let Some((before, behind)) = line.split_once(" [") else { return false };
     let is_level = ["Note] ", "Warning] ", "ERROR] ", "System] "].iter().any(|level| behind.starts_with(level));
-    is_level && line.starts_with(|sign: char| sign.is_ascii_digit())
+    // Time and number of the thread alone: a general log has its command there.
+    let is_thread = before.rsplit(' ').next().is_some_and(|word| word.parse::<u64>().is_ok());
+    is_level && is_thread && line.starts_with(|sign: char| sign.is_ascii_digit())
 }
 
 /// True for a line of Redis' MONITOR: `1339518083.107412 [0 127.0.0.1:60866] "keys" "*"`.
