@@ -304,7 +304,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
-    use tithe_machine::sandbox::ports::Port;
+    use tithe_machine::{sandbox::ports::Port, soon::soon};
 
     use super::*;
 
@@ -372,12 +372,10 @@ mod tests {
         assert_eq!(held(), 2, "one for each direction");
         drop(client);
         let port = server.join().unwrap();
-        for _ in 0..5000 {
-            if held() == 0 {
-                break;
-            }
-            thread::sleep(AGAIN);
-        }
+        soon("the end of both threads", || match held() {
+            0 => Ok(()),
+            held => Err(held),
+        });
         assert_eq!((held(), relay.ports()), (0, vec![port]));
         let conversations = relay.finish();
         assert_eq!((conversations.len(), conversations[0].sent.as_slice()), (1, &b"HAL"[..]));
