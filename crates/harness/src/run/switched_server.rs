@@ -12,11 +12,7 @@ use tithe_machine::{
     observation::Observation,
     sandbox::process,
 };
-use tithe_model::{
-    experiment::{ProviderSwitch, Url},
-    quantity,
-    record::Event,
-};
+use tithe_model::{experiment::ProviderSwitch, quantity, record::Event};
 use tithe_plugin::setup::Setup;
 
 use super::{EventLog, Run, held_servers::HeldServers, sharing};
@@ -74,9 +70,8 @@ impl<'r> SwitchedServer<'r> {
     /// For the cell of this number; `None` if no provider switches anything.
     pub fn of(run: &'r Run<'r>, cell: u32) -> Option<Self> {
         let switch = run.plan.experiment.switch()?;
-        let server = |url: &Url| Server::at(Address::Attached(url.clone()));
-        let servers =
-            run.arms.iter().filter_map(|arm| Some((server(arm.arm.url.as_ref()?), arm.bare_setup()))).collect();
+        let arms = run.arms.iter();
+        let servers = arms.filter_map(|arm| Some((sharing::at(arm.arm.url.as_ref()?), arm.bare_setup()))).collect();
         let column_keys = run.arms.iter().filter_map(|arm| arm.bare_setup().columns?.key_place.variable);
         let password = run.product.entry().password_variable.to_owned();
         let hidden = std::iter::once(password).chain(column_keys).filter(|name| !name.is_empty()).collect();
