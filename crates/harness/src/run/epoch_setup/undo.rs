@@ -39,23 +39,26 @@ impl Administered<'_> {
     /// # Errors
     /// The server's error, with the statement.
     pub(super) fn say(&self) -> Result<(), Fault> {
-        let mut administrator = self.administrator()?;
-        let statements = &self.setup.after_loading.statements;
-        statements.iter().try_for_each(|statement| self.say_one(administrator.as_mut(), statement))
+        self.say_those(|_| true)
     }
 
-    /// Runs those of its statements again whose effect a server has forgotten that was restarted on its data.
+    /// Runs again those of its statements whose effect ended with the last restart of the server.
     ///
     /// # Errors
     /// The same.
     pub(super) fn say_again(&self) -> Result<(), Fault> {
+        self.say_those(lasts_until_restart)
+    }
+
+    /// Runs the chosen ones of its statements. If there are none, no session is opened.
+    fn say_those(&self, is_chosen: impl Fn(&str) -> bool) -> Result<(), Fault> {
         let statements = self.setup.after_loading.statements.iter();
-        let forgotten: Vec<&String> = statements.filter(|statement| lasts_until_restart(statement)).collect();
-        if forgotten.is_empty() {
+        let chosen: Vec<&String> = statements.filter(|statement| is_chosen(statement)).collect();
+        if chosen.is_empty() {
             return Ok(());
         }
         let mut administrator = self.administrator()?;
-        forgotten.into_iter().try_for_each(|statement| self.say_one(administrator.as_mut(), statement))
+        chosen.into_iter().try_for_each(|statement| self.say_one(administrator.as_mut(), statement))
     }
 
     fn say_one(&self, administrator: &mut dyn Statements, statement: &str) -> Result<(), Fault> {
