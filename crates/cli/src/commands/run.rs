@@ -258,8 +258,9 @@ pub fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
     Ok(at_free_name(&runs.join(format!("{stamp}-{slug}")), make)?)
 }
 
-/// What `make` makes at `path` or the first free name after it. Another run may take that name first.
-fn at_free_name<T>(path: &Path, make: impl Fn(&Path) -> Result<T, Fault>) -> Result<T, Fault> {
+/// What `make` makes at `path`, or at `path` with the first free number added: two runs may start in the same second.
+/// If another run takes that name first, the next free one is tried.
+pub fn at_free_name<T>(path: &Path, make: impl Fn(&Path) -> Result<T, Fault>) -> Result<T, Fault> {
     let mut tries = 1..NAME_TRIES;
     loop {
         let free = free_name(path);
@@ -277,8 +278,8 @@ fn stamp(now: time::OffsetDateTime) -> String {
     format!("{year:04}-{:02}-{day:02}T{hour:02}-{minute:02}-{second:02}", u8::from(month))
 }
 
-/// `path`, or `path` with the first free number added: two runs may start in the same second.
-pub fn free_name(path: &Path) -> PathBuf {
+/// `path`, or `path` with the first free number added.
+fn free_name(path: &Path) -> PathBuf {
     if !path.exists() {
         return path.to_owned();
     }

@@ -3,6 +3,7 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     io::IsTerminal,
+    path::Path,
 };
 
 use tithe_analysis::report::{
@@ -57,8 +58,10 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     std::fs::create_dir_all(&arguments.runs)
         .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", arguments.runs.display())))?;
     // In containers every process may have the same number.
-    let path = run::free_name(&arguments.runs.join(format!("verify-{}", std::process::id())));
-    let mut folder = RunFolder::create(&path, &prepared.text, &prepared.plan, &machine)?;
+    let path = arguments.runs.join(format!("verify-{}", std::process::id()));
+    let make = |path: &Path| RunFolder::create(path, &prepared.text, &prepared.plan, &machine);
+    let mut folder = run::at_free_name(&path, make)?;
+    let path = folder.path().to_owned();
     let mut verifier = Verifier::new(&prepared, format == "text");
     let ending = run.carry_out(&mut folder, None, &mut verifier);
     // The findings of a cell that ended early.
