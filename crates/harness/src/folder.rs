@@ -474,12 +474,17 @@ struct FormatOnly {
     format: u32,
 }
 
-/// Replaces a file as a whole: a reader sees the old or the new one, never a mixture.
-fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
-    let failed = |error| Fault::machine(format!("cannot write {}", path.display()), error);
+/// Replaces a file as a whole: a reader sees the old or the new one, never a mixture. On a full disk the old one stays.
+///
+/// # Errors
+/// When the disk refuses.
+pub fn replace(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
     let next = path.with_extension("next");
-    fs::write(&next, bytes).map_err(failed)?;
-    fs::rename(&next, path).map_err(failed)
+    fs::write(&next, bytes).and_then(|()| fs::rename(&next, path)).map_err(|error| {
+        // An incomplete file is useless.
+        let _ = fs::remove_file(&next);
+        Fault::machine(format!("cannot write {}", path.display()), error)
+    })
 }
 
 /// Removes the file `path`, if there is one.

@@ -213,12 +213,7 @@ pub fn write_reports(path: &Path, analysis: &Analysis, page_data: &PageData) -> 
 
 /// Writes a report as a whole: on a full disk, no half report replaces a complete one.
 fn write(path: &Path, text: &str) -> Result<(), Stop> {
-    let next = path.with_extension("next");
-    let written = std::fs::write(&next, shown::harmless(text).as_bytes()).and_then(|()| std::fs::rename(&next, path));
-    written.map_err(|error| {
-        let _ = std::fs::remove_file(&next);
-        Stop::new(exit::MACHINE, format!("cannot write {}: {error}", path.display()))
-    })
+    Ok(folder::replace(path, shown::harmless(text).as_bytes())?)
 }
 
 /// The message if nothing was measured, in place of a report: each reason once, and what to do next.
