@@ -9,10 +9,7 @@ use std::{
     thread,
 };
 
-use tithe_machine::{
-    launch::{Address, Server},
-    paths::Paths,
-};
+use tithe_machine::launch::{Address, Server};
 use tithe_model::experiment::Url;
 use tithe_plugin::{
     database::{Connect, Database, Speaker},
@@ -85,14 +82,7 @@ fn meet(id: &str, url: &str, bytes: &[u8]) {
 fn ask(database: &dyn Database, url: &Url, way: u8) {
     let setup = Setup::bare();
     let table = Table { name: "t".to_owned(), fields: 2, field_prefix: "field".to_owned() };
-    let server = Server {
-        address: Address::Attached(url.clone()),
-        process: None,
-        paths: Paths::default(),
-        remote: None,
-        folder: std::env::temp_dir(),
-    };
-    let server = &server;
+    let server = &Server { folder: std::env::temp_dir(), ..Server::at(Address::Attached(url.clone())) };
     match way % 10 {
         0 => drop(database.inspect(server, &setup)),
         1 => load(database, server, &setup, &table),
