@@ -209,7 +209,7 @@ pub fn neither(name: &str, catalogue: &Catalogue) -> Stop {
         return usage(format!("{name} is a folder: name the experiment file in it"));
     }
     let ids: Vec<&str> = catalogue.databases.iter().map(|database| database.entry.id).collect();
-    // A product that another one is measured as, such as Valkey, or the name of a scheme.
+    // The name of a product that is measured as another one, such as Valkey, or of a URL's scheme.
     let is_got_as = |product: &&'static dyn Product| product.download().and_then(|it| it.name) == Some(name);
     let got = offer::databases().into_iter().find(is_got_as).map(|product| product.id());
     let known = got.or_else(|| catalogue.owner_of(name).map(|owner| owner.entry.id));

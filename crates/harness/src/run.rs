@@ -379,7 +379,7 @@ impl<'a> Run<'a> {
         // A server that stopped answering gets a short timeout the second time.
         let timeout_s = if matches!(result, Err(Fault::Connection(_))) { FIRST_ANSWER_S } else { TIMEOUT_S };
         let clear = || epoch_setup.clear(self.workloads[part.cell.workload].as_ref());
-        // That the server is not the plain arm explains why its data could not be removed.
+        // If the server could not be switched to the plain arm, this is why its data could not be removed.
         let cleared = answered_within(timeout_s, clear).map_err(|fault| plain.err().unwrap_or(fault));
         // A full disk must not prevent us from restoring the server's settings.
         let told = cleared.as_ref().err().map_or(Ok(()), |fault| {
@@ -718,7 +718,7 @@ struct EpochPlan<'a> {
     load_ns: u64,
     /// Pairs of profiled frames from the earlier run that this one continues.
     profiled: u32,
-    /// Of a server that its provider switches: its first pair of sides, and the one after its last.
+    /// For a server that its provider switches: the first pair of sides to measure, and the one after the last.
     pairs: (u32, u32),
 }
 

@@ -285,7 +285,7 @@ fn jwt(issuer: &KeyPair, subject: &KeyPair, name: &str, nats: &serde_json::Value
 
 #[test]
 fn a_file_of_credentials_is_let_in() {
-    // The same in every run: a server has refused a token of drawn keys once.
+    // The same keys in every run: a server once refused a token made with random keys.
     let key = |kind: KeyPairType, byte: u8| KeyPair::new_from_raw(kind, [byte; 32]).expect("a key");
     let (operator, account) = (key(KeyPairType::Operator, 1), key(KeyPairType::Account, 2));
     let user = key(KeyPairType::User, 3);

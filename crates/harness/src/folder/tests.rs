@@ -368,7 +368,7 @@ fn rows_of_a_damaged_frame_are_no_load_of_a_run_that_is_resumed() {
     assert_eq!(records.frames.iter().map(|frame| frame.invalid.is_some()).collect::<Vec<_>>(), [true, false]);
     assert_eq!((records.slots, records.damage.len()), (slots_of(1), 1));
     let again = read(&path).expect("readable");
-    assert_eq!((again.slots, again.damage.len()), (slots_of(1), 0), "it is told once");
+    assert_eq!((again.slots, again.damage.len()), (slots_of(1), 0), "a second reader finds no damage");
 }
 
 #[test]

@@ -242,7 +242,7 @@ mod tests {
         // A hundred frames are sixteen pairs.
         assert_eq!(left(&[]), (0, 16));
         assert_eq!(left(&[(0, 6), (1, 6)]), (2, 16));
-        assert_eq!(left(&[(0, 6), (1, 4)]), (2, 17), "a pair that was cut short is measured anew, by another number");
+        assert_eq!(left(&[(0, 6), (1, 4)]), (2, 17), "a pair that was cut short is measured again under a new number");
         assert_eq!(left(&(0..16).map(|pair| (pair, 6)).collect::<Vec<_>>()), (16, 16));
     }
 

@@ -40,7 +40,7 @@ pub(super) struct SwitchedServer<'r> {
     held: HeldServers,
     /// Environment variables that the commands do not get: they contain secrets of Tithe's.
     hidden: Vec<String>,
-    /// The arm that it was before a killed run, which this one continues: see [`before_killed`].
+    /// The arm as which a killed run found it, if this run continues that one: see [`before_killed`].
     before: Option<usize>,
     /// The arm that it was originally; `None` before the first question.
     found: Option<usize>,
@@ -91,7 +91,7 @@ impl<'r> SwitchedServer<'r> {
         })
     }
 
-    /// The same, which was `before`, as [`before_killed`] says.
+    /// The same server, which a killed run found as the arm `before`: see [`before_killed`].
     #[must_use]
     pub fn left_by_killed(self, before: Option<usize>) -> Self {
         Self { before, ..self }
@@ -267,8 +267,8 @@ impl<'r> SwitchedServer<'r> {
     }
 }
 
-/// The arm that a server was before the run with these `events`, which was killed: it has not restored that. `None` if
-/// it has ended, or never switched the server.
+/// The arm as which the run with these `events` found its server, if that run was killed before it restored the arm.
+/// `None` if the run ended by itself, or never switched the server.
 pub(super) fn before_killed(events: &[Event]) -> Option<usize> {
     let (mut before, mut has_ended) = (None, false);
     for event in events {

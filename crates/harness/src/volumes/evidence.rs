@@ -62,8 +62,8 @@ impl RawImage {
     }
 }
 
-/// What a search shows that found nothing in the `bytes` written to the image, and this in the mounted `view`, for `of`
-/// canaries.
+/// The result of a search for `of` canaries that found nothing in the `bytes` written to the image; `view` is what it
+/// found in the mounted file system.
 fn nothing_found(bytes: u64, view: &Tally, of: usize) -> Observation {
     if bytes == 0 {
         return Observation::Unknown("nothing is written to the raw image".to_owned());

@@ -65,7 +65,7 @@ fn lock_new(folder: &Path) -> io::Result<Option<File>> {
     let locked = try_lock(&lock).inspect_err(|_| drop(fs::remove_dir_all(folder)))?;
     let is_ours = locked && has_name(&lock)?;
     if is_ours {
-        // On a full disk it stays empty: then only the same run folder's next run removes the sandbox.
+        // On a full disk it stays empty, and only a run that makes its sandbox in the same folder removes this one.
         let _ = (&lock).write_all(here().as_bytes());
     }
     Ok(is_ours.then_some(lock))
@@ -80,14 +80,14 @@ pub fn remove_abandoned(parent: &Path) {
     remove_all(folders);
 }
 
-/// The same for sandboxes that runs on this machine have left in the folders beside the run folder `run`.
+/// Removes this user's abandoned sandboxes in the folders beside the run folder `run`, if this machine has made them.
 pub fn remove_abandoned_beside(run: &Path) {
     let folders = run.parent().map(fs::read_dir).into_iter().flatten().flatten().flatten().map(|entry| entry.path());
     let sandboxes = folders.filter(|folder| is_own(folder)).flat_map(|folder| sandboxes_in(&folder));
     remove_all(sandboxes.filter(|sandbox| is_of_here(sandbox)));
 }
 
-/// The sandboxes in `folder`, by whole paths, as mounts inside them are listed.
+/// The sandboxes in `folder`, by absolute paths: the kernel lists mounts by these.
 fn sandboxes_in(folder: &Path) -> Vec<PathBuf> {
     let read = folder.canonicalize().and_then(fs::read_dir);
     let entries = read.into_iter().flatten().flatten().map(|entry| entry.path());

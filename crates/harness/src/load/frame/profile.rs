@@ -77,8 +77,8 @@ fn have_ended<'t>(context: &CellContext<'_>, mut served: impl Iterator<Item = &'
     context.cell.reconnect_every.is_some() && served.any(|task| matches!(task, ServerTask::Process(_)))
 }
 
-/// True if every thread of a server serves, because the processor time of its slots is that of the whole server: no
-/// thread `served` one lane alone, or the threads that do change.
+/// True if every thread of a server counts as serving: the threads that serve a lane are unknown, or they change. The
+/// processor time of the server's slots is then that of the whole server.
 fn all_serve<'t>(context: &CellContext<'_>, mut served: impl Iterator<Item = &'t ServerTask>) -> bool {
     let changes = context.cell.reconnect_every.is_some() || context.rotates;
     changes || served.any(|task| matches!(task, ServerTask::Unknown))
