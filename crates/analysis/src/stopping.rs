@@ -36,10 +36,8 @@ use crate::{
         warm_up::{Changing, stands},
     },
     counted::{holds_waiting, is_below, is_of_waiting, left_out, with_frames},
-    deciding::{SlotTotals, lanes, more_s},
+    deciding::{EndsBy, SlotTotals, alpha, lanes, more_s},
 };
-
-pub use crate::deciding::{EndsBy, alpha};
 
 /// The result after the frames so far.
 #[derive(Debug, Clone, PartialEq)]

@@ -22,8 +22,8 @@ use tithe_statistics::{
 use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
     Flag, Interval, Outcome as Verdict, Proof,
+    deciding::{self, EndsBy},
     figures::metric_title,
-    stopping::{self, EndsBy},
 };
 
 /// Digits of the boot's fingerprint in the name of a host in reports.
@@ -229,7 +229,7 @@ fn at_error(gathered: &Gathered, cells: usize) -> Vec<MatrixFigure> {
         let shapes = shapes(&rows);
         for (cell, arm) in &shapes {
             let protected = shapes.iter().filter(|(other, _)| other == cell).count();
-            let error = Divided { of_cell: stopping::alpha(protected, EndsBy::Budget), cells };
+            let error = Divided { of_cell: deciding::alpha(protected, EndsBy::Budget), cells };
             figures.push(figure(&rows, cell, arm, error));
         }
     }
