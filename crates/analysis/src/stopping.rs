@@ -380,13 +380,12 @@ impl Live {
             return None;
         }
         let left_out = self.left_out();
-        let alpha = persistence::alpha(self.cells, self.controls.len());
         let test = |(control, waiting): (&usize, &Vec<StartEffect>)| {
             let of_steady = waiting.iter().copied().filter(|it| !left_out.contains(&it.start));
-            Some((*control, persistence::over_starts(of_steady)?.p))
+            Some((*control, persistence::over_starts(of_steady)?))
         };
-        let tested = self.controls.iter().zip(&self.waiting).filter_map(test).filter(|(_, p)| *p < alpha);
-        tested.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(control, _)| control)
+        let tests = self.controls.iter().zip(&self.waiting).filter_map(test);
+        persistence::most_certain(tests, self.controls.len(), self.cells).map(|(control, _)| control)
     }
 
     /// True if the report withdraws the saving of protected arm `arm` in `metric`: it is one of waiting, and so far on

@@ -49,9 +49,9 @@ pub(super) fn differs(measured: &Measured<'_>, deciding: Metric, cells: usize) -
     };
     let arms = measured.arms();
     let controls = controls(arms);
-    let alpha = alpha(cells, controls.len());
-    let found = controls.into_iter().filter_map(|arm| Some((arm, of_arm(measured, arm, metric)?)));
-    let (arm, found) = found.filter(|(_, found)| found.p < alpha).min_by(|one, other| one.1.p.total_cmp(&other.1.p))?;
+    let count = controls.len();
+    let tests = controls.into_iter().filter_map(|arm| Some((arm, of_arm(measured, arm, metric)?)));
+    let (arm, found) = most_certain(tests, count, cells)?;
     let Persistence { mean, t, starts, .. } = found;
     let words = format!(
         "arm `{}` protects nothing and waits {} per op {} than the plain arm over {starts} starts (t = {t:.1})",
@@ -73,9 +73,15 @@ pub(crate) fn controls(arms: &[Arm]) -> Vec<usize> {
     (1..arms.len()).filter(|arm| arms[*arm].is_second(&arms[0])).collect()
 }
 
-/// The error of the test of each of `controls` arms in one of `cells` cells.
-pub(crate) fn alpha(cells: usize, controls: usize) -> f64 {
-    sidak(PERSISTS, cells.saturating_mul(controls).max(1))
+/// Of the `tests` of arms that protect nothing, with their arms, the one with the smallest p; `None` if none of them is
+/// certain. `controls` is the number of such arms in each of `cells` cells.
+pub(crate) fn most_certain(
+    tests: impl Iterator<Item = (usize, Persistence)>,
+    controls: usize,
+    cells: usize,
+) -> Option<(usize, Persistence)> {
+    let alpha = sidak(PERSISTS, cells.saturating_mul(controls).max(1));
+    tests.filter(|(_, test)| test.p < alpha).min_by(|one, other| one.1.p.total_cmp(&other.1.p))
 }
 
 /// The difference in waiting between `arm` and the plain arm in the `slots` of one frame, µs per operation.
