@@ -163,8 +163,7 @@ impl Live {
     /// Adds the slots of one complete and valid frame, measured on the start with this number.
     pub fn push(&mut self, start: u32, slots: &[Slot]) {
         self.loads.insert((start, self.epoch));
-        let lanes = lanes(slots);
-        let pairs = fewest_pairs(slots, lanes);
+        let pairs = fewest_pairs(slots, lanes(slots));
         self.seen.push(slots);
         self.frame_starts.push(start);
         if self.cell.design.is_switched() {
@@ -176,7 +175,7 @@ impl Live {
             }
         }
         for (control, waiting) in self.controls.iter().zip(&mut self.waiting).filter(|_| holds_waiting(self.asked)) {
-            let effect = persistence::of_frame(slots, *control as u32, self.asked, lanes);
+            let effect = persistence::of_frame(slots, *control as u32, self.asked, pairs);
             waiting.extend(effect.map(|effect| StartEffect { start, effect }));
         }
     }

@@ -84,9 +84,9 @@ pub(crate) fn most_certain(
     tests.filter(|(_, test)| test.p < alpha).min_by(|one, other| one.1.p.total_cmp(&other.1.p))
 }
 
-/// The difference in waiting between `arm` and the plain arm in the `slots` of one frame, µs per operation.
-pub(crate) fn of_frame(slots: &[Slot], arm: u32, metric: Metric, lanes: usize) -> Option<f64> {
-    let fewest = fewest_pairs(slots, lanes);
+/// The difference in waiting between `arm` and the plain arm in the `slots` of one frame, µs per operation; `None` for
+/// fewer than `fewest` pairs of slots.
+pub(crate) fn of_frame(slots: &[Slot], arm: u32, metric: Metric, fewest: usize) -> Option<f64> {
     let difference = |metric| frame_difference(slots, 0, arm, metric, fewest);
     difference(metric).zip(difference(Metric::Cpu)).map(|(all, cpu)| (all - cpu) / 1e3)
 }
@@ -101,7 +101,8 @@ pub(crate) fn over_starts(differences: impl IntoIterator<Item = StartEffect>) ->
 /// The difference in waiting between `arm` and the plain arm over the starts of a cell.
 fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persistence> {
     let of_frame = |frame: &MeasuredFrame<'_>| {
-        let effect = of_frame(&frame.slots, arm as u32, metric, measured.lanes)?;
+        let fewest = fewest_pairs(&frame.slots, measured.lanes);
+        let effect = of_frame(&frame.slots, arm as u32, metric, fewest)?;
         Some(StartEffect { start: frame.record.start, effect })
     };
     over_starts(measured.frames.iter().filter_map(of_frame))
