@@ -82,7 +82,7 @@ const TAR_BLOCK: usize = 512;
 /// First bytes of a file of SQLite ("Database File Format").
 const SQLITE: &[u8] = b"SQLite format 3\0";
 /// First bytes of compressed files, and the program that unpacks them.
-const PACKED: [(&[u8], &str); 7] = [
+pub const PACKED: [(&[u8], &str); 7] = [
     (b"\x1f\x8b", "gunzip"),
     (b"BZh", "bunzip2"),
     (b"\xfd7zXZ", "unxz"),
