@@ -125,7 +125,7 @@ pub(super) fn widen(measured: &Measured<'_>, arms: &mut [ArmAnalysis], control: 
 }
 
 fn widen_by(estimate: &mut Estimate, control: &Estimate, measured: &Measured<'_>) {
-    // Too few frames have no interval, and say so.
+    // Without an interval, as of too few frames, nothing can be widened.
     if !estimate.effect.half_width().is_finite() {
         return;
     }

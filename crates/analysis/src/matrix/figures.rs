@@ -179,8 +179,8 @@ impl MatrixFigure {
 
     /// The answer in one word; `None` if nothing counts. An answer that every host gives is the answer: the interval of
     /// the mean of a few hosts is wide because they differ, and may hold zero although no host does. If each finds no
-    /// cost and the mean is certainly one, it is. Two that give different answers are too noisy to tell, and so is a
-    /// saving that the A/A arm of a task has as well.
+    /// cost but their mean is certainly one, there is a cost. Two that give different answers are too noisy to tell,
+    /// and so is a saving that the A/A arm of a task has as well.
     pub fn verdict(&self) -> Option<Verdict> {
         let verdict = self.by_hosts()?;
         Some(if verdict == Verdict::Gains && self.within_control { Verdict::TooNoisy } else { verdict })

@@ -24,8 +24,8 @@ pub fn mask_passwords(text: &str) -> String {
     lines(&String::from_utf8_lossy(&bytes))
 }
 
-/// The same by lines, for text without a structure: masks in each line what follows `://` or a key `url`, if it may
-/// contain a password.
+/// The same by lines, for text without a structure: masks in each line what follows `://`, a key `url` or a key for
+/// passwords, if it may contain a password.
 pub(crate) fn lines(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut start = 0;

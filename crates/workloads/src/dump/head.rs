@@ -99,7 +99,7 @@ const ALL_DATABASES: &str =
     "it is a dump of all databases and accounts (--all-databases): dump one database by its name";
 /// The archive version since which compression is a byte and not a number (`K_VERS_1_15`).
 const COMPRESSION_BYTE: (u8, u8) = (1, 15);
-/// The reason against a dump among whose statements the program that wrote it has reported something.
+/// The reason against a dump that contains messages of the program that wrote it.
 const MESSAGES: &str = "it has messages of the program that wrote it: dump again without `2>&1`";
 /// The reason against statements that psql runs in another database.
 const CONNECTS: &str = "it goes on in another database by \\connect, which is not the one that is measured: take out \\connect and CREATE \
