@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn net_time_is_told_unless_clients_may_have_slept_for_a_neighbour_of_another_lane() {
+    fn net_time_is_known_unless_clients_may_have_slept_for_a_neighbour_of_another_lane() {
         // Of 70 and 100 ns of net time the first lane slept 30 and the second 60, 30 of them while the first was
         // stalled.
         assert_eq!(slept(&[slot(0, 0, 30), slot(1, 0, 0)]), (30.0 / 170.0, false));

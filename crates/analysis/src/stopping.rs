@@ -36,10 +36,8 @@ use crate::{
         warm_up::{Changing, stands},
     },
     counted::{holds_waiting, is_below, is_of_waiting, left_out, with_frames},
-    deciding::{SlotTotals, lanes, more_s},
+    deciding::{EndsBy, SlotTotals, alpha, lanes, more_s},
 };
-
-pub use crate::deciding::{EndsBy, alpha};
 
 /// The result after the frames so far.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,8 +163,7 @@ impl Live {
     /// Adds the slots of one complete and valid frame, measured on the start with this number.
     pub fn push(&mut self, start: u32, slots: &[Slot]) {
         self.loads.insert((start, self.epoch));
-        let lanes = lanes(slots);
-        let pairs = fewest_pairs(slots, lanes);
+        let pairs = fewest_pairs(slots, lanes(slots));
         self.seen.push(slots);
         self.frame_starts.push(start);
         if self.cell.design.is_switched() {
@@ -178,7 +175,7 @@ impl Live {
             }
         }
         for (control, waiting) in self.controls.iter().zip(&mut self.waiting).filter(|_| holds_waiting(self.asked)) {
-            let effect = persistence::of_frame(slots, *control as u32, self.asked, lanes);
+            let effect = persistence::of_frame(slots, *control as u32, self.asked, pairs);
             waiting.extend(effect.map(|effect| StartEffect { start, effect }));
         }
     }
@@ -193,12 +190,12 @@ impl Live {
         }
     }
 
-    /// The effects of each protected arm in the deciding metric. A pair of sides has an effect when all its frames are
-    /// there, or if `is_over`.
-    fn effects(&self, is_over: bool) -> Cow<'_, [Vec<StartEffect>]> {
-        let metric = usize::from(self.deciding() != self.asked);
-        let Design::Switched { frames_a_side } = self.cell.design else { return self.of_steady_starts(metric) };
-        let frames = || self.sides[metric].iter().copied();
+    /// The effects of each protected arm in `metric`, which decides. A pair of sides has an effect when all its frames
+    /// are there, or if `is_over`.
+    fn effects(&self, metric: Metric, is_over: bool) -> Cow<'_, [Vec<StartEffect>]> {
+        let index = usize::from(metric != self.asked);
+        let Design::Switched { frames_a_side } = self.cell.design else { return self.of_steady_starts(index) };
+        let frames = || self.sides[index].iter().copied();
         let of_last = frames().filter(|frame| frame.pair == self.pair).count();
         let is_whole = is_over || of_last >= 2 * frames_a_side as usize;
         vec![pair_effects(frames().filter(|frame| is_whole || frame.pair < self.pair))].into()
@@ -224,10 +221,8 @@ impl Live {
     /// The metric that decides, as in the report: processor time also where waiting differs between arms without a
     /// protection. It does not contain the work of a volume.
     fn deciding(&self) -> Metric {
-        match self.waits_otherwise() {
-            Some(_) if !self.has_volume => Metric::Cpu,
-            _ => self.seen.deciding(self.asked),
-        }
+        let is_of_processor = !self.has_volume && self.waits_otherwise().is_some();
+        if is_of_processor { Metric::Cpu } else { self.seen.deciding(self.asked) }
     }
 
     /// Sets the current length of a frame, s, and the number of frames within the budget at that length, including
@@ -285,10 +280,10 @@ impl Live {
     /// The deciding metric of each protected arm, after the cell has ended for `reason`: the figures of the report.
     /// `None` if there are too few frames for an interval; if only one arm has too few, its ends are infinite.
     pub fn ended(&self, reason: &CellEnding) -> Option<Vec<Interval>> {
-        // A pair whose last frame does not count is still complete, unless it was interrupted or failed.
-        let effects = self.effects(!matches!(reason, CellEnding::Interrupted | CellEnding::Failed(_)));
-        let alpha = alpha(effects.len(), EndsBy::of(self.until_decided, Some(reason)));
         let (metric, by_decision) = (self.deciding(), *reason == CellEnding::Decided);
+        // A pair whose last frame does not count is still complete, unless it was interrupted or failed.
+        let effects = self.effects(metric, !matches!(reason, CellEnding::Interrupted | CellEnding::Failed(_)));
+        let alpha = alpha(effects.len(), EndsBy::of(self.until_decided, Some(reason)));
         let of = |effects: &Vec<StartEffect>| {
             let interval = self.infer(effects, metric, alpha, by_decision).inference.interval;
             // For a server that its provider switches, each effect is one pair of sides.
@@ -317,20 +312,20 @@ impl Live {
         }
     }
 
-    /// Are all answers certain by the report's rules? `alpha` is the error of each arm of this cell alone. If enough
-    /// starts are planned to estimate their spread, this is false before they are reached, because the known spread of
-    /// other starts is valid for a single check only.
-    fn is_decided(&self, effects: &[Vec<StartEffect>], starts: usize, alpha: f64) -> bool {
+    /// Are all answers in `metric` certain by the report's rules? `alpha` is the error of each arm of this cell alone.
+    /// If enough starts are planned to estimate their spread, this is false before they are reached, because the known
+    /// spread of other starts is valid for a single check only.
+    fn is_decided(&self, effects: &[Vec<StartEffect>], metric: Metric, starts: usize, alpha: f64) -> bool {
         if self.cell.planned_starts().is_some_and(|planned| starts < planned.min(STARTS_MIN) as usize) {
             return false;
         }
-        self.has_answers(effects, alpha)
+        self.has_answers(effects, metric, alpha)
     }
 
     /// Are all answers of `effects` certain: over all cells of the run, a saving against the A/A arm and against
     /// processor time, of costs that did not move too far, on starts that were steady, and of a symmetric set-up?
-    fn has_answers(&self, effects: &[Vec<StartEffect>], alpha: f64) -> bool {
-        let (metric, over_run) = (self.deciding(), sidak(alpha, self.cells));
+    fn has_answers(&self, effects: &[Vec<StartEffect>], metric: Metric, alpha: f64) -> bool {
+        let over_run = sidak(alpha, self.cells);
         let found: Vec<OverStarts> = effects.iter().map(|it| self.infer(it, metric, over_run, true)).collect();
         let intervals = self.widened(&found.iter().map(|found| found.inference.interval).collect::<Vec<_>>());
         let aa = self.aa.and_then(|aa| intervals.get(aa));
@@ -368,7 +363,7 @@ impl Live {
     /// The `own` intervals of the protected arms as in the report: where waiting decides although it differs between
     /// arms without a protection, all others are wider by what such an arm may differ.
     fn widened(&self, own: &[Interval]) -> Vec<Interval> {
-        let control = self.waits_otherwise().filter(|_| self.has_volume);
+        let control = if self.has_volume { self.waits_otherwise() } else { None };
         let Some(by) = control.and_then(|control| own.get(control - 1)) else { return own.to_vec() };
         let of_arm = |(arm, interval): (usize, &Interval)| match self.controls.contains(&arm) {
             true => *interval,
@@ -384,13 +379,12 @@ impl Live {
             return None;
         }
         let left_out = self.left_out();
-        let alpha = persistence::alpha(self.cells, self.controls.len());
         let test = |(control, waiting): (&usize, &Vec<StartEffect>)| {
             let of_steady = waiting.iter().copied().filter(|it| !left_out.contains(&it.start));
-            Some((*control, persistence::over_starts(of_steady)?.p))
+            Some((*control, persistence::over_starts(of_steady)?))
         };
-        let tested = self.controls.iter().zip(&self.waiting).filter_map(test).filter(|(_, p)| *p < alpha);
-        tested.min_by(|one, other| one.1.total_cmp(&other.1)).map(|(control, _)| control)
+        let tests = self.controls.iter().zip(&self.waiting).filter_map(test);
+        persistence::most_certain(tests, self.controls.len(), self.cells).map(|(control, _)| control)
     }
 
     /// True if the report withdraws the saving of protected arm `arm` in `metric`: it is one of waiting, and so far on
@@ -467,9 +461,9 @@ impl Live {
 
     /// The result of the frames so far.
     fn result(&self) -> Decision {
-        let effects = self.effects(false);
-        let alpha = alpha(effects.len(), if self.until_decided { EndsBy::Answers } else { EndsBy::Width });
         let metric = self.deciding();
+        let effects = self.effects(metric, false);
+        let alpha = alpha(effects.len(), if self.until_decided { EndsBy::Answers } else { EndsBy::Width });
         let infer = |it: &Vec<StartEffect>| self.infer(it, metric, alpha, self.until_decided);
         let arms: Vec<OverStarts> = effects.iter().map(infer).collect();
         let width = |arm: &OverStarts| arm.inference.interval.half_width();
@@ -490,7 +484,7 @@ impl Live {
         let starts_so_far = arms[widest].starts;
         let enough = fewest >= precision::MIN_FRAMES
             && match self.until_decided {
-                true => self.is_decided(&effects, starts_so_far, alpha),
+                true => self.is_decided(&effects, metric, starts_so_far, alpha),
                 false => reached && self.is_look(starts_so_far),
             };
         let now = width(&arms[widest]);

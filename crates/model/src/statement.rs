@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_of_a_server_are_told_from_those_of_a_session() {
+    fn settings_of_a_server_and_of_a_session_are_distinguished() {
         for text in [
             "SET GLOBAL general_log = ON",
             "set session a = 1, @@global.b = 2",

@@ -49,9 +49,9 @@ pub(super) fn differs(measured: &Measured<'_>, deciding: Metric, cells: usize) -
     };
     let arms = measured.arms();
     let controls = controls(arms);
-    let alpha = alpha(cells, controls.len());
-    let found = controls.into_iter().filter_map(|arm| Some((arm, of_arm(measured, arm, metric)?)));
-    let (arm, found) = found.filter(|(_, found)| found.p < alpha).min_by(|one, other| one.1.p.total_cmp(&other.1.p))?;
+    let count = controls.len();
+    let tests = controls.into_iter().filter_map(|arm| Some((arm, of_arm(measured, arm, metric)?)));
+    let (arm, found) = most_certain(tests, count, cells)?;
     let Persistence { mean, t, starts, .. } = found;
     let words = format!(
         "arm `{}` protects nothing and waits {} per op {} than the plain arm over {starts} starts (t = {t:.1})",
@@ -73,14 +73,20 @@ pub(crate) fn controls(arms: &[Arm]) -> Vec<usize> {
     (1..arms.len()).filter(|arm| arms[*arm].is_second(&arms[0])).collect()
 }
 
-/// The error of the test of each of `controls` arms in one of `cells` cells.
-pub(crate) fn alpha(cells: usize, controls: usize) -> f64 {
-    sidak(PERSISTS, cells.saturating_mul(controls).max(1))
+/// Of the `tests` of arms that protect nothing, with their arms, the one with the smallest p; `None` if none of them is
+/// certain. `controls` is the number of such arms in each of `cells` cells.
+pub(crate) fn most_certain(
+    tests: impl Iterator<Item = (usize, Persistence)>,
+    controls: usize,
+    cells: usize,
+) -> Option<(usize, Persistence)> {
+    let alpha = sidak(PERSISTS, cells.saturating_mul(controls).max(1));
+    tests.filter(|(_, test)| test.p < alpha).min_by(|one, other| one.1.p.total_cmp(&other.1.p))
 }
 
-/// The difference in waiting between `arm` and the plain arm in the `slots` of one frame, µs per operation.
-pub(crate) fn of_frame(slots: &[Slot], arm: u32, metric: Metric, lanes: usize) -> Option<f64> {
-    let fewest = fewest_pairs(slots, lanes);
+/// The difference in waiting between `arm` and the plain arm in the `slots` of one frame, µs per operation; `None` for
+/// fewer than `fewest` pairs of slots.
+pub(crate) fn of_frame(slots: &[Slot], arm: u32, metric: Metric, fewest: usize) -> Option<f64> {
     let difference = |metric| frame_difference(slots, 0, arm, metric, fewest);
     difference(metric).zip(difference(Metric::Cpu)).map(|(all, cpu)| (all - cpu) / 1e3)
 }
@@ -95,7 +101,8 @@ pub(crate) fn over_starts(differences: impl IntoIterator<Item = StartEffect>) ->
 /// The difference in waiting between `arm` and the plain arm over the starts of a cell.
 fn of_arm(measured: &Measured<'_>, arm: usize, metric: Metric) -> Option<Persistence> {
     let of_frame = |frame: &MeasuredFrame<'_>| {
-        let effect = of_frame(&frame.slots, arm as u32, metric, measured.lanes)?;
+        let fewest = fewest_pairs(&frame.slots, measured.lanes);
+        let effect = of_frame(&frame.slots, arm as u32, metric, fewest)?;
         Some(StartEffect { start: frame.record.start, effect })
     };
     over_starts(measured.frames.iter().filter_map(of_frame))
@@ -118,7 +125,7 @@ pub(super) fn widen(measured: &Measured<'_>, arms: &mut [ArmAnalysis], control: 
 }
 
 fn widen_by(estimate: &mut Estimate, control: &Estimate, measured: &Measured<'_>) {
-    // Too few frames have no interval, and say so.
+    // Without an interval, as of too few frames, nothing can be widened.
     if !estimate.effect.half_width().is_finite() {
         return;
     }

@@ -544,11 +544,11 @@ mod tests {
         // A database without measured differences between runs.
         let unknown = |analysis: &mut Analysis| "tomorrow".clone_into(&mut analysis.database);
         let both = |change: &dyn Fn(&mut Analysis)| {
-            let dearer = |analysis: &mut Analysis| {
+            let higher = |analysis: &mut Analysis| {
                 other(analysis);
                 change(analysis);
             };
-            compare(&[subject("one", change), subject("two", dearer)], &[]).expect("runs alike")
+            compare(&[subject("one", change), subject("two", higher)], &[]).expect("runs alike")
         };
         let [alike, apart] = [both(&|_| ()), both(&unknown)];
         let known = apart.matches[0].sides[0].between_runs.expect("known");

@@ -261,18 +261,18 @@ mod tests {
 
     #[test]
     fn what_is_pooled_in_both_is_compared_and_the_rest_refused() {
-        let mut dearer = named("after", 6);
+        let mut after = named("after", 6);
         let shift = |effect: &mut Interval| {
             let Interval { estimate, low, high } = *effect;
             *effect = Interval { estimate: estimate + 0.3, low: low + 0.3, high: high + 0.3 };
         };
-        for figure in &mut dearer.figures {
+        for figure in &mut after.figures {
             if let Answer::Over(_, together) = &mut figure.answer {
                 shift(&mut together.effect);
             }
         }
-        dearer.over_all.iter_mut().flatten().for_each(shift);
-        let compared = compare(&[named("before", 14), dearer]).expect("TLS is in both");
+        after.over_all.iter_mut().flatten().for_each(shift);
+        let compared = compare(&[named("before", 14), after]).expect("TLS is in both");
         assert_eq!(compared.matches.len(), 2);
         let change = compared.matches[0].changes()[0];
         assert!((change.ratio.estimate - 0.3).abs() < 1e-12 && change.beyond(0.05), "{change:?}");

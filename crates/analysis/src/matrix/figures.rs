@@ -22,8 +22,8 @@ use tithe_statistics::{
 use super::{ArmOutcome, CellOutcome, Gathered, Outcome, Row};
 use crate::{
     Flag, Interval, Outcome as Verdict, Proof,
+    deciding::{self, EndsBy},
     figures::metric_title,
-    stopping::{self, EndsBy},
 };
 
 /// Digits of the boot's fingerprint in the name of a host in reports.
@@ -179,8 +179,8 @@ impl MatrixFigure {
 
     /// The answer in one word; `None` if nothing counts. An answer that every host gives is the answer: the interval of
     /// the mean of a few hosts is wide because they differ, and may hold zero although no host does. If each finds no
-    /// cost and the mean is certainly one, it is. Two that give different answers are too noisy to tell, and so is a
-    /// saving that the A/A arm of a task has as well.
+    /// cost but their mean is certainly one, there is a cost. Two that give different answers are too noisy to tell,
+    /// and so is a saving that the A/A arm of a task has as well.
     pub fn verdict(&self) -> Option<Verdict> {
         let verdict = self.by_hosts()?;
         Some(if verdict == Verdict::Gains && self.within_control { Verdict::TooNoisy } else { verdict })
@@ -229,7 +229,7 @@ fn at_error(gathered: &Gathered, cells: usize) -> Vec<MatrixFigure> {
         let shapes = shapes(&rows);
         for (cell, arm) in &shapes {
             let protected = shapes.iter().filter(|(other, _)| other == cell).count();
-            let error = Divided { of_cell: stopping::alpha(protected, EndsBy::Budget), cells };
+            let error = Divided { of_cell: deciding::alpha(protected, EndsBy::Budget), cells };
             figures.push(figure(&rows, cell, arm, error));
         }
     }

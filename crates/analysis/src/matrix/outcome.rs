@@ -16,8 +16,9 @@ use tithe_statistics::{
 };
 
 use crate::{
-    Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Proof, figures,
-    stopping::{self, EndsBy},
+    Analysis, ArmAnalysis, CellAnalysis, Estimate, Figure, Flag, Interval, Proof,
+    deciding::{self, EndsBy},
+    figures,
 };
 
 /// The result of one task.
@@ -172,7 +173,7 @@ impl ArmOutcome {
 /// cell ended by its answers.
 fn standard_error(cell: &CellAnalysis, estimate: &Estimate) -> f64 {
     let protected = cell.arms.len().saturating_sub(1);
-    let tail = stopping::alpha(protected, EndsBy::of(false, cell.ending.as_ref())) / 2.0;
+    let tail = deciding::alpha(protected, EndsBy::of(false, cell.ending.as_ref())) / 2.0;
     let by_starts = !estimate.widened && estimate.starts >= STARTS_MIN as usize;
     let quantile = if by_starts { t_upper(tail, estimate.starts as f64 - 1.0) } else { normal_upper(tail) };
     let error = estimate.effect.half_width() / quantile;

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dearest_arm_is_the_first() {
+    fn the_arm_that_costs_most_is_the_first() {
         expect![[r#"
             reads only · net time per op 38.4 µs without protection (plain)
             ✓ columns    ×6.4   [6.2, 6.6]        +207 µs     ·│·····················━●

@@ -3,7 +3,7 @@
 //! The noise follows the method's model, fitted to a busy machine: log-normal slots of two arms, with a long stall in
 //! the cost of one slot in fifty. Noise shared by both arms cancels and is left out.
 
-use tithe_analysis::stopping::{self, EndsBy};
+use tithe_analysis::deciding::{self, EndsBy};
 use tithe_statistics::{
     allocation::VarianceComponents,
     inference::infer,
@@ -120,7 +120,7 @@ fn intervals_over_starts_hold_in_every_corner() {
 /// Checked after every frame from the 15th on, and at the end if no check has given an answer.
 #[test]
 fn waiting_for_an_answer_errs_no_oftener_than_it_may() {
-    let (mut noise, alpha) = (Noise::new(11), stopping::alpha(1, EndsBy::Answers));
+    let (mut noise, alpha) = (Noise::new(11), deciding::alpha(1, EndsBy::Answers));
     let wrong = (0..EXPERIMENTS).filter(|_| {
         let of_start = |start| StartEffect { start, effect: OF_FRAME * noise.normal() };
         let effects: Vec<StartEffect> = (0..60).map(of_start).collect();

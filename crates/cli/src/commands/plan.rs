@@ -1,8 +1,8 @@
 //! `tithe plan`: what an experiment would do, and what each arm changes.
 
 use tithe_analysis::{
+    deciding::{self, EndsBy},
     report::number,
-    stopping::{self, EndsBy},
 };
 use tithe_harness::{
     arms::{self, Resolved},
@@ -103,7 +103,7 @@ fn few_starts(Prepared { plan, workloads, .. }: &Prepared) -> String {
         return String::new();
     };
     let spread = KnownSpread { spread: known.spread, degrees: known.degrees, of_cost: None };
-    let alpha = stopping::alpha(plan.experiment.arms.len().saturating_sub(1), EndsBy::Budget);
+    let alpha = deciding::alpha(plan.experiment.arms.len().saturating_sub(1), EndsBy::Budget);
     let widened = |cell: &Cell| {
         let starts = starts(cell).filter(|_| !cell.design.has_one_arm_a_frame())?;
         let times = if starts == 1 { "one start".to_owned() } else { format!("{starts} starts") };

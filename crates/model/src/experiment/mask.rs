@@ -24,8 +24,8 @@ pub fn mask_passwords(text: &str) -> String {
     lines(&String::from_utf8_lossy(&bytes))
 }
 
-/// The same by lines, for text without a structure: masks in each line what follows `://` or a key `url`, if it may
-/// contain a password.
+/// The same by lines, for text without a structure: masks in each line what follows `://`, a key `url` or a key for
+/// passwords, if it may contain a password.
 pub(crate) fn lines(text: &str) -> String {
     let mut bytes = text.as_bytes().to_vec();
     let mut start = 0;
@@ -49,18 +49,16 @@ fn end_of(line: &str) -> usize {
     line.trim_end_matches(['\n', '\r', ' ', '\t', '"', '\'', ']', '}', ',']).len()
 }
 
-/// True for a key whose value is a password.
-fn is_for_password(key: &str) -> bool {
-    let key = key.to_ascii_lowercase();
-    ["password", "passwd", "pwd", "requirepass", "masterauth"].iter().any(|end| key.ends_with(end))
+/// True for a key or an option whose value is a password.
+fn is_for_password(name: &str) -> bool {
+    const ENDS: [&str; 7] = ["password", "passwd", "pwd", "requirepass", "masterauth", "secret", "token"];
+    let name = name.to_ascii_lowercase();
+    ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// True for an argument that is a password by the option `before` it, or by its own name: `--password=…`.
 pub(crate) fn is_password_of(before: &str, text: &str) -> bool {
-    let names_one = |option: &str| {
-        let ends = ["password", "passwd", "secret", "token"].iter().any(|end| option.ends_with(end));
-        option.starts_with("--") && !option.starts_with("--no-") && ends
-    };
+    let names_one = |option: &str| option.starts_with("--") && !option.starts_with("--no-") && is_for_password(option);
     let own = text.split_once('=').is_some_and(|(name, value)| names_one(name) && !value.is_empty());
     own || names_one(before) && !text.starts_with('-')
 }
@@ -178,6 +176,13 @@ url = 'postgres://user@host/db?password=hunter2' # comment
                 user = "a"
                 password = *********
                 password = '********
+            "#]],
+        );
+        check(
+            "api_token = \"hunter2\"\non = [\"a\", \"--requirepass\", \"hunter2\"]\n",
+            expect![[r#"
+                api_token = "*******"
+                on = ["a", "--requirepass", "*******"]
             "#]],
         );
         let flag = "[settings]\ndisconnect_on_expired_password = false # as before\n";

@@ -173,7 +173,7 @@ fn may_hold_secret(options: &str) -> bool {
     asked.contains("***") || options.contains('@') || names_secret(&asked)
 }
 
-/// True if `text` has a part of a name of secrets, whatever signs clients put between words.
+/// True if `text` contains a word that names a secret. Signs between its parts are ignored: `api_key` is `apikey`.
 pub(crate) fn names_secret(text: &str) -> bool {
     // The keys of SCRAM are as good as the password that they are made from.
     const SECRET: [&str; 9] =

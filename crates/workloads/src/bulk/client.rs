@@ -169,8 +169,8 @@ impl Client for Loader {
 
     fn put_back(&mut self, session: &mut Session) -> Result<(), Fault> {
         let config = &self.shared.config;
-        // A client that loaded meanwhile would wait for the server in its slot, and only one of two tables that are
-        // emptied one after the other might keep its rows.
+        // Other clients wait here, not for the server in their slots. Rows that they load between two of the statements
+        // would stay in one table only.
         let _emptying = self.loaded.emptying.lock().unwrap_or_else(PoisonError::into_inner);
         if self.loaded.since.load(Ordering::Relaxed) < config.keep {
             return Ok(());

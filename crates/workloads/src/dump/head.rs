@@ -82,7 +82,7 @@ const TAR_BLOCK: usize = 512;
 /// First bytes of a file of SQLite ("Database File Format").
 const SQLITE: &[u8] = b"SQLite format 3\0";
 /// First bytes of compressed files, and the program that unpacks them.
-const PACKED: [(&[u8], &str); 7] = [
+pub const PACKED: [(&[u8], &str); 7] = [
     (b"\x1f\x8b", "gunzip"),
     (b"BZh", "bunzip2"),
     (b"\xfd7zXZ", "unxz"),
@@ -99,7 +99,7 @@ const ALL_DATABASES: &str =
     "it is a dump of all databases and accounts (--all-databases): dump one database by its name";
 /// The archive version since which compression is a byte and not a number (`K_VERS_1_15`).
 const COMPRESSION_BYTE: (u8, u8) = (1, 15);
-/// The reason against a dump among whose statements the program that wrote it has reported something.
+/// The reason against a dump that contains messages of the program that wrote it.
 const MESSAGES: &str = "it has messages of the program that wrote it: dump again without `2>&1`";
 /// The reason against statements that psql runs in another database.
 const CONNECTS: &str = "it goes on in another database by \\connect, which is not the one that is measured: take out \\connect and CREATE \

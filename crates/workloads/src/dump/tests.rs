@@ -308,7 +308,8 @@ fn files_whose_rows_would_not_be_loaded_are_refused_by_name() {
     }
 }
 
-/// A session that keeps what it is told, beside a file with a generated column and the tables of a virtual one.
+/// A session that records its statements. The attached file has a generated column and a virtual table with its own
+/// tables.
 #[derive(Default)]
 struct Noting(Vec<String>);
 

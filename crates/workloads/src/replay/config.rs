@@ -17,7 +17,7 @@ use super::{
     recording::Recording,
     sql::Flavour,
 };
-use crate::{COPY_LIMIT, script::guard};
+use crate::{COPY_LIMIT, dump::head::PACKED, script::guard};
 
 /// Every property, its default and one sentence.
 pub const KNOWN: [(&str, &str, &str); 9] = [
@@ -82,10 +82,6 @@ pub struct Replayed {
     /// When its last one ended, µs.
     pub end_us: i64,
 }
-
-/// First bytes of gzip, zstd, xz, bzip2, lz4 and zip files.
-const COMPRESSED: [&[u8]; 6] =
-    [b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"BZh", b"\x04\x22\x4d\x18", b"PK\x03\x04"];
 
 impl Config {
     /// Resolves `properties`, with their problems. No file is opened.
@@ -195,7 +191,7 @@ impl Config {
     pub fn read_from(&self, input: &mut dyn BufRead, name: String) -> Result<Replayed, Problem> {
         let mut head = Vec::new();
         input.take(1 << 16).read_to_end(&mut head).map_err(|error| super::lines::unreadable(1, &error))?;
-        if COMPRESSED.iter().any(|magic| head.starts_with(magic)) {
+        if PACKED.iter().any(|(magic, _)| head.starts_with(magic)) {
             return Err(Problem::new(1, "the log is compressed", "unpack it first, as by `gunzip -k` or `zstd -d`"));
         }
         if head.iter().all(u8::is_ascii_whitespace) {

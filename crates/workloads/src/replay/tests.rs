@@ -476,7 +476,7 @@ fn a_compressed_log_is_refused_by_its_first_bytes() {
         line 1: the log is compressed
         unpack it first, as by `gunzip -k` or `zstd -d`"#]]
     .assert_eq(&refused(b"\x1f\x8b\x08", &[]));
-    for head in [&b"\x04\x22\x4d\x18\0"[..], b"PK\x03\x04\0"] {
+    for head in [&b"\x04\x22\x4d\x18\0"[..], b"PK\x03\x04\0", b"7z\xbc\xaf\x27\x1c\0"] {
         assert!(refused(head, &[]).starts_with("line 1: the log is compressed"), "{head:?}");
     }
 }

@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn the_test_of_a_single_run_tells_its_cost_and_no_points() {
+    fn the_test_of_a_single_run_has_its_cost_and_no_points() {
         let compared = compare(&[runs().0], &[]).expect("one run");
         let text = junit::render(&compared, Some(0.1));
         assert!(text.contains("<failure message=\"+40.5 % ["), "{text}");

@@ -356,7 +356,7 @@ fn what_a_provider_switches_is_said_in_full() {
         "#]],
     );
     let help = "have the program read it from a file that only you can read, or from its own configuration";
-    for words in ["\"--master-password\", \"hunter2\"", "\"x\", \"--token=hunter2\""] {
+    for words in ["\"--master-password\", \"hunter2\"", "\"x\", \"--token=hunter2\"", "\"x\", \"--pwd=hunter2\""] {
         let text = attached(&format!(
             "switch = {{ on = [\"a\", {words}], off = [\"a\", \"--no-password\", \"x\"], ready = \"SELECT true\" }}"
         ));
