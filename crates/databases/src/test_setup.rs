@@ -226,11 +226,11 @@ pub fn asked_in_plaintext(asks: &[u8], plaintext: Open) -> String {
     judged
 }
 
-/// The result of `look` on a server of which `serve` serves each connection, attached by a URL of this `scheme` as the
-/// account `ann` with the password `correct horse`.
+/// The result of `look` on a server of which `serve` serves each connection, attached by a URL that begins with
+/// `begin`, its scheme and account.
 pub fn attached<T>(
-    scheme: &str,
-    serve: impl Fn(&TcpStream) -> io::Result<()> + Clone + Send + 'static,
+    begin: &str,
+    serve: impl Fn(TcpStream) -> io::Result<()> + Clone + Send + 'static,
     look: impl FnOnce(&Server) -> T,
 ) -> T {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -238,11 +238,10 @@ pub fn attached<T>(
     std::thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let serve = serve.clone();
-            std::thread::spawn(move || serve(&stream));
+            std::thread::spawn(move || serve(stream));
         }
     });
-    let address = Address::Attached(Url::new(format!("{scheme}://ann:correct%20horse@127.0.0.1:{port}")));
-    look(&Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() })
+    look(&Server::at(Address::Attached(Url::new(format!("{begin}127.0.0.1:{port}")))))
 }
 
 /// The result of `look` on the protected arm of `database` at `server`.

@@ -3,16 +3,11 @@
 
 use std::{
     io,
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::{Path, PathBuf},
 };
 
-use tithe_machine::{
-    launch::{Address, Server},
-    observation::Observation,
-    paths::Paths,
-};
-use tithe_model::experiment::Url;
+use tithe_machine::{launch::Server, observation::Observation, paths::Paths};
 use tithe_plugin::{
     evidence::{Check, CheckContext},
     matrix::FeatureStatus,
@@ -22,7 +17,7 @@ use tithe_plugin::{
 
 use crate::{
     evidence::marked::{Gained, Log},
-    test_setup::plain,
+    test_setup::{attached, plain},
 };
 
 /// Rows of an answer.
@@ -98,19 +93,10 @@ impl Told {
 
     /// The result of `look` on it, as an attached server.
     pub fn seen<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let port = listener.local_addr().expect("bound").port();
-        let told = self.clone();
-        std::thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                let told = told.clone();
-                std::thread::spawn(move || (told.serve)(&told, stream));
-            }
-        });
         let password = if self.password { format!(":{}", PASSWORD.replace(' ', "%20")) } else { String::new() };
         let scheme = self.product.entry().schemes[0];
-        let address = Address::Attached(Url::new(format!("{scheme}://ann{password}@127.0.0.1:{port}")));
-        look(&Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() })
+        let told = self.clone();
+        attached(&format!("{scheme}://ann{password}@"), move |stream| (told.serve)(&told, stream), look)
     }
 
     /// What `check` observes on it as the protected arm, in words.

@@ -131,6 +131,6 @@ impl Told {
     /// The result of `look` on it.
     pub fn seen<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
         let told = self.clone();
-        attached("opensearch", move |stream| told.serve(stream), look)
+        attached("opensearch://ann:correct%20horse@", move |stream| told.serve(&stream), look)
     }
 }

@@ -1,11 +1,10 @@
 //! The whole matrix of a server that answers as configured: a server without any finding, and which row changes with
 //! each single change to it.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use expect_test::expect;
-use tithe_machine::{launch::Address, observation::Observation};
-use tithe_model::experiment::Url;
+use tithe_machine::observation::Observation;
 use tithe_plugin::{
     database::Without,
     evidence::{CheckContext, seen_by},
@@ -19,7 +18,7 @@ use crate::{
         evidence::{PROBES, rights_enforced::RightsEnforced},
         test_server::serve,
     },
-    test_setup::{as_arm, asked_in_plaintext, plain, tried_in_plaintext},
+    test_setup::{as_arm, asked_in_plaintext, attached, plain, tried_in_plaintext},
 };
 
 const PASSWORD: &str = "correct horse";
@@ -163,18 +162,9 @@ impl Redis {
 
     /// The result of `look` on it, as an attached server.
     fn seen<T>(&self, look: impl FnOnce(&Server, &Setup) -> T) -> T {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let port = listener.local_addr().expect("bound").port();
-        let server = self.clone();
-        std::thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                let server = server.clone();
-                std::thread::spawn(move || server.serve(&stream));
-            }
-        });
-        let password = if self.password { ":correct%20horse@" } else { "" };
-        let address = Address::Attached(Url::new(format!("redis://{password}127.0.0.1:{port}")));
-        look(&Server::at(address), &plain())
+        let begin = if self.password { "redis://:correct%20horse@" } else { "redis://" };
+        let redis = self.clone();
+        attached(begin, move |stream| redis.serve(&stream), |server| look(server, &plain()))
     }
 
     fn matrix(&self) -> Vec<String> {
