@@ -253,19 +253,25 @@ pub fn as_arm<T>(database: &dyn Database, server: &Server, look: impl FnOnce(&mu
 
 /// Each of `rows` of a matrix with its state, its scope and its findings.
 pub fn states(rows: &[FeatureStatus]) -> Vec<String> {
-    let state = |row: &FeatureStatus| {
-        let findings: String = row.findings.iter().map(|finding| format!(" [{}]", finding.id)).collect();
-        format!("{}: {}, {}{findings}\n", row.feature.id(), row.state.words(), row.scope.words())
-    };
-    rows.iter().map(state).collect()
+    rows.iter().map(|row| state(row) + "\n").collect()
 }
 
-/// The states that each of `changes` has and the `usual` server has not.
-pub fn changed_states(usual: &[String], changes: &[(&str, Vec<String>)]) -> String {
+/// The same with what was seen.
+pub fn whole_rows(rows: &[FeatureStatus]) -> Vec<String> {
+    rows.iter().map(|row| format!("{}: {}\n", state(row), row.seen)).collect()
+}
+
+fn state(row: &FeatureStatus) -> String {
+    let findings: String = row.findings.iter().map(|finding| format!(" [{}]", finding.id)).collect();
+    format!("{}: {}, {}{findings}", row.feature.id(), row.state.words(), row.scope.words())
+}
+
+/// For each of `changes` its rows that the `usual` server does not have.
+pub fn changed_rows(usual: &[String], changes: &[(&str, Vec<String>)]) -> String {
     let mut text = String::new();
-    for (name, states) in changes {
+    for (name, rows) in changes {
         text += &format!("{name}\n");
-        states.iter().filter(|state| !usual.contains(state)).for_each(|state| text += &format!("  {state}"));
+        rows.iter().filter(|row| !usual.contains(row)).for_each(|row| text += &format!("  {row}"));
     }
     text
 }

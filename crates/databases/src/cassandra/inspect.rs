@@ -407,7 +407,7 @@ mod tests {
     use super::*;
     use crate::{
         cassandra::told::{NULL, tight},
-        test_setup::{asked_in_plaintext, changed_states, plain, states, tried_in_plaintext},
+        test_setup::{asked_in_plaintext, changed_rows, plain, states, tried_in_plaintext},
         told::{Error, Rows, Told},
     };
 
@@ -550,7 +550,7 @@ mod tests {
               audit: enforced, this account
               jmx-authentication: cannot tell, this account
         "#]]
-        .assert_eq(&changed_states(&usual, &changes));
+        .assert_eq(&changed_rows(&usual, &changes));
     }
 
     #[test]

@@ -254,7 +254,7 @@ mod tests {
             Memcached,
             test_server::{Told, tight},
         },
-        test_setup::{changed_states, plain, states},
+        test_setup::{changed_rows, plain, states},
     };
 
     fn rows(told: &Told) -> Vec<FeatureStatus> {
@@ -303,7 +303,7 @@ mod tests {
             a proxy
               node-to-node: cannot tell, this account
         "#]]
-        .assert_eq(&changed_states(&usual, &changes));
+        .assert_eq(&changed_rows(&usual, &changes));
     }
 
     #[test]

@@ -288,7 +288,7 @@ mod tests {
     use super::*;
     use crate::{
         opensearch::test_server::{Told, domains as domains_of, tight},
-        test_setup::{changed_states, plain, states},
+        test_setup::{changed_rows, plain, states},
     };
 
     fn states_of(told: &Told) -> Vec<String> {
@@ -404,7 +404,7 @@ mod tests {
             a management port
               jmx-authentication: enforced, whole server
         "#]]
-        .assert_eq(&changed_states(&usual, &changes));
+        .assert_eq(&changed_rows(&usual, &changes));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use crate::{
         evidence::{PROBES, rights_enforced::RightsEnforced},
         test_server::serve,
     },
-    test_setup::{as_arm, asked_in_plaintext, attached, plain, tried_in_plaintext},
+    test_setup::{as_arm, asked_in_plaintext, attached, changed_rows, plain, tried_in_plaintext, whole_rows},
 };
 
 const PASSWORD: &str = "correct horse";
@@ -168,13 +168,7 @@ impl Redis {
     }
 
     fn matrix(&self) -> Vec<String> {
-        let rows = self.seen(|server, setup| inspect(server, setup).expect("it can be reached"));
-        let row = |row: &FeatureStatus| {
-            let findings: String = row.findings.iter().map(|finding| format!(" [{}]", finding.id)).collect();
-            let (feature, state, scope) = (row.feature.id(), row.state.words(), row.scope.words());
-            format!("{feature}: {state}, {scope}{findings}: {}\n", row.seen)
-        };
-        rows.iter().map(row).collect()
+        whole_rows(&self.seen(|server, setup| inspect(server, setup).expect("it can be reached")))
     }
 }
 
@@ -263,12 +257,7 @@ fn each_change_shows_in_its_rows() {
         ("nodes by TLS", nodes().with("tls-cluster", "yes")),
         ("a node alone", tight().telling("cluster_enabled", "1")),
     ];
-    let usual = tight().matrix();
-    let mut text = String::new();
-    for (name, server) in changes {
-        text += &format!("{name}\n");
-        server.matrix().iter().filter(|row| !usual.contains(row)).for_each(|row| text += &format!("  {row}"));
-    }
+    let changes: Vec<_> = changes.iter().map(|(name, redis)| (*name, redis.matrix())).collect();
     expect![[r#"
         no password
           authentication: off, whole server: let in without a password; other machines are refused while no password is set (protected-mode); 2 accounts of ACL LIST: no exception
@@ -396,7 +385,7 @@ fn each_change_shows_in_its_rows() {
           node-to-node: available but not enforced, whole server: TLS: the bus of 2 other nodes (3 nodes, tls-cluster = yes); the next may come by the port for plaintext: set port 0
         a node alone
           node-to-node: cannot tell, this account: no other server is connected (1 nodes, tls-cluster = no)
-    "#]].assert_eq(&text);
+    "#]].assert_eq(&changed_rows(&tight().matrix(), &changes));
 }
 
 #[test]
