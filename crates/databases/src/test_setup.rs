@@ -10,12 +10,13 @@ use expect_test::Expect;
 use tithe_machine::{
     credentials::Credentials,
     launch::{Address, Command, Content, Launch, Server, Step},
+    observation::Observation,
     secret::Secret,
 };
 use tithe_model::experiment::{self, OptionValue, Url};
 use tithe_plugin::{
-    database::Database,
-    evidence::CheckContext,
+    database::{Database, Lack, Without},
+    evidence::{Check, CheckContext, seen_by},
     matrix::FeatureStatus,
     protection::{Protection, ways},
     session::Table,
@@ -249,6 +250,21 @@ pub fn as_arm<T>(database: &dyn Database, server: &Server, look: impl FnOnce(&mu
     let (setup, table) = (plain(), Table::of_canaries());
     let (setup, table) = (&setup, &table);
     look(&mut CheckContext { database, server, setup, table, protected: true, nonce: 7, narrowed: None })
+}
+
+/// What `check` observes on the protected arm of `database` at `server`, in one word.
+pub fn observed(database: &dyn Database, server: &Server, check: &dyn Check) -> &'static str {
+    match as_arm(database, server, |context| seen_by(check, context)) {
+        Observation::Protected(_) => "protected",
+        Observation::Exposed(_) => "exposed",
+        Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
+    }
+}
+
+/// What is impossible because of `lacks`, except figures: the process of a server is that of the test.
+pub fn impossible(lacks: &[Lack]) -> Vec<Without> {
+    let all = lacks.iter().map(|lack| lack.without);
+    all.filter(|without| !matches!(without, Without::Figures(_))).collect()
 }
 
 /// Each of `rows` of a matrix with its state, its scope and its findings.

@@ -321,7 +321,7 @@ mod tests {
     use super::*;
     use crate::{
         opensearch::test_server::{Told, tight},
-        test_setup::plain,
+        test_setup::{impossible, plain},
     };
 
     #[test]
@@ -354,12 +354,7 @@ mod tests {
 
     #[test]
     fn what_a_node_lacks_is_named_with_what_is_impossible_without_it() {
-        let lacking = |told: Told| {
-            let all = told.seen(|server| lacks(server, &plain()).expect("an answer"));
-            // Its process is that of the test.
-            let without = all.into_iter().map(|lack| lack.without);
-            without.filter(|without| !matches!(without, Without::Figures(_))).collect::<Vec<_>>()
-        };
+        let lacking = |told: Told| told.seen(|server| impossible(&lacks(server, &plain()).expect("an answer")));
         let tls = Without::Proof(&["tls"]);
         assert_eq!(lacking(tight()), [tls], "that the definition is refused is no matter of rights");
         assert_eq!(lacking(tight().refusing("PUT /tithe-tries")), [Without::Measurement, tls]);

@@ -4,12 +4,7 @@
 use std::net::TcpStream;
 
 use expect_test::expect;
-use tithe_machine::observation::Observation;
-use tithe_plugin::{
-    database::Without,
-    evidence::{CheckContext, seen_by},
-    session::Table,
-};
+use tithe_plugin::{database::Without, evidence::CheckContext, session::Table};
 
 use super::*;
 use crate::{
@@ -18,7 +13,7 @@ use crate::{
         evidence::{PROBES, rights_enforced::RightsEnforced},
         test_server::serve,
     },
-    test_setup::{as_arm, asked_in_plaintext, attached, changed_rows, plain, tried_in_plaintext, whole_rows},
+    test_setup::{asked_in_plaintext, attached, changed_rows, observed, plain, tried_in_plaintext, whole_rows},
 };
 
 const PASSWORD: &str = "correct horse";
@@ -499,14 +494,7 @@ fn a_port_for_plaintext_is_an_exception_of_the_claim_that_there_is_none() {
 #[test]
 fn rights_are_enforced_where_all_else_is_refused_and_the_own_keys_are_served() {
     let told = |refused: &[&'static str]| {
-        let seen = tight()
-            .refusing(refused)
-            .seen(|server, _| as_arm(&crate::redis::Redis, server, |context| seen_by(&RightsEnforced, context)));
-        match seen {
-            Observation::Protected(_) => "protected",
-            Observation::Exposed(_) => "exposed",
-            Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
-        }
+        tight().refusing(refused).seen(|server, _| observed(&crate::redis::Redis, server, &RightsEnforced))
     };
     let [other, settings, accounts] = ["GET someone:else", "CONFIG GET", "ACL LIST"];
     assert_eq!(told(&[other, settings, accounts]), "protected");
