@@ -86,7 +86,7 @@ fn clients(judged: Judgement, is_ended: bool, rules: Result<Rules, Fault>) -> [F
 }
 
 fn whole((state, seen): (State, String)) -> Judgement {
-    if state == State::Unseen { Judgement::unseen(seen) } else { Judgement::whole(state, seen) }
+    Judgement::by_state(state, seen)
 }
 
 /// What canaries can show: the audit log as it is now, however the node was started. Its files are not checked.

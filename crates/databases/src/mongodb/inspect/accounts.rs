@@ -15,7 +15,7 @@ use crate::{
         MONGODB_AUTHZ_ADMINISTRATORS, MONGODB_AUTHZ_EVERY_DATABASE, MONGODB_AUTHZ_REACHABLE_ROOT,
         MONGODB_AUTHZ_READS_PASSWORDS,
     },
-    inspect::{Judgement, counted, named},
+    inspect::{Judgement, counted, named, of_administrators},
 };
 
 /// The roles that an account needs to read all accounts and roles.
@@ -224,16 +224,15 @@ impl Accounts {
         if !everywhere.is_empty() {
             seen.push_str(&format!("; every database is read by {}", named(&everywhere)));
         }
-        let state = match unlimited.len() {
-            count if count == all && all > 0 => State::Off,
-            0 | 1 if reading.is_empty() && everywhere.is_empty() => State::Enforced,
-            _ => State::Available,
+        let state = match of_administrators(unlimited.len(), all) {
+            State::Enforced if !reading.is_empty() || !everywhere.is_empty() => State::Available,
+            state => state,
         };
         if state != State::Enforced {
             seen.push_str(": revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way");
         }
         let several = unlimited.len() > 1 || state == State::Off;
-        let mut judged = Judgement::whole(state, seen);
+        let mut judged = Judgement::by_state(state, seen);
         for (finding, is_so) in [
             (&MONGODB_AUTHZ_REACHABLE_ROOT, several && becomes),
             (&MONGODB_AUTHZ_ADMINISTRATORS, several && !becomes),
