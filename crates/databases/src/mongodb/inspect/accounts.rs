@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mongodb::bson::{Bson, Document, doc};
 use tithe_machine::fault::Fault;
-use tithe_plugin::{matrix::State, reach::Reach};
+use tithe_plugin::{
+    matrix::State,
+    reach::{Reach, Ways},
+};
 
 use super::super::link::Link;
 use crate::{
@@ -200,19 +203,15 @@ impl Accounts {
         }
         let mut known: BTreeSet<&str> = self.names_if(|account| ways.has(account)).collect();
         let ways = reach.ways([HASHES]);
-        known.extend(self.names_if(|account| ways.has(account)));
-        let reading = self.users.iter().filter_map(|user| {
+        let words = |ways: &Ways<'_>, user: &User| {
             let way = ways.of(&account(&user.name))?.to_string();
             Some(way.trim_start_matches("account ").to_owned())
-        });
-        let reading: Vec<String> = reading.collect();
+        };
+        let reading: Vec<String> = self.users.iter().filter_map(|user| words(&ways, user)).collect();
+        known.extend(self.names_if(|account| ways.has(account)));
         let ways = reach.ways([DOCUMENTS]);
         let others = self.users.iter().filter(|user| !known.contains(user.name.as_str()));
-        let everywhere = others.filter_map(|user| {
-            let way = ways.of(&account(&user.name))?.to_string();
-            Some(way.trim_start_matches("account ").to_owned())
-        });
-        let everywhere: Vec<String> = everywhere.collect();
+        let everywhere: Vec<String> = others.filter_map(|user| words(&ways, user)).collect();
         let accounts = counted(all, "account");
         let mut seen = format!("{} of {accounts} may do everything (usersInfo, rolesInfo)", unlimited.len());
         if !unlimited.is_empty() {
