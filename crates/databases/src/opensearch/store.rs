@@ -338,7 +338,7 @@ mod tests {
         };
         let mapping = |index: &str, meta: Value| json!({ index: { "mappings": { "_meta": meta } } });
         let own = || tight().telling(MAPPING, mapping("tithe-tithe_canary", json!({ "made_by": "tithe" })));
-        // The node of the test knows of no removal, unless it is told.
+        // The node of the test has no answer to a removal unless a test gives it one.
         let removal = "server: 400: no handler found for uri".to_owned();
         assert_eq!(told(own()), (Ok(true), Err(removal)));
         assert_eq!(told(own().telling(REMOVAL, json!({}))), (Ok(true), Ok(())));

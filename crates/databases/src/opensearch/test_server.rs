@@ -18,7 +18,7 @@ pub struct Told {
     pub asks: bool,
     /// User and password of each account, with a colon between them.
     pub logins: Vec<&'static str>,
-    /// Its answers: method and path of a request, status, and body. In a body `{user}` is who asks.
+    /// Its answers: method and path of a request, status, and body. In a body `{user}` is the account that asks.
     pub answers: Vec<(&'static str, u16, Value)>,
 }
 

@@ -140,7 +140,7 @@ impl Accounts {
         old.map(|user| format!("`{}`", user.name)).collect()
     }
 
-    /// Names of the accounts for which `is_so` holds, which is asked by their names in the graph.
+    /// Names of the accounts for which `is_so` is true; it takes their names in the graph.
     fn names_if(&self, is_so: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
         self.users.iter().map(|user| user.name.as_str()).filter(move |name| is_so(&account(name)))
     }
@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_root_is_another_finding_than_who_becomes_it() {
+    fn having_root_and_becoming_root_are_different_findings() {
         let found = |users: &[&str]| {
             let Judgement { state, findings, .. } = accounts_of(users, &[]).judge();
             (state, findings)

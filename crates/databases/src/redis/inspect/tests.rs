@@ -443,7 +443,7 @@ fn rights_are_checked_before_the_place_and_the_kind_of_a_key() {
 }
 
 #[test]
-fn who_is_asked_for_a_password_needs_no_certificate() {
+fn a_client_that_is_asked_for_a_password_needs_no_certificate() {
     // With `tls-auth-clients optional`, certificates are one of two ways in.
     assert!(!asks_for_certificate("NOAUTH Authentication required."));
     assert!(asks_for_certificate("at the first command: the server closed the connection"));
