@@ -4,7 +4,7 @@
 use std::net::TcpStream;
 
 use expect_test::expect;
-use tithe_plugin::{database::Without, evidence::CheckContext, session::Table};
+use tithe_plugin::database::Without;
 
 use super::*;
 use crate::{
@@ -13,7 +13,7 @@ use crate::{
         evidence::{PROBES, rights_enforced::RightsEnforced},
         test_server::serve,
     },
-    test_setup::{asked_in_plaintext, attached, changed_rows, observed, plain, tried_in_plaintext, whole_rows},
+    test_setup::{as_arm, asked_in_plaintext, attached, changed_rows, observed, plain, tried_in_plaintext, whole_rows},
 };
 
 const PASSWORD: &str = "correct horse";
@@ -471,21 +471,11 @@ fn a_socket_asks_for_no_certificate() {
 
 #[test]
 fn a_port_for_plaintext_is_an_exception_of_the_claim_that_there_is_none() {
-    let table = Table::of_canaries();
     let of = |redis: Redis| {
-        redis.seen(|server, setup| {
-            let context = CheckContext {
-                database: &crate::redis::Redis,
-                server,
-                setup,
-                table: &table,
-                protected: true,
-                nonce: 1,
-                narrowed: None,
-            };
-            let others = (PROBES.others)(&context).expect("the server answers");
-            others.exceptions.into_iter().map(|one| one.text).collect::<Vec<_>>()
-        })
+        let others = redis.seen(|server, _| {
+            as_arm(&crate::redis::Redis, server, |context| (PROBES.others)(context).expect("the server answers"))
+        });
+        others.exceptions.into_iter().map(|one| one.text).collect::<Vec<_>>()
     };
     assert_eq!(of(tight()), ["port 6379 speaks plaintext"]);
     assert_eq!(of(tight().with("port", "0")), [""; 0]);
