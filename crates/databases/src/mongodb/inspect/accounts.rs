@@ -203,15 +203,11 @@ impl Accounts {
         }
         let mut known: BTreeSet<&str> = self.names_if(|account| ways.has(account)).collect();
         let ways = reach.ways([HASHES]);
-        let words = |ways: &Ways<'_>, user: &User| {
-            let way = ways.of(&account(&user.name))?.to_string();
-            Some(way.trim_start_matches("account ").to_owned())
-        };
-        let reading: Vec<String> = self.users.iter().filter_map(|user| words(&ways, user)).collect();
+        let reading: Vec<String> = self.users.iter().filter_map(|user| way_of(user, &ways)).collect();
         known.extend(self.names_if(|account| ways.has(account)));
         let ways = reach.ways([DOCUMENTS]);
         let others = self.users.iter().filter(|user| !known.contains(user.name.as_str()));
-        let everywhere: Vec<String> = others.filter_map(|user| words(&ways, user)).collect();
+        let everywhere: Vec<String> = others.filter_map(|user| way_of(user, &ways)).collect();
         let accounts = counted(all, "account");
         let mut seen = format!("{} of {accounts} may do everything (usersInfo, rolesInfo)", unlimited.len());
         if !unlimited.is_empty() {
@@ -242,6 +238,12 @@ impl Accounts {
         }
         judged
     }
+}
+
+/// The way of `user` to a goal, in words.
+fn way_of(user: &User, ways: &Ways<'_>) -> Option<String> {
+    let way = ways.of(&account(&user.name))?.to_string();
+    Some(way.trim_start_matches("account ").to_owned())
 }
 
 /// An account among roles, which may have its name.
