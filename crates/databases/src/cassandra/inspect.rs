@@ -110,8 +110,8 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
     Ok(Some(records::of_values(&settings)))
 }
 
-/// One part of a setting that has several, if the server shows it: another product that speaks the protocol may not have
-/// it. The separator between the names differs between versions.
+/// One part of a setting that has several, if the server shows it: another product that speaks the protocol may not
+/// have it. The separator between the names differs between versions.
 fn shown<'a>(settings: &'a Settings, group: &str, part: &str) -> Option<&'a String> {
     ["_", "."].iter().find_map(|between| settings.get(&format!("{group}{between}{part}")))
 }
