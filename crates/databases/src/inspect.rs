@@ -52,6 +52,11 @@ impl Judgement {
         Self { state, scope: Scope::Server, seen: seen.into(), findings: Vec::new() }
     }
 
+    /// The same, or no answer if `state` says so.
+    pub fn by_state(state: State, seen: impl Into<String>) -> Self {
+        if state == State::Unseen { Self::unseen(seen) } else { Self::whole(state, seen) }
+    }
+
     /// An answer about this account alone.
     pub fn account(state: State, seen: impl Into<String>) -> Self {
         Self { state, scope: Scope::Account, seen: seen.into(), findings: Vec::new() }
@@ -204,16 +209,23 @@ pub fn ended_rows(own: &Judgement, why: &str) -> [FeatureStatus; 2] {
     [own.of(Feature::Transport), behind.of(Feature::ClientToNode)]
 }
 
-/// The judgement of authorisation, from the names of the accounts with all privileges, and of the number of accounts
-/// that may log in. One administrator is normal.
+/// The state of authorisation if so many of `all` accounts that may log in have all privileges. One administrator is
+/// normal. If the server lists no account, its accounts are elsewhere.
+pub fn of_administrators(unlimited: usize, all: usize) -> State {
+    match unlimited {
+        _ if all == 0 => State::Unseen,
+        count if count == all => State::Off,
+        0 | 1 => State::Enforced,
+        _ => State::Available,
+    }
+}
+
+/// The [judgement](of_administrators) of authorisation, from the names of the accounts with all privileges.
 pub fn limited(unlimited: &[String], all: usize, shown: &str) -> Judgement {
     let seen = format!("{} of {} may do everything ({shown})", unlimited.len(), counted(all, "account"));
-    match unlimited.len() {
-        // Then accounts are elsewhere.
-        0 if all == 0 => Judgement::unseen(seen),
-        count if count == all => Judgement::whole(State::Off, seen),
-        0 | 1 => Judgement::whole(State::Enforced, seen),
-        _ => Judgement::whole(State::Available, format!("{seen}: {}", named(unlimited))),
+    match of_administrators(unlimited.len(), all) {
+        State::Available => Judgement::whole(State::Available, format!("{seen}: {}", named(unlimited))),
+        state => Judgement::by_state(state, seen),
     }
 }
 

@@ -1,7 +1,12 @@
 //! Shared code for tests of embedded databases: the operations of a workload, with their results as text.
 
 use tithe_machine::fault::Fault;
-use tithe_plugin::session::{Discard, Fields, KeyValueSession, Request, Rows};
+use tithe_plugin::session::{Discard, Fields, KeyValueSession, Request};
+
+use self::seen_rows::Seen;
+
+#[path = "../tests/support/seen_rows.rs"]
+mod seen_rows;
 
 /// Inserts a record of three fields; returns how many records were inserted.
 ///
@@ -17,20 +22,6 @@ pub fn seen(session: &mut dyn KeyValueSession, request: Request<'_>) -> String {
     let mut seen = Seen::default();
     let count = session.call(&request, &mut seen).expect("an answer");
     format!("{count} rows{}\n", seen.0)
-}
-
-/// Writes rows down, one a line.
-#[derive(Default)]
-struct Seen(String);
-
-impl Rows for Seen {
-    fn row(&mut self, key: Option<&[u8]>) {
-        self.0 += &format!("\n{}:", key.map_or("-".into(), String::from_utf8_lossy));
-    }
-
-    fn field(&mut self, field: usize, value: Option<&[u8]>) {
-        self.0 += &format!(" {field}={}", value.map_or("null".into(), |value| value.escape_ascii().to_string()));
-    }
 }
 
 /// All operations of a workload, in order, with their results. `last_field` is the last field of the record with this

@@ -10,12 +10,13 @@ use expect_test::Expect;
 use tithe_machine::{
     credentials::Credentials,
     launch::{Address, Command, Content, Launch, Server, Step},
+    observation::Observation,
     secret::Secret,
 };
 use tithe_model::experiment::{self, OptionValue, Url};
 use tithe_plugin::{
-    database::Database,
-    evidence::CheckContext,
+    database::{Database, Lack, Without},
+    evidence::{Check, CheckContext, seen_by},
     matrix::FeatureStatus,
     protection::{Protection, ways},
     session::Table,
@@ -226,11 +227,11 @@ pub fn asked_in_plaintext(asks: &[u8], plaintext: Open) -> String {
     judged
 }
 
-/// The result of `look` on a server of which `serve` serves each connection, attached by a URL of this `scheme` as the
-/// account `ann` with the password `correct horse`.
+/// The result of `look` on a server of which `serve` serves each connection, attached by a URL that begins with
+/// `begin`, its scheme and account.
 pub fn attached<T>(
-    scheme: &str,
-    serve: impl Fn(&TcpStream) -> io::Result<()> + Clone + Send + 'static,
+    begin: &str,
+    serve: impl Fn(TcpStream) -> io::Result<()> + Clone + Send + 'static,
     look: impl FnOnce(&Server) -> T,
 ) -> T {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
@@ -238,11 +239,10 @@ pub fn attached<T>(
     std::thread::spawn(move || {
         while let Ok((stream, _)) = listener.accept() {
             let serve = serve.clone();
-            std::thread::spawn(move || serve(&stream));
+            std::thread::spawn(move || serve(stream));
         }
     });
-    let address = Address::Attached(Url::new(format!("{scheme}://ann:correct%20horse@127.0.0.1:{port}")));
-    look(&Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() })
+    look(&Server::at(Address::Attached(Url::new(format!("{begin}127.0.0.1:{port}")))))
 }
 
 /// The result of `look` on the protected arm of `database` at `server`.
@@ -252,21 +252,42 @@ pub fn as_arm<T>(database: &dyn Database, server: &Server, look: impl FnOnce(&mu
     look(&mut CheckContext { database, server, setup, table, protected: true, nonce: 7, narrowed: None })
 }
 
-/// Each of `rows` of a matrix with its state, its scope and its findings.
-pub fn states(rows: &[FeatureStatus]) -> Vec<String> {
-    let state = |row: &FeatureStatus| {
-        let findings: String = row.findings.iter().map(|finding| format!(" [{}]", finding.id)).collect();
-        format!("{}: {}, {}{findings}\n", row.feature.id(), row.state.words(), row.scope.words())
-    };
-    rows.iter().map(state).collect()
+/// What `check` observes on the protected arm of `database` at `server`, in one word.
+pub fn observed(database: &dyn Database, server: &Server, check: &dyn Check) -> &'static str {
+    match as_arm(database, server, |context| seen_by(check, context)) {
+        Observation::Protected(_) => "protected",
+        Observation::Exposed(_) => "exposed",
+        Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
+    }
 }
 
-/// The states that each of `changes` has and the `usual` server has not.
-pub fn changed_states(usual: &[String], changes: &[(&str, Vec<String>)]) -> String {
+/// What is impossible because of `lacks`, except figures: the process of a server is that of the test.
+pub fn impossible(lacks: &[Lack]) -> Vec<Without> {
+    let all = lacks.iter().map(|lack| lack.without);
+    all.filter(|without| !matches!(without, Without::Figures(_))).collect()
+}
+
+/// Each of `rows` of a matrix with its state, its scope and its findings.
+pub fn states(rows: &[FeatureStatus]) -> Vec<String> {
+    rows.iter().map(|row| state(row) + "\n").collect()
+}
+
+/// The same with what was seen.
+pub fn whole_rows(rows: &[FeatureStatus]) -> Vec<String> {
+    rows.iter().map(|row| format!("{}: {}\n", state(row), row.seen)).collect()
+}
+
+fn state(row: &FeatureStatus) -> String {
+    let findings: String = row.findings.iter().map(|finding| format!(" [{}]", finding.id)).collect();
+    format!("{}: {}, {}{findings}", row.feature.id(), row.state.words(), row.scope.words())
+}
+
+/// For each of `changes` its rows that the `usual` server does not have.
+pub fn changed_rows(usual: &[String], changes: &[(&str, Vec<String>)]) -> String {
     let mut text = String::new();
-    for (name, states) in changes {
+    for (name, rows) in changes {
         text += &format!("{name}\n");
-        states.iter().filter(|state| !usual.contains(state)).for_each(|state| text += &format!("  {state}"));
+        rows.iter().filter(|row| !usual.contains(row)).for_each(|row| text += &format!("  {row}"));
     }
     text
 }

@@ -3,26 +3,20 @@
 
 use std::{
     io,
-    net::{TcpListener, TcpStream},
+    net::TcpStream,
     path::{Path, PathBuf},
 };
 
-use tithe_machine::{
-    launch::{Address, Server},
-    observation::Observation,
-    paths::Paths,
-};
-use tithe_model::experiment::Url;
+use tithe_machine::{launch::Server, observation::Observation, paths::Paths};
 use tithe_plugin::{
     evidence::{Check, CheckContext},
-    matrix::FeatureStatus,
     product::Product,
     session::Table,
 };
 
 use crate::{
     evidence::marked::{Gained, Log},
-    test_setup::plain,
+    test_setup::{as_arm, attached, changed_rows, plain, whole_rows},
 };
 
 /// Rows of an answer.
@@ -98,19 +92,10 @@ impl Told {
 
     /// The result of `look` on it, as an attached server.
     pub fn seen<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let port = listener.local_addr().expect("bound").port();
-        let told = self.clone();
-        std::thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                let told = told.clone();
-                std::thread::spawn(move || (told.serve)(&told, stream));
-            }
-        });
         let password = if self.password { format!(":{}", PASSWORD.replace(' ', "%20")) } else { String::new() };
         let scheme = self.product.entry().schemes[0];
-        let address = Address::Attached(Url::new(format!("{scheme}://ann{password}@127.0.0.1:{port}")));
-        look(&Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() })
+        let told = self.clone();
+        attached(&format!("{scheme}://ann{password}@"), move |stream| (told.serve)(&told, stream), look)
     }
 
     /// What `check` observes on it as the protected arm, in words.
@@ -139,13 +124,12 @@ impl Told {
 
     /// What its `log` gains while something `happens`, or why that cannot be read.
     pub fn gained(&self, log: &Log, happens: impl FnOnce()) -> Result<Gained, String> {
-        let (setup, table) = (plain(), Table::of_canaries());
         self.seen(|server| {
-            let (database, setup, table) = (self.product, &setup, &table);
-            let context = CheckContext { database, server, setup, table, protected: true, nonce: 7, narrowed: None };
-            let read = (log.served)(&context)?;
-            happens();
-            read(&context).map_err(|fault| fault.to_string())
+            as_arm(self.product, server, |context| {
+                let read = (log.served)(context)?;
+                happens();
+                read(context).map_err(|fault| fault.to_string())
+            })
         })
     }
 
@@ -169,23 +153,12 @@ impl Told {
 
     /// The rows of its security matrix.
     pub fn matrix(&self) -> Vec<String> {
-        let rows = self.seen(|server| self.product.inspect(server, &plain()).expect("it can be reached"));
-        let row = |row: &FeatureStatus| {
-            let findings: String = row.findings.iter().map(|finding| format!(" [{}]", finding.id)).collect();
-            let (feature, state, scope) = (row.feature.id(), row.state.words(), row.scope.words());
-            format!("{feature}: {state}, {scope}{findings}: {}\n", row.seen)
-        };
-        rows.iter().map(row).collect()
+        whole_rows(&self.seen(|server| self.product.inspect(server, &plain()).expect("it can be reached")))
     }
 
     /// For each of `changes` the rows of its matrix that differ from those of this server.
     pub fn changed_rows(&self, changes: &[(&str, Told)]) -> String {
-        let usual = self.matrix();
-        let mut text = String::new();
-        for (name, told) in changes {
-            text += &format!("{name}\n");
-            told.matrix().iter().filter(|row| !usual.contains(row)).for_each(|row| text += &format!("  {row}"));
-        }
-        text
+        let changes: Vec<_> = changes.iter().map(|(name, told)| (*name, told.matrix())).collect();
+        changed_rows(&self.matrix(), &changes)
     }
 }

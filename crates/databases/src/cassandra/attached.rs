@@ -94,7 +94,7 @@ mod tests {
         assert!(matches!(settings[..], [(_, Without::Figures(_))]), "{settings:?}");
         let without_tls = lacking(tight().with("client_encryption_options_enabled", "false"));
         assert!(matches!(without_tls[..], [(Remedy::Words(_), without)] if without == tls), "{without_tls:?}");
-        // A server that names the right is answered with its statement.
+        // If the server names the right, the remedy is the statement that grants it.
         let words = "User ann has no CREATE permission on <all keyspaces> or any of its parents";
         let named = lacking(tight().failing("CREATE KEYSPACE", ("2100", words)));
         let statement = Remedy::Statement("GRANT CREATE ON ALL KEYSPACES TO ann".to_owned());

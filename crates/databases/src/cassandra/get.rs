@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn maven_is_told_to_refuse_a_library_with_another_checksum() {
+    fn maven_has_to_refuse_a_library_with_another_checksum() {
         expect![[r#"
             --strict-checksums
             dependency:copy-dependencies

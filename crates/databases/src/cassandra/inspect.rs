@@ -86,7 +86,7 @@ fn clients(judged: Judgement, is_ended: bool, rules: Result<Rules, Fault>) -> [F
 }
 
 fn whole((state, seen): (State, String)) -> Judgement {
-    if state == State::Unseen { Judgement::unseen(seen) } else { Judgement::whole(state, seen) }
+    Judgement::by_state(state, seen)
 }
 
 /// What canaries can show: the audit log as it is now, however the node was started. Its files are not checked.
@@ -110,16 +110,15 @@ pub fn recording(server: &Server, setup: &Setup, sent: Sent) -> Result<Option<Re
     Ok(Some(records::of_values(&settings)))
 }
 
-/// One part of a setting that has several; nothing if it is `null`. The separator between the names differs between
-/// versions.
-fn value(settings: &Settings, group: &str, part: &str) -> String {
-    let find = |between: &str| settings.get(&format!("{group}{between}{part}"));
-    find("_").or_else(|| find(".")).filter(|value| *value != "null").cloned().unwrap_or_default()
+/// One part of a setting that has several, if the server shows it: another product that speaks the protocol may not
+/// have it. The separator between the names differs between versions.
+fn shown<'a>(settings: &'a Settings, group: &str, part: &str) -> Option<&'a String> {
+    ["_", "."].iter().find_map(|between| settings.get(&format!("{group}{between}{part}")))
 }
 
-/// True if the server shows one part of a setting: another product that speaks the protocol may not have it.
-fn is_shown(settings: &Settings, group: &str, part: &str) -> bool {
-    ["_", "."].iter().any(|between| settings.contains_key(&format!("{group}{between}{part}")))
+/// The same; nothing if it is `null` or not shown.
+fn value(settings: &Settings, group: &str, part: &str) -> String {
+    shown(settings, group, part).filter(|value| *value != "null").cloned().unwrap_or_default()
 }
 
 /// Whether a certificate is asked for in a `group`. Version 4.0 has another name for it (`addEncryptionOptions` in
@@ -132,8 +131,7 @@ fn client_auth(settings: &Settings, group: &str) -> String {
 /// Whether TLS is optional in a `group` that has it on. Unset, it is where TLS is off alone (`applyConfig` in
 /// `EncryptionOptions`).
 fn optional(settings: &Settings, group: &str) -> String {
-    let names = ["_", "."].map(|between| format!("{group}{between}optional"));
-    let is_unset = names.iter().any(|name| settings.get(name).is_some_and(|value| value == "null"));
+    let is_unset = shown(settings, group, "optional").is_some_and(|value| value == "null");
     if is_unset { "false".to_owned() } else { value(settings, group, "optional") }
 }
 
@@ -312,7 +310,7 @@ fn caching(settings: &Settings, method: &str) -> (State, String) {
 pub fn node_to_node(settings: &Settings) -> (State, String) {
     let of = |part: &str| value(settings, "server_encryption_options", part);
     let which = of("internode_encryption");
-    if !is_shown(settings, "server_encryption_options", "internode_encryption") {
+    if shown(settings, "server_encryption_options", "internode_encryption").is_none() {
         return (State::Unseen, "internode_encryption is not shown".to_owned());
     }
     let optional = match which.as_str() {
@@ -407,7 +405,7 @@ mod tests {
     use super::*;
     use crate::{
         cassandra::told::{NULL, tight},
-        test_setup::{asked_in_plaintext, changed_states, plain, states, tried_in_plaintext},
+        test_setup::{asked_in_plaintext, changed_rows, plain, states, tried_in_plaintext},
         told::{Error, Rows, Told},
     };
 
@@ -550,7 +548,7 @@ mod tests {
               audit: enforced, this account
               jmx-authentication: cannot tell, this account
         "#]]
-        .assert_eq(&changed_states(&usual, &changes));
+        .assert_eq(&changed_rows(&usual, &changes));
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The protocol of CQL as a server speaks it that answers as a [test says](crate::told).
+//! The server's side of CQL. A [test](crate::told) says how it answers.
 
 use std::{
     io::{self, BufReader, Read as _, Write as _},

@@ -39,8 +39,8 @@ impl Bench {
             encryption::Encryption.apply(&asked(options), &mut setup);
         }
         let place = Place::on_loopback(folder.path(), 0);
-        let Launch { address, paths, .. } = DuckDb.launch(&Install::default(), &setup, &place);
-        let server = Server { address, process: None, remote: None, paths, folder: place.folder };
+        let launch = DuckDb.launch(&Install::default(), &setup, &place);
+        let server = Server::embedded(&launch, &place.folder);
         let table = Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() };
         Self { _folder: folder, server, setup, table }
     }

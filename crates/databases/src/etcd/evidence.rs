@@ -76,15 +76,13 @@ impl Check for RightsEnforced {
 
 #[cfg(test)]
 mod tests {
-    use tithe_plugin::evidence::seen_by;
-
     use super::*;
     use crate::{
         etcd::{
             Etcd,
             test_server::{Told, tight},
         },
-        test_setup::as_arm,
+        test_setup::{as_arm, observed},
     };
 
     fn seen<T>(told: &Told, look: impl FnOnce(&mut CheckContext<'_>) -> T) -> T {
@@ -93,11 +91,7 @@ mod tests {
 
     #[test]
     fn rights_are_enforced_where_all_else_is_refused_and_the_own_keys_are_served() {
-        let told = |refused| match seen(&Told { refused, ..tight() }, |context| seen_by(&RightsEnforced, context)) {
-            Observation::Protected(_) => "protected",
-            Observation::Exposed(_) => "exposed",
-            Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
-        };
+        let told = |refused| Told { refused, ..tight() }.seen(|server| observed(&Etcd, server, &RightsEnforced));
         assert_eq!(told(&["someone/else", "\0", USER_LIST]), "protected");
         const SERVED: [&[&str]; 4] = [&["\0", USER_LIST], &["someone/else", USER_LIST], &["someone/else", "\0"], &[]];
         for refused in SERVED {

@@ -324,7 +324,7 @@ mod tests {
     use crate::{
         etcd::test_server::{Told, tight},
         target::{Authority, Tls},
-        test_setup::{changed_states, plain, states},
+        test_setup::{changed_rows, plain, states},
     };
 
     fn states_of(told: &Told) -> Vec<String> {
@@ -405,7 +405,7 @@ mod tests {
             members in plaintext
               node-to-node: off, whole server [ETCD-PEERS-PLAINTEXT]
         "#]]
-        .assert_eq(&changed_states(&usual, &changes));
+        .assert_eq(&changed_rows(&usual, &changes));
     }
 
     fn member(peers: &[&str], clients: &[&str]) -> Member {

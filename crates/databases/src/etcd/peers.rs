@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn a_member_serves_a_peer_that_it_tells_its_version() {
+    fn a_member_that_reports_its_version_serves_the_peer() {
         assert_eq!(asked(b"HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\n{}"), Ok(()));
         let refused = "HTTP/1.0 400 Bad Request".to_owned();
         assert_eq!(asked(b"HTTP/1.0 400 Bad Request\r\n\r\n200 OK"), Err(refused));

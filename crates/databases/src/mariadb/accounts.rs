@@ -7,7 +7,7 @@ use tithe_plugin::session::rows;
 use crate::mysql_family::{
     accounts::{Account, Certificate, Right, Way, named},
     proof::NATIVE,
-    rights::{EVERYBODY, PUBLIC, Powers, Rights, asks_elsewhere, lets_files_into},
+    rights::{EVERYBODY, PUBLIC, Powers, ROLES, Rights, asks_elsewhere, lets_files_into},
     session::WireSession,
 };
 
@@ -42,7 +42,7 @@ pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), 
         ..Powers::default()
     };
     let sql = "SELECT User, Host, Role FROM mysql.roles_mapping";
-    let members = rights.rows::<3>(session, sql, "mysql.roles_mapping", "roles");
+    let members = rights.rows::<3>(session, sql, "mysql.roles_mapping", ROLES);
     rights.members = members.iter().map(|[user, host, role]| (named(user, host), named(role, ""), "role")).collect();
     // Privileges of all accounts are modelled as a role of which every account is a member.
     if rights.holders.iter().any(|holder| holder.host.is_empty() && holder.user == PUBLIC) {

@@ -35,12 +35,12 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         written => format!("Memcached encrypts no file; {}", written.join("; ")),
     };
     let offers = offers(&settings);
-    let logins = if_told(&settings, |settings| logins(settings, target.tls.is_some()));
+    let logins = if_shown(&settings, |settings| logins(settings, target.tls.is_some()));
     let logins = authentication(&target, method, opened).with_rules(Ok(logins), "");
     let mut seen = vec![logins.of(Feature::Authentication)];
     let judged = transport(&target, &tls, offers.clone(), plaintext);
     seen.extend(clients(judged, target.tls.is_some(), &settings));
-    let between = if offers.is_ok() { between(&settings) } else { Judgement::unseen(UNTOLD) };
+    let between = if offers.is_ok() { between(&settings) } else { Judgement::unseen(NOT_SHOWN) };
     seen.push(between.of(Feature::NodeToNode));
     seen.extend(not_offered(&[
         (
@@ -63,7 +63,7 @@ fn clients(judged: Judgement, by_tls: bool, settings: &Settings) -> [FeatureStat
     if by_tls && offers(settings) == Ok(false) {
         return ended_rows(&judged, WITHOUT_TLS);
     }
-    client_rows(judged.with_rules(Ok(if_told(settings, transports)), ""))
+    client_rows(judged.with_rules(Ok(if_shown(settings, transports)), ""))
 }
 
 /// Recorders that repeat values in plaintext.
@@ -113,7 +113,7 @@ fn is_on(settings: &Settings, name: &str) -> bool {
 }
 
 /// Why an answer shows nothing.
-const UNTOLD: &str = "`stats settings` is empty: this is another product, or a proxy";
+const NOT_SHOWN: &str = "`stats settings` is empty: this is another product, or a proxy";
 
 /// Whether the server has TLS. One that was built without does not mention it; a server that mentions not even its
 /// port, as every Memcached does, shows nothing.
@@ -123,15 +123,15 @@ const UNTOLD: &str = "`stats settings` is empty: this is another product, or a p
 pub fn offers(settings: &Settings) -> Result<bool, Fault> {
     match settings.contains_key("tcpport") {
         true => Ok(is_on(settings, "ssl_enabled")),
-        false => Err(Fault::Server(UNTOLD.to_owned())),
+        false => Err(Fault::Server(NOT_SHOWN.to_owned())),
     }
 }
 
 /// The rules that `judge` reads from `settings`, or the doubt if these show nothing.
-fn if_told(settings: &Settings, judge: impl FnOnce(&Settings) -> Rules) -> Rules {
+fn if_shown(settings: &Settings, judge: impl FnOnce(&Settings) -> Rules) -> Rules {
     match offers(settings) {
         Ok(_) => judge(settings),
-        Err(_) => Rules { read: "stats settings".to_owned(), doubts: vec![UNTOLD.to_owned()], ..Rules::default() },
+        Err(_) => Rules { read: "stats settings".to_owned(), doubts: vec![NOT_SHOWN.to_owned()], ..Rules::default() },
     }
 }
 
@@ -254,7 +254,7 @@ mod tests {
             Memcached,
             test_server::{Told, tight},
         },
-        test_setup::{changed_states, plain, states},
+        test_setup::{changed_rows, plain, states},
     };
 
     fn rows(told: &Told) -> Vec<FeatureStatus> {
@@ -303,7 +303,7 @@ mod tests {
             a proxy
               node-to-node: cannot tell, this account
         "#]]
-        .assert_eq(&changed_states(&usual, &changes));
+        .assert_eq(&changed_rows(&usual, &changes));
     }
 
     #[test]
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_items_reach_are_told_with_encryption_and_as_recorders() {
+    fn files_that_items_reach_are_in_the_row_of_encryption_and_among_recorders() {
         let kept = "memory_file = /srv/items holds the items in the clear";
         let told = |told: Told| {
             let at_rest = rows(&told).into_iter().find(|row| row.feature == Feature::AtRest).expect("a row").seen;
@@ -431,12 +431,12 @@ mod tests {
     fn settings_that_are_not_shown_are_not_off() {
         let none = Settings::new();
         assert!(offers(&none).is_err());
-        let Rules { exceptions, doubts, .. } = if_told(&none, |settings| logins(settings, true));
+        let Rules { exceptions, doubts, .. } = if_shown(&none, |settings| logins(settings, true));
         assert_eq!((exceptions.len(), doubts.len()), (0, 1));
         // One that was built without TLS.
         let built_without = Settings::from([("tcpport".to_owned(), "11211".to_owned())]);
         assert_eq!(offers(&built_without), Ok(false));
-        let Rules { exceptions, doubts, .. } = if_told(&built_without, |settings| logins(settings, true));
+        let Rules { exceptions, doubts, .. } = if_shown(&built_without, |settings| logins(settings, true));
         assert_eq!((exceptions.len(), doubts.len()), (1, 0));
     }
 

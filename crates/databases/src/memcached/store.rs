@@ -274,7 +274,7 @@ mod tests {
     use super::*;
     use crate::{
         memcached::test_server::{Told, tight},
-        test_setup::plain,
+        test_setup::{impossible, plain},
     };
 
     #[test]
@@ -304,12 +304,7 @@ mod tests {
 
     #[test]
     fn what_a_server_lacks_is_named_with_what_is_impossible_without_it() {
-        let lacking = |told: Told| {
-            let all = told.seen(|server| lacks(server, &plain()).expect("an answer"));
-            // Its process is that of the test.
-            let without = all.into_iter().map(|lack| lack.without);
-            without.filter(|without| !matches!(without, Without::Figures(_))).collect::<Vec<_>>()
-        };
+        let lacking = |told: Told| told.seen(|server| impossible(&lacks(server, &plain()).expect("an answer")));
         let tls = Without::Proof(&["tls"]);
         assert_eq!(lacking(tight()), [tls]);
         assert!(lacking(tight().with("ssl_enabled", "yes")).is_empty());

@@ -49,7 +49,7 @@ impl Build {
             let title = format!("{title} (stand-in, not MongoDB)");
             Self { title, stand_in: true, is_foreign: true, is_community: false }
         };
-        // That of the tests simulates MongoDB.
+        // The stand-in of the tests simulates MongoDB.
         if let Some(name) = text("standIn") {
             return Ok(Self { is_foreign: false, ..stand_in(name.to_owned()) });
         }

@@ -7,7 +7,7 @@ use tithe_plugin::session::rows;
 
 use crate::mysql_family::{
     accounts::{Account, Certificate, Right, Way, named},
-    rights::{Powers, Rights, asks_elsewhere, lets_files_into},
+    rights::{Powers, ROLES, Rights, asks_elsewhere, lets_files_into},
     session::WireSession,
 };
 
@@ -55,7 +55,7 @@ pub fn read_roles(session: &mut WireSession, rights: &mut Rights) -> Result<(), 
         ..Powers::default()
     };
     let sql = "SELECT TO_USER, TO_HOST, FROM_USER, FROM_HOST FROM mysql.role_edges";
-    let members = rights.rows::<4>(session, sql, "mysql.role_edges", "roles");
+    let members = rights.rows::<4>(session, sql, "mysql.role_edges", ROLES);
     rights.members =
         members.iter().map(|[user, host, role, from]| (named(user, host), named(role, from), "role")).collect();
     let mandatory = session.setting("mandatory_roles")?;

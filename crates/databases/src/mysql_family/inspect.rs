@@ -35,7 +35,8 @@ use crate::{
     },
     hops::{Hops, let_in_by},
     inspect::{
-        Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered, transport,
+        Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered,
+        of_administrators, transport,
     },
     target::{Target, is_local},
 };
@@ -223,12 +224,8 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judg
             unlimited.entry(&holder.user).or_default();
         }
     }
-    let of_administrators = match unlimited.len() {
-        count if count == all.len() => State::Off,
-        0 | 1 => State::Enforced,
-        _ => State::Available,
-    };
-    let state = match of_administrators {
+    let limits = of_administrators(unlimited.len(), all.len());
+    let state = match limits {
         State::Enforced if !switching_off.is_empty() => State::Available,
         state => state,
     };
@@ -244,7 +241,7 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judg
         seen.push_str(&format!("; {}", named(switching_off)));
     }
     let doubts = [rights.unread.clone(), rights.unjudged_routines(ways), rights.unjudged_views(ways)].concat();
-    let mut judgement = Judgement::whole(state, seen);
+    let mut judgement = Judgement::by_state(state, seen);
     if !doubts.is_empty() {
         judgement.scope = Scope::Account;
         judgement.seen.push_str(&format!("; not judged: {}", named(&doubts)));
@@ -252,7 +249,7 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judg
     if is_reached {
         judgement = judgement.found(&MY_AUTHZ_REACHABLE_ADMINISTRATOR);
     }
-    if of_administrators != State::Enforced {
+    if limits != State::Enforced {
         judgement = judgement.found(&MY_AUTHZ_ADMINISTRATORS);
     }
     if switching_off.is_empty() { judgement } else { judgement.found(&MY_AUTHZ_SWITCHES_PROTECTIONS) }

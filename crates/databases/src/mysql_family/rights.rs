@@ -122,8 +122,9 @@ pub const PUBLIC: &str = "PUBLIC";
 /// Why an account is a member of it.
 pub const EVERYBODY: &str = "everybody";
 
-/// Beginnings of [`Rights::unread`] about who may act as whom.
-const OF_PROXIES: [&str; 2] = ["roles (", "proxies ("];
+/// What [`Rights::rows`] reads about accounts that act as others: the roles of accounts, and proxies.
+pub const ROLES: &str = "roles";
+const PROXIES: &str = "proxies";
 
 impl Rights {
     /// Reads what decides what `holders` can become; `roles` reads the part that differs between the products.
@@ -171,7 +172,7 @@ impl Rights {
             self.tables.extend(rows.into_iter().map(object));
         }
         let sql = "SELECT User, Host, Proxied_user, Proxied_host FROM mysql.proxies_priv";
-        let proxies = self.rows::<4>(session, sql, "mysql.proxies_priv", "proxies");
+        let proxies = self.rows::<4>(session, sql, "mysql.proxies_priv", PROXIES);
         let proxied = |user: &str, host: &str| if user.is_empty() { String::new() } else { named(user, host) };
         self.proxies =
             proxies.iter().map(|[user, host, other, from]| (named(user, host), proxied(other, from))).collect();
@@ -207,13 +208,16 @@ impl Rights {
         }
     }
 
-    /// What could not be read of who may act as whom.
+    /// What could not be read about accounts that act as others.
     pub fn unread_of_proxies(&self) -> Vec<String> {
-        let is_of_them = |unread: &&String| OF_PROXIES.iter().any(|begin| unread.starts_with(*begin));
-        self.unread.iter().filter(is_of_them).cloned().collect()
+        let is_one = |unread: &&String| {
+            let what = unread.split(" (").next();
+            [Some(ROLES), Some(PROXIES)].contains(&what)
+        };
+        self.unread.iter().filter(is_one).cloned().collect()
     }
 
-    /// The rows of `sql`. If they cannot be read, the result is empty and that is recorded.
+    /// The rows of `sql` about `what`, from `table`. If they cannot be read, the result is empty and that is recorded.
     pub fn rows<const N: usize>(
         &mut self,
         session: &mut WireSession,

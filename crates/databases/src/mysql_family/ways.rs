@@ -240,7 +240,7 @@ impl Rights {
         leads
     }
 
-    /// Whom `holder` acts as if it acts as any account: those with `SYSTEM_USER` only if it has that too.
+    /// The accounts as which `holder` acts if it can act as any: those with `SYSTEM_USER` only if it has that itself.
     fn anyone(&self, holder: &Account) -> &'static str {
         let is_guarded = self.powers.guards_system_users && holder.rights.contains(&SystemUser);
         if is_guarded { ANY_SYSTEM_USER } else { ANYBODY }

@@ -86,11 +86,11 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         doubts,
         ..Rules::default()
     });
-    let told = tls_of(&mut connection).ok();
-    let judged = transport(&target, &tls, Ok(told.as_deref().is_some_and(is_tls)), plaintext);
-    let is_foreign = !has_plugin && without_plugin(method).state == State::Unseen;
-    let told = told.filter(|_| target.tls.is_some() && !is_foreign);
-    seen.extend(clients(judged, told.as_deref(), listeners));
+    let reported = tls_of(&mut connection).ok();
+    let judged = transport(&target, &tls, Ok(reported.as_deref().is_some_and(is_tls)), plaintext);
+    let is_foreign = !has_plugin && asks_without_plugin(method);
+    let reported = reported.filter(|_| target.tls.is_some() && !is_foreign);
+    seen.extend(clients(judged, reported.as_deref(), listeners));
     seen.push(inspect_feature(Feature::NodeToNode, || match is_foreign {
         true => Ok(without_plugin(method)),
         false => between(&mut connection, has_plugin),
@@ -106,31 +106,36 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
 }
 
 /// True if the node reports TLS of a connection: of a client in plaintext, too, if something in between begins it.
-fn is_tls(told: &str) -> bool {
-    !told.starts_with(PLAINTEXT)
+fn is_tls(reported: &str) -> bool {
+    !reported.starts_with(PLAINTEXT)
 }
 
 /// Why a server limits and records nobody.
 const NO_ACCOUNTS: &str =
     "the server has no accounts: its security plugin is missing, switched off, or there for TLS alone";
 
-/// The judgement of a server without the plugin, of which the client was let in by `method`. Whatever has asked for a
-/// password is not this plugin: the server is another product, Elasticsearch for example, or a proxy is before it.
+/// True if a server without the plugin asked its client for a password, which then logged in by `method`: the server is
+/// another product, Elasticsearch for example, or behind a proxy.
+fn asks_without_plugin(method: &str) -> bool {
+    method != "none"
+}
+
+/// The judgement of a server without the plugin to which the client logged in by `method`.
 fn without_plugin(method: &str) -> Judgement {
-    match method {
-        "none" => Judgement::whole(State::Off, NO_ACCOUNTS),
-        _ => Judgement::unseen(
+    if asks_without_plugin(method) {
+        return Judgement::unseen(
             "it asks for a password, but not by OpenSearch's security plugin: another product or a proxy, whose rules \
              are not shown",
-        ),
+        );
     }
+    Judgement::whole(State::Off, NO_ACCOUNTS)
 }
 
 /// Both rows about clients, from the transport of this one, as it was `judged`, and, if it speaks TLS, from what the
-/// server has `told` about that.
-fn clients(judged: Judgement, told: Option<&str>, listeners: Result<Rules, Fault>) -> [FeatureStatus; 2] {
-    match told {
-        Some(told) if !is_tls(told) => ended_rows(&judged, &format!("/_opendistro/_security/sslinfo reports {told}")),
+/// server reports of that.
+fn clients(judged: Judgement, reported: Option<&str>, listeners: Result<Rules, Fault>) -> [FeatureStatus; 2] {
+    match reported {
+        Some(tls) if !is_tls(tls) => ended_rows(&judged, &format!("/_opendistro/_security/sslinfo reports {tls}")),
         _ => client_rows(judged.with_rules(listeners, "")),
     }
 }
@@ -288,7 +293,7 @@ mod tests {
     use super::*;
     use crate::{
         opensearch::test_server::{Told, domains as domains_of, tight},
-        test_setup::{changed_states, plain, states},
+        test_setup::{changed_rows, plain, states},
     };
 
     fn states_of(told: &Told) -> Vec<String> {
@@ -404,7 +409,7 @@ mod tests {
             a management port
               jmx-authentication: enforced, whole server
         "#]]
-        .assert_eq(&changed_states(&usual, &changes));
+        .assert_eq(&changed_rows(&usual, &changes));
     }
 
     #[test]

@@ -321,7 +321,7 @@ mod tests {
     use super::*;
     use crate::{
         opensearch::test_server::{Told, tight},
-        test_setup::plain,
+        test_setup::{impossible, plain},
     };
 
     #[test]
@@ -338,7 +338,7 @@ mod tests {
         };
         let mapping = |index: &str, meta: Value| json!({ index: { "mappings": { "_meta": meta } } });
         let own = || tight().telling(MAPPING, mapping("tithe-tithe_canary", json!({ "made_by": "tithe" })));
-        // The node of the test knows of no removal, unless it is told.
+        // The node of the test has no answer to a removal unless a test gives it one.
         let removal = "server: 400: no handler found for uri".to_owned();
         assert_eq!(told(own()), (Ok(true), Err(removal)));
         assert_eq!(told(own().telling(REMOVAL, json!({}))), (Ok(true), Ok(())));
@@ -354,12 +354,7 @@ mod tests {
 
     #[test]
     fn what_a_node_lacks_is_named_with_what_is_impossible_without_it() {
-        let lacking = |told: Told| {
-            let all = told.seen(|server| lacks(server, &plain()).expect("an answer"));
-            // Its process is that of the test.
-            let without = all.into_iter().map(|lack| lack.without);
-            without.filter(|without| !matches!(without, Without::Figures(_))).collect::<Vec<_>>()
-        };
+        let lacking = |told: Told| told.seen(|server| impossible(&lacks(server, &plain()).expect("an answer")));
         let tls = Without::Proof(&["tls"]);
         assert_eq!(lacking(tight()), [tls], "that the definition is refused is no matter of rights");
         assert_eq!(lacking(tight().refusing("PUT /tithe-tries")), [Without::Measurement, tls]);

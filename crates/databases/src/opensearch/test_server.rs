@@ -18,7 +18,7 @@ pub struct Told {
     pub asks: bool,
     /// User and password of each account, with a colon between them.
     pub logins: Vec<&'static str>,
-    /// Its answers: method and path of a request, status, and body. In a body `{user}` is who asks.
+    /// Its answers: method and path of a request, status, and body. In a body `{user}` is the account that asks.
     pub answers: Vec<(&'static str, u16, Value)>,
 }
 
@@ -131,6 +131,6 @@ impl Told {
     /// The result of `look` on it.
     pub fn seen<T>(&self, look: impl FnOnce(&Server) -> T) -> T {
         let told = self.clone();
-        attached("opensearch", move |stream| told.serve(stream), look)
+        attached("opensearch://ann:correct%20horse@", move |stream| told.serve(&stream), look)
     }
 }

@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn tables_are_told_with_what_the_account_lacks() {
+    fn tables_are_listed_with_the_grants_that_the_account_lacks() {
         let told = shop().telling(
             "has_any_column_privilege",
             &[
@@ -321,7 +321,7 @@ mod tests {
     }
 
     #[test]
-    fn the_room_of_tables_is_told_if_the_account_may_know_it() {
+    fn the_folder_of_tables_is_known_if_the_account_may_see_it() {
         let room = |rows: Rows| asked(&shop().telling("pg_total_relation_size", rows), |asking| asking.room(&[]));
         assert_eq!(room(&[&["70", "/data"]]), Ok(Room { bytes: 70, folder: Some("/data".into()) }));
         assert_eq!(room(&[&["70", ""]]), Ok(Room { bytes: 70, folder: None }));
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn statistics_are_told_by_column() {
+    fn statistics_are_read_by_column() {
         let told = shop().telling(
             "FROM pg_stats",
             &[

@@ -1,4 +1,4 @@
-//! The protocol of PostgreSQL as a server speaks it that answers as a [test says](crate::told).
+//! The server's side of PostgreSQL's protocol. A [test](crate::told) says how it answers.
 
 use std::{
     io::{self, BufReader, Read, Write},

@@ -25,7 +25,9 @@ use super::{
 use crate::{
     evidence::Attempt,
     findings,
-    inspect::{Judgement, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered},
+    inspect::{
+        Judgement, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered, of_administrators,
+    },
     target::Target,
 };
 
@@ -257,11 +259,9 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
         .map(|account| account.name.as_str())
         .collect();
     let mut seen = format!("{} of {} may do everything (ACL LIST)", unlimited.len(), counted(open.len(), "account"));
-    let state = match unlimited.len() {
-        0 if open.is_empty() => State::Unseen,
-        count if count == open.len() => State::Off,
-        0 | 1 if around.is_empty() => State::Enforced,
-        _ => State::Available,
+    let state = match of_administrators(unlimited.len(), open.len()) {
+        State::Enforced if !around.is_empty() => State::Available,
+        state => state,
     };
     let mut add = |words: String| seen.push_str(&words);
     if !unlimited.is_empty() {
@@ -294,8 +294,8 @@ fn limits(accounts: &[Account], ground: &Ground) -> Judgement {
     ground.doubts.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
     let hidden = ground.hidden(limited.copied());
     hidden.iter().for_each(|doubt| add(format!("; not judged: {doubt}")));
-    let certain = ground.doubts.is_empty() && hidden.is_empty() && state != State::Unseen;
-    let mut judged = if certain { Judgement::whole(state, seen) } else { Judgement::account(state, seen) };
+    let certain = ground.doubts.is_empty() && hidden.is_empty();
+    let mut judged = if certain { Judgement::by_state(state, seen) } else { Judgement::account(state, seen) };
     if open.iter().any(|account| !account.has_everything() && ways.of(&account.name).is_some()) {
         judged = judged.found(&findings::REDIS_AUTHZ_REACHABLE_EVERYTHING);
     }

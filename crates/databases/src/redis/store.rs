@@ -367,9 +367,7 @@ mod tests {
             served.expect("commands");
             changes
         });
-        let address = Address::Attached(Url::new(format!("redis://127.0.0.1:{port}")));
-        let server =
-            Server { address, process: None, remote: None, paths: Default::default(), folder: Default::default() };
+        let server = Server::at(Address::Attached(Url::new(format!("redis://127.0.0.1:{port}"))));
         let table = Table { name: "usertable".to_owned(), fields: 1, field_prefix: "field".to_owned() };
         let outcome = remove(&server, &plain(), &table);
         let ended = outcome.map_or_else(|fault| fault.to_string(), |()| "done".to_owned());

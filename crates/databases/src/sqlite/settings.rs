@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_said_of_temporary_files_is_what_the_library_does() {
+    fn the_help_of_temp_store_says_what_the_library_does() {
         // `SQLITE3MC_ENCRYPT_TEMP_FILES` is 1 in the library: it encrypts each file without a name.
         let setting = SETTINGS.iter().find(|setting| setting.name == "temp_store").expect("a setting");
         assert!(setting.help.contains("encrypts temporary files in every arm"), "{}", setting.help);

@@ -46,9 +46,9 @@ impl Bench {
             page_encryption::PageEncryption.apply(chosen, &mut setup);
         }
         let place = Place::on_loopback(folder.path().join("server"), 0);
-        let Launch { address, paths, .. } = Sqlite.launch(&Install::default(), &setup, &place);
+        let launch = Sqlite.launch(&Install::default(), &setup, &place);
         fs::create_dir(&place.folder).unwrap();
-        let server = Server { address, process: None, remote: None, paths, folder: folder.path().to_owned() };
+        let server = Server::embedded(&launch, folder.path());
         let table = Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() };
         Self { _folder: folder, server, setup, table }
     }

@@ -29,9 +29,9 @@ impl Bench {
         let setup = setup(cipher);
         let place = Place::on_loopback(folder.path().join("server"), 0);
         fs::create_dir(&place.folder).unwrap();
-        let Launch { steps, address, paths, .. } = WiredTiger.launch(&Install::default(), &setup, &place);
-        steps.iter().for_each(carry_out);
-        let server = Server { address, process: None, remote: None, paths, folder: place.folder };
+        let launch = WiredTiger.launch(&Install::default(), &setup, &place);
+        launch.steps.iter().for_each(carry_out);
+        let server = Server::embedded(&launch, &place.folder);
         let table = Table { name: "usertable".to_owned(), fields: 3, field_prefix: "field".to_owned() };
         Self { _folder: folder, server, setup, table }
     }

@@ -49,6 +49,8 @@ mod installed {
     mod volumes;
 }
 mod sandbox;
+#[path = "../support/seen_rows.rs"]
+mod seen_rows;
 mod shared;
 #[path = "../support/small.rs"]
 mod small;
@@ -59,12 +61,13 @@ mod tested;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use sandbox::{Sandbox, protection};
+use seen_rows::Seen;
 use tithe_machine::{clock::Clock, observation::Observation};
 use tithe_model::experiment::Protection as Chosen;
 use tithe_plugin::{
     database::Connect,
     evidence::{Check, CheckContext, Control, claimed, judge, seen_by},
-    session::{KeyValueSession, Request, Rows, Session, Table},
+    session::{KeyValueSession, Request, Session, Table},
 };
 
 fn table() -> Table {
@@ -83,20 +86,6 @@ fn key_value(session: Session) -> Box<dyn KeyValueSession> {
     match session {
         Session::KeyValue(session) => session,
         Session::Sql(_) => panic!("a key-value session"),
-    }
-}
-
-/// Writes rows down as `key: field=value`, one a line.
-#[derive(Default)]
-struct Seen(String);
-
-impl Rows for Seen {
-    fn row(&mut self, key: Option<&[u8]>) {
-        self.0 += &format!("\n{}:", key.map_or("-".into(), String::from_utf8_lossy));
-    }
-
-    fn field(&mut self, field: usize, value: Option<&[u8]>) {
-        self.0 += &format!(" {field}={}", value.map_or("null".into(), |value| value.escape_ascii().to_string()));
     }
 }
 

@@ -2,7 +2,7 @@
 
 use tithe_plugin::{evidence::Check, matrix::State, recording::Recording};
 
-use super::{Settings, is_shown, management_port, value};
+use super::{Settings, management_port, shown, value};
 use crate::{cassandra::evidence::audit_complete::AuditComplete, findings, inspect::Judgement};
 
 /// Keyspaces that every node leaves out by default: its own reads of its own tables.
@@ -22,7 +22,7 @@ const FILTERS: [&str; 6] = [
 /// or its filters, and the settings do not change (seen with 4.1 and 5.0).
 pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement {
     let of = |part: &str| value(settings, "audit_logging_options", part);
-    if !is_shown(settings, "audit_logging_options", "enabled") {
+    if shown(settings, "audit_logging_options", "enabled").is_none() {
         return Judgement::unseen("audit_logging_options.enabled is not shown");
     }
     let left_out: Vec<String> = FILTERS
@@ -152,7 +152,7 @@ pub fn at_rest(settings: &Settings) -> Judgement {
         "it would cover commit log and hints only, never data files (SSTables); in the clear: {}",
         clear.join(", ")
     );
-    if !is_shown(settings, "transparent_data_encryption_options", "enabled") {
+    if shown(settings, "transparent_data_encryption_options", "enabled").is_none() {
         return Judgement::unseen(format!("transparent_data_encryption_options.enabled is not shown; {covers}"));
     }
     let seen = format!("transparent_data_encryption_options.enabled = {}", of("enabled"));

@@ -7,7 +7,7 @@ use tithe_plugin::{matrix::State, reach::Reach};
 use super::super::connection::CqlConnection;
 use crate::{
     findings,
-    inspect::{Judgement, counted, named},
+    inspect::{Judgement, counted, named, of_administrators},
 };
 
 /// The role that every installation begins with, and its password.
@@ -160,13 +160,7 @@ impl Roles {
             Some(if role.is_superuser { format!("{way} (superuser)") } else { way })
         };
         let unlimited: Vec<String> = open.iter().filter_map(words).collect();
-        let state = match unlimited.len() {
-            // A service may hide the roles by which its clients log in.
-            0 if open.is_empty() => State::Unseen,
-            0 | 1 if open.len() != unlimited.len() => State::Enforced,
-            count if count == open.len() => State::Off,
-            _ => State::Available,
-        };
+        let state = of_administrators(unlimited.len(), open.len());
         let accounts = counted(open.len(), "account");
         let mut seen = format!("{} of {accounts} may do everything (system_auth.roles)", unlimited.len());
         if !unlimited.is_empty() {
@@ -175,7 +169,7 @@ impl Roles {
         if [State::Off, State::Available].contains(&state) {
             seen.push_str(": REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false");
         }
-        let judged = if open.is_empty() { Judgement::unseen(seen) } else { Judgement::whole(state, seen) };
+        let judged = Judgement::by_state(state, seen);
         let becomes = open.iter().any(|role| !role.is_superuser && ways.of(&role.name).is_some());
         if becomes { judged.found(&findings::CASSANDRA_AUTHZ_REACHABLE_SUPERUSER) } else { judged }
     }

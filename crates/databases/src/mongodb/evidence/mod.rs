@@ -87,14 +87,14 @@ fn tls_of_server(context: &CheckContext<'_>, target: &Target) -> Result<String, 
     knock(target, mechanism(context.setup))?;
     let after = counts()?;
     let client = client.tls.map_or_else(|| "plaintext".to_owned(), |tls| tls.suite());
-    told(&before, &after, &client)
+    by_counts(&before, &after, &client)
 }
 
 /// The version of a `client` by the counts `before` it connected and `after`.
 ///
 /// # Errors
 /// [`Fault::Wrong`] if the counts show no single version, [`Fault::Server`] if there are none.
-fn told(before: &[Count], after: &[Count], client: &str) -> Result<String, Fault> {
+fn by_counts(before: &[Count], after: &[Count], client: &str) -> Result<String, Fault> {
     let raised: Vec<&str> =
         before.iter().zip(after).filter(|(before, after)| before != after).map(|(_, after)| after.0).collect();
     match (raised.as_slice(), after.iter().any(|(_, count)| count.is_some())) {
@@ -112,17 +112,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_version_is_told_by_the_only_count_that_rose() {
+    fn the_version_is_that_of_the_only_count_that_rose() {
         let counts = |of_1_3: &str, of_1_2: &str| {
             [("TLSv1.3", of_1_3), ("TLSv1.2", of_1_2)].map(|(title, count)| (title, Some(count.to_owned())))
         };
         let before = counts("7", "3");
-        let told = |after: &[Count]| told(&before, after, "TLSv1.3 x");
-        assert_eq!(told(&counts("8", "3")), Ok("TLSv1.3, as the server counts (TLSv1.3 x)".to_owned()));
-        assert_eq!(told(&counts("7", "4")), Ok("TLSv1.2, as the server counts (TLSv1.3 x)".to_owned()));
-        assert!(matches!(told(&before), Err(Fault::Wrong(_))), "the connection was none of TLS");
-        assert!(matches!(told(&counts("8", "4")), Err(Fault::Wrong(_))), "another client came");
+        let version = |after: &[Count]| by_counts(&before, after, "TLSv1.3 x");
+        assert_eq!(version(&counts("8", "3")), Ok("TLSv1.3, as the server counts (TLSv1.3 x)".to_owned()));
+        assert_eq!(version(&counts("7", "4")), Ok("TLSv1.2, as the server counts (TLSv1.3 x)".to_owned()));
+        assert!(matches!(version(&before), Err(Fault::Wrong(_))), "the connection was none of TLS");
+        assert!(matches!(version(&counts("8", "4")), Err(Fault::Wrong(_))), "another client came");
         let uncounted = [("TLSv1.3", None), ("TLSv1.2", None)];
-        assert!(matches!(super::told(&uncounted, &uncounted, "plaintext"), Err(Fault::Server(_))));
+        assert!(matches!(by_counts(&uncounted, &uncounted, "plaintext"), Err(Fault::Server(_))));
     }
 }

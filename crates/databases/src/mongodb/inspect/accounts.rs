@@ -7,7 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mongodb::bson::{Bson, Document, doc};
 use tithe_machine::fault::Fault;
-use tithe_plugin::{matrix::State, reach::Reach};
+use tithe_plugin::{
+    matrix::State,
+    reach::{Reach, Ways},
+};
 
 use super::super::link::Link;
 use crate::{
@@ -15,7 +18,7 @@ use crate::{
         MONGODB_AUTHZ_ADMINISTRATORS, MONGODB_AUTHZ_EVERY_DATABASE, MONGODB_AUTHZ_REACHABLE_ROOT,
         MONGODB_AUTHZ_READS_PASSWORDS,
     },
-    inspect::{Judgement, counted, named},
+    inspect::{Judgement, counted, named, of_administrators},
 };
 
 /// The roles that an account needs to read all accounts and roles.
@@ -137,7 +140,7 @@ impl Accounts {
         old.map(|user| format!("`{}`", user.name)).collect()
     }
 
-    /// Names of the accounts for which `is_so` holds, which is asked by their names in the graph.
+    /// Names of the accounts for which `is_so` is true; it takes their names in the graph.
     fn names_if(&self, is_so: impl Fn(&str) -> bool) -> impl Iterator<Item = &str> {
         self.users.iter().map(|user| user.name.as_str()).filter(move |name| is_so(&account(name)))
     }
@@ -200,19 +203,11 @@ impl Accounts {
         }
         let mut known: BTreeSet<&str> = self.names_if(|account| ways.has(account)).collect();
         let ways = reach.ways([HASHES]);
+        let reading: Vec<String> = self.users.iter().filter_map(|user| way_of(user, &ways)).collect();
         known.extend(self.names_if(|account| ways.has(account)));
-        let reading = self.users.iter().filter_map(|user| {
-            let way = ways.of(&account(&user.name))?.to_string();
-            Some(way.trim_start_matches("account ").to_owned())
-        });
-        let reading: Vec<String> = reading.collect();
         let ways = reach.ways([DOCUMENTS]);
         let others = self.users.iter().filter(|user| !known.contains(user.name.as_str()));
-        let everywhere = others.filter_map(|user| {
-            let way = ways.of(&account(&user.name))?.to_string();
-            Some(way.trim_start_matches("account ").to_owned())
-        });
-        let everywhere: Vec<String> = everywhere.collect();
+        let everywhere: Vec<String> = others.filter_map(|user| way_of(user, &ways)).collect();
         let accounts = counted(all, "account");
         let mut seen = format!("{} of {accounts} may do everything (usersInfo, rolesInfo)", unlimited.len());
         if !unlimited.is_empty() {
@@ -224,16 +219,15 @@ impl Accounts {
         if !everywhere.is_empty() {
             seen.push_str(&format!("; every database is read by {}", named(&everywhere)));
         }
-        let state = match unlimited.len() {
-            count if count == all && all > 0 => State::Off,
-            0 | 1 if reading.is_empty() && everywhere.is_empty() => State::Enforced,
-            _ => State::Available,
+        let state = match of_administrators(unlimited.len(), all) {
+            State::Enforced if !reading.is_empty() || !everywhere.is_empty() => State::Available,
+            state => state,
         };
         if state != State::Enforced {
             seen.push_str(": revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way");
         }
         let several = unlimited.len() > 1 || state == State::Off;
-        let mut judged = Judgement::whole(state, seen);
+        let mut judged = Judgement::by_state(state, seen);
         for (finding, is_so) in [
             (&MONGODB_AUTHZ_REACHABLE_ROOT, several && becomes),
             (&MONGODB_AUTHZ_ADMINISTRATORS, several && !becomes),
@@ -244,6 +238,12 @@ impl Accounts {
         }
         judged
     }
+}
+
+/// The way of `user` to a goal, in words.
+fn way_of(user: &User, ways: &Ways<'_>) -> Option<String> {
+    let way = ways.of(&account(&user.name))?.to_string();
+    Some(way.trim_start_matches("account ").to_owned())
 }
 
 /// An account among roles, which may have its name.
@@ -384,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn who_has_root_is_another_finding_than_who_becomes_it() {
+    fn having_root_and_becoming_root_are_different_findings() {
         let found = |users: &[&str]| {
             let Judgement { state, findings, .. } = accounts_of(users, &[]).judge();
             (state, findings)

@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(judged(doc! { "clusterAuthMode": "x509" }, &unseen, None), (0, 0, vec![]));
         let converting = doc! { "authorization": "enabled", "transitionToAuth": true };
         assert_eq!(judged(converting, &unseen, None), (1, 0, asks_nobody));
-        // Who may not read the options sees an open exception all the same.
+        // An account that may not read the options still sees an open exception.
         let hidden = || Options { started: Err(refused()), running: Err(refused()) };
         let seen = rules(&hidden(), &unseen, Some(Ok(true))).expect("an exception");
         assert_eq!((seen.exceptions.len(), seen.doubts.len(), seen.findings), (1, 1, open));

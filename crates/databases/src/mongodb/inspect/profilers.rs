@@ -19,9 +19,9 @@ pub struct Profilers {
     every: Vec<String>,
     /// Databases in which slow ones are.
     slow: Vec<String>,
-    /// Databases in which those are that pass a filter.
+    /// Databases in which those that pass a filter are.
     by_filter: Vec<String>,
-    /// Databases with a filter. There it decides, in place of the duration, also which commands the log repeats.
+    /// Databases with a filter: it also decides, in place of the duration, which of their commands the log repeats.
     pub filtered: Vec<String>,
     /// The duration from which on a command is slow, for profilers and for the log, ms; `None` if no database reported
     /// it.

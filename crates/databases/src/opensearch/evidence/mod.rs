@@ -156,7 +156,6 @@ fn attempted<T>(outcome: Result<T, Fault>) -> Result<Attempt, Fault> {
 #[cfg(test)]
 mod tests {
     use serde_json::json;
-    use tithe_plugin::evidence::seen_by;
 
     use super::*;
     use crate::{
@@ -164,7 +163,7 @@ mod tests {
             OpenSearch,
             test_server::{Told, tight},
         },
-        test_setup::as_arm,
+        test_setup::{as_arm, observed},
     };
 
     fn seen<T>(told: &Told, look: impl FnOnce(&mut CheckContext<'_>) -> T) -> T {
@@ -176,11 +175,7 @@ mod tests {
         const OTHER: &str = "GET /someone-else/_doc/1";
         const ACCOUNTS: &str = "GET /_plugins/_security/api/internalusers";
         const OWN: &str = "GET /tithe-tithe_canary/_search";
-        let told = |told: Told| match seen(&told, |context| seen_by(&RightsEnforced, context)) {
-            Observation::Protected(_) => "protected",
-            Observation::Exposed(_) => "exposed",
-            Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
-        };
+        let told = |told: Told| told.seen(|server| observed(&OpenSearch, server, &RightsEnforced));
         let limited = || tight().refusing(OTHER).refusing(ACCOUNTS).telling(OWN, json!({}));
         assert_eq!(told(limited()), "protected");
         assert_eq!(told(limited().telling(OTHER, json!({}))), "exposed");

@@ -25,7 +25,7 @@ fn dynamic(answer: &Value) -> &Value {
 }
 
 /// True if the answer has the part with the domains: an empty one shows nothing.
-fn is_told(answer: &Value) -> bool {
+fn has_domains(answer: &Value) -> bool {
     dynamic(answer).is_object()
 }
 
@@ -55,7 +55,7 @@ fn is_for_everybody(pattern: &str) -> bool {
 pub fn ask_elsewhere(answer: &Value) -> bool {
     let own = |domain: &Domain<'_>| domain.kind == "basic" && ["intern", "internal"].contains(&domain.backend);
     let mut roles = dynamic(answer)["authz"].as_object().into_iter().flatten();
-    !is_told(answer)
+    !has_domains(answer)
         || !domains(answer).iter().all(own)
         || roles.any(|(_, source)| source["http_enabled"] == true && source["authorization_backend"]["type"] != "noop")
 }
@@ -63,7 +63,7 @@ pub fn ask_elsewhere(answer: &Value) -> bool {
 /// Who is let in without a password of the plugin's own accounts. `known`: accounts with a well-known password.
 pub fn logins(answer: &Value, known: Result<Vec<String>, &Fault>) -> Rules {
     let (mut exceptions, mut doubts, mut found) = (Vec::new(), Vec::new(), Vec::new());
-    if !is_told(answer) {
+    if !has_domains(answer) {
         doubts.push("the domains, which the answer does not have".to_owned());
     }
     if dynamic(answer)["http"]["anonymous_auth_enabled"] == true {
@@ -106,7 +106,7 @@ pub fn logins(answer: &Value, known: Result<Vec<String>, &Fault>) -> Rules {
 
 /// Whether a client may act for another one.
 pub fn proxies(answer: &Value) -> Judgement {
-    if !is_told(answer) {
+    if !has_domains(answer) {
         return Judgement::unseen("the answer has no domains");
     }
     let hidden = "impersonation by plugins.security.authcz.rest_impersonation_user, which is not shown";

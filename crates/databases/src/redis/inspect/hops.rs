@@ -39,7 +39,7 @@ pub fn ports(connection: &mut RedisConnection, reached: u16) -> Result<Ports, Fa
         Err(fault) if connection.tls_facts().is_some() => {
             let own = own_port(connection).ok().flatten();
             match (info(connection, "server", "tcp_port"), own) {
-                (Ok(Some(told)), Some(own)) => by_report(told, &own, reached).ok_or(fault),
+                (Ok(Some(port)), Some(own)) => by_report(port, &own, reached).ok_or(fault),
                 _ => Err(fault),
             }
         }
@@ -47,12 +47,12 @@ pub fn ports(connection: &mut RedisConnection, reached: u16) -> Result<Ports, Fa
     }
 }
 
-/// The ports of a server that reports the port `told`: that for plaintext, or that for TLS if there is no other. `own`
+/// The ports of a server that `reports` one port: that for plaintext, or that for TLS if there is no other. `own`
 /// is the port of this connection as the server sees it. If it is not the port that the client `reached`, something is
 /// in between and may end TLS: then the only port may speak plaintext.
-fn by_report(told: String, own: &str, reached: u16) -> Option<Ports> {
-    if told != own {
-        return Some(Ports { plain: told, tls: None });
+fn by_report(reports: String, own: &str, reached: u16) -> Option<Ports> {
+    if reports != own {
+        return Some(Ports { plain: reports, tls: None });
     }
     (own == reached.to_string()).then(|| Ports { plain: "0".to_owned(), tls: None })
 }
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_port_that_is_reached_by_another_number_may_be_behind_what_ends_tls() {
-        let plain = |told: &str, own: &str| by_report(told.to_owned(), own, 6380).map(|ports| ports.plain);
+        let plain = |reports: &str, own: &str| by_report(reports.to_owned(), own, 6380).map(|ports| ports.plain);
         assert_eq!(plain("6380", "6380").as_deref(), Some("0"), "the server has this port alone");
         assert_eq!(plain("6379", "6380").as_deref(), Some("6379"), "it has one for plaintext, too");
         assert_eq!(plain("6379", "6379"), None, "the client reached 6380, and the server sees 6379");

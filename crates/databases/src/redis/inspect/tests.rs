@@ -1,16 +1,10 @@
 //! The whole matrix of a server that answers as configured: a server without any finding, and which row changes with
 //! each single change to it.
 
-use std::net::{TcpListener, TcpStream};
+use std::net::TcpStream;
 
 use expect_test::expect;
-use tithe_machine::{launch::Address, observation::Observation};
-use tithe_model::experiment::Url;
-use tithe_plugin::{
-    database::Without,
-    evidence::{CheckContext, seen_by},
-    session::Table,
-};
+use tithe_plugin::database::Without;
 
 use super::*;
 use crate::{
@@ -19,7 +13,7 @@ use crate::{
         evidence::{PROBES, rights_enforced::RightsEnforced},
         test_server::serve,
     },
-    test_setup::{as_arm, asked_in_plaintext, plain, tried_in_plaintext},
+    test_setup::{as_arm, asked_in_plaintext, attached, changed_rows, observed, plain, tried_in_plaintext, whole_rows},
 };
 
 const PASSWORD: &str = "correct horse";
@@ -163,28 +157,13 @@ impl Redis {
 
     /// The result of `look` on it, as an attached server.
     fn seen<T>(&self, look: impl FnOnce(&Server, &Setup) -> T) -> T {
-        let listener = TcpListener::bind(("127.0.0.1", 0)).expect("a port");
-        let port = listener.local_addr().expect("bound").port();
-        let server = self.clone();
-        std::thread::spawn(move || {
-            while let Ok((stream, _)) = listener.accept() {
-                let server = server.clone();
-                std::thread::spawn(move || server.serve(&stream));
-            }
-        });
-        let password = if self.password { ":correct%20horse@" } else { "" };
-        let address = Address::Attached(Url::new(format!("redis://{password}127.0.0.1:{port}")));
-        look(&Server::at(address), &plain())
+        let begin = if self.password { "redis://:correct%20horse@" } else { "redis://" };
+        let redis = self.clone();
+        attached(begin, move |stream| redis.serve(&stream), |server| look(server, &plain()))
     }
 
     fn matrix(&self) -> Vec<String> {
-        let rows = self.seen(|server, setup| inspect(server, setup).expect("it can be reached"));
-        let row = |row: &FeatureStatus| {
-            let findings: String = row.findings.iter().map(|finding| format!(" [{}]", finding.id)).collect();
-            let (feature, state, scope) = (row.feature.id(), row.state.words(), row.scope.words());
-            format!("{feature}: {state}, {scope}{findings}: {}\n", row.seen)
-        };
-        rows.iter().map(row).collect()
+        whole_rows(&self.seen(|server, setup| inspect(server, setup).expect("it can be reached")))
     }
 }
 
@@ -273,12 +252,7 @@ fn each_change_shows_in_its_rows() {
         ("nodes by TLS", nodes().with("tls-cluster", "yes")),
         ("a node alone", tight().telling("cluster_enabled", "1")),
     ];
-    let usual = tight().matrix();
-    let mut text = String::new();
-    for (name, server) in changes {
-        text += &format!("{name}\n");
-        server.matrix().iter().filter(|row| !usual.contains(row)).for_each(|row| text += &format!("  {row}"));
-    }
+    let changes: Vec<_> = changes.iter().map(|(name, redis)| (*name, redis.matrix())).collect();
     expect![[r#"
         no password
           authentication: off, whole server: let in without a password; other machines are refused while no password is set (protected-mode); 2 accounts of ACL LIST: no exception
@@ -406,7 +380,7 @@ fn each_change_shows_in_its_rows() {
           node-to-node: available but not enforced, whole server: TLS: the bus of 2 other nodes (3 nodes, tls-cluster = yes); the next may come by the port for plaintext: set port 0
         a node alone
           node-to-node: cannot tell, this account: no other server is connected (1 nodes, tls-cluster = no)
-    "#]].assert_eq(&text);
+    "#]].assert_eq(&changed_rows(&tight().matrix(), &changes));
 }
 
 #[test]
@@ -469,7 +443,7 @@ fn rights_are_checked_before_the_place_and_the_kind_of_a_key() {
 }
 
 #[test]
-fn who_is_asked_for_a_password_needs_no_certificate() {
+fn a_client_that_is_asked_for_a_password_needs_no_certificate() {
     // With `tls-auth-clients optional`, certificates are one of two ways in.
     assert!(!asks_for_certificate("NOAUTH Authentication required."));
     assert!(asks_for_certificate("at the first command: the server closed the connection"));
@@ -497,21 +471,11 @@ fn a_socket_asks_for_no_certificate() {
 
 #[test]
 fn a_port_for_plaintext_is_an_exception_of_the_claim_that_there_is_none() {
-    let table = Table::of_canaries();
     let of = |redis: Redis| {
-        redis.seen(|server, setup| {
-            let context = CheckContext {
-                database: &crate::redis::Redis,
-                server,
-                setup,
-                table: &table,
-                protected: true,
-                nonce: 1,
-                narrowed: None,
-            };
-            let others = (PROBES.others)(&context).expect("the server answers");
-            others.exceptions.into_iter().map(|one| one.text).collect::<Vec<_>>()
-        })
+        let others = redis.seen(|server, _| {
+            as_arm(&crate::redis::Redis, server, |context| (PROBES.others)(context).expect("the server answers"))
+        });
+        others.exceptions.into_iter().map(|one| one.text).collect::<Vec<_>>()
     };
     assert_eq!(of(tight()), ["port 6379 speaks plaintext"]);
     assert_eq!(of(tight().with("port", "0")), [""; 0]);
@@ -520,14 +484,7 @@ fn a_port_for_plaintext_is_an_exception_of_the_claim_that_there_is_none() {
 #[test]
 fn rights_are_enforced_where_all_else_is_refused_and_the_own_keys_are_served() {
     let told = |refused: &[&'static str]| {
-        let seen = tight()
-            .refusing(refused)
-            .seen(|server, _| as_arm(&crate::redis::Redis, server, |context| seen_by(&RightsEnforced, context)));
-        match seen {
-            Observation::Protected(_) => "protected",
-            Observation::Exposed(_) => "exposed",
-            Observation::Unknown(_) | Observation::OutOfReach(_) => "unknown",
-        }
+        tight().refusing(refused).seen(|server, _| observed(&crate::redis::Redis, server, &RightsEnforced))
     };
     let [other, settings, accounts] = ["GET someone:else", "CONFIG GET", "ACL LIST"];
     assert_eq!(told(&[other, settings, accounts]), "protected");
