@@ -304,6 +304,8 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 #[cfg(test)]
 mod tests {
+    use std::net::Ipv4Addr;
+
     use tithe_machine::{sandbox::ports::Port, soon::soon};
 
     use super::*;
