@@ -76,10 +76,10 @@ const SETTLING_NS: u64 = MS;
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
 /// Slots of one arm and one lane in a frame where servers are restarted for each: the load must be worth the restart.
 const FRAME_PER_RESTART_NS: u64 = 1_000 * MS;
-/// The same if servers are warmed up after each start, in cells with at least [`FRAMES_LONG`] such frames: each frame
-/// reconnects and warms up its connections, which takes a fifth of a frame of half this length.
-const FRAME_PER_WARM_UP_NS: u64 = 1_000 * MS;
-const FRAMES_LONG: u64 = 20;
+/// The same if servers are warmed up after each start: each frame reconnects and warms up its connections, which takes a
+/// fifth of a frame of half a second. The first of these lengths of which a cell has that many frames. The longest would
+/// delay the end of a load that an answer ends, or whose servers are not started again.
+const FRAMES_PER_WARM_UP: [(u64, u64); 2] = [(2_000 * MS, 40), (1_000 * MS, 20)];
 /// Longest frame of an embedded database, ns: it starts no servers, so short frames waste little.
 const FRAME_EMBEDDED_NS: u64 = 2_000 * MS;
 
@@ -406,12 +406,14 @@ fn cell(
         }
     };
     let after_start = after_start(experiment, entry, design, (writes, program));
-    let has_long_frames = share_ns >= (FRAMES_LONG * FRAME_PER_WARM_UP_NS * arms) as f64;
+    let is_borne = |(length_ns, frames): &&(u64, u64)| share_ns >= (length_ns * frames * arms) as f64;
+    let ends_soon = entry.is_none() || measure.until_decided;
+    let mut lengths = FRAMES_PER_WARM_UP.iter().skip(usize::from(ends_soon));
+    let long = lengths.find(is_borne).filter(|_| after_start != WarmUp::None);
     let per_arm_ns = match (embedded, restarts) {
         (true, _) => FRAME_PER_ARM_NS.min(FRAME_EMBEDDED_NS / arms),
         (false, true) => FRAME_PER_RESTART_NS,
-        (false, false) if after_start != WarmUp::None && has_long_frames => FRAME_PER_WARM_UP_NS,
-        (false, false) => FRAME_PER_ARM_NS,
+        (false, false) => long.map_or(FRAME_PER_ARM_NS, |(length_ns, _)| *length_ns),
     };
     let blocks = match design {
         Design::Interleaved | Design::Duet => {

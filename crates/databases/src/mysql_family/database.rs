@@ -153,7 +153,7 @@ impl Database for Family {
     }
 
     fn wal_position(&self, server: &Server, setup: &Setup) -> Option<u64> {
-        schema::redo_written(self.0.access, server, setup)
+        schema::redo_position(self.0.access, server, setup)
     }
 }
 

@@ -281,10 +281,14 @@ fn cluster_of(numbers: [Option<String>; 2]) -> Option<String> {
     numbers.into_iter().flatten().find(|number| number.contains(|digit| !matches!(digit, '0' | '-')))
 }
 
-/// Bytes of redo log written since the server's start.
-pub fn redo_written(access: &Access, server: &Server, setup: &Setup) -> Option<u64> {
+/// Status variables with the position in the redo log, bytes: of MySQL 8.0.30 and later, of MariaDB, and of all. The
+/// last one counts what was written to the file, with the padding of each flush, so it says less of one operation.
+const REDO_POSITIONS: [&str; 3] = ["Innodb_redo_log_current_lsn", "Innodb_lsn_current", "Innodb_os_log_written"];
+
+/// Position in the redo log, bytes.
+pub fn redo_position(access: &Access, server: &Server, setup: &Setup) -> Option<u64> {
     let mut session = access.administrator(server, setup).ok()?;
-    session.shown("GLOBAL STATUS", "Innodb_os_log_written").ok()??.parse().ok()
+    REDO_POSITIONS.iter().find_map(|name| session.shown("GLOBAL STATUS", name).ok()??.parse().ok())
 }
 
 /// The facts that a figure depends on, as the server and the client's TLS report them. The configuration is left empty:

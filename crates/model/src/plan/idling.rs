@@ -6,7 +6,7 @@ use super::{Cell, Plan};
 const USUAL_S: f64 = 60.0;
 
 /// Share of the budget that it may take.
-const SHARE: f64 = 0.1;
+const SHARE: f64 = 0.05;
 
 /// A shorter one gives too little information for its time, s.
 const LEAST_S: f64 = 10.0;
@@ -35,9 +35,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_minute_but_a_tenth_of_the_budget_at_most_and_none_where_a_run_is_short() {
+    fn a_minute_but_a_twentieth_of_the_budget_at_most_and_none_where_a_run_is_short() {
         assert_eq!(usual_s(3600.0, false), 60.0);
-        assert_eq!(usual_s(120.0, false), 12.0);
-        assert_eq!([usual_s(99.0, false), usual_s(3600.0, true)], [0.0; 2]);
+        assert_eq!(usual_s(240.0, false), 12.0);
+        assert_eq!([usual_s(199.0, false), usual_s(3600.0, true)], [0.0; 2]);
     }
 }

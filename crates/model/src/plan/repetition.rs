@@ -49,7 +49,7 @@ pub(super) const EVIDENCE_S: f64 = 5.0;
 
 /// Most time for restarts, as a share of the measured load, if servers are warmed up after each start: then a cell
 /// takes less than one and a half times as long as its load, including the set-up of its servers.
-const STARTING_SHARE_WARMED_UP: f64 = 0.35;
+const STARTING_SHARE_WARMED_UP: f64 = 0.25;
 
 /// The same for other servers, where starts are cheap and each frame may have one: 40 % of a cell's time.
 const STARTING_SHARE: f64 = 2.0 / 3.0;

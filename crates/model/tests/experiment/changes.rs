@@ -257,7 +257,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 100
           0 id: "c.clients-1"
           0 starts: {"several":16}
-          0 budget 100 s, idle 10 s, starting 0.390, one arm a frame: false, confined: false
+          0 budget 100 s, idle 5 s, starting 0.390, one arm a frame: false, confined: false
           1 after_start: "none"
           1 arrivals: "closed"
           1 blocks: 25
@@ -275,7 +275,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           1 starts: {"several":16}
           1 warmup_ns: 100000000
           1 workload: 0
-          1 budget 100 s, idle 10 s, starting 0.390, one arm a frame: false, confined: false
+          1 budget 100 s, idle 5 s, starting 0.390, one arm a frame: false, confined: false
           2 after_start: "none"
           2 arrivals: {"of-saturation":0.7}
           2 blocks: 4
@@ -293,7 +293,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           2 starts: {"several":16}
           2 warmup_ns: 100000000
           2 workload: 0
-          2 budget 100 s, idle 10 s, starting 0.390, one arm a frame: false, confined: false
+          2 budget 100 s, idle 5 s, starting 0.390, one arm a frame: false, confined: false
             load  3 cells (c.clients-1, c.clients-4, c.70-of-saturation), 1,000 records, 1 and 4 clients
             time  at most 5 min of load, roughly 15 min in all
             cell                clients  load                                  slot    frame  frames     starts
@@ -303,81 +303,86 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           Everything else   roughly 6 min: starting, loading, warming up, evidence, idle servers
           afforded 90.00000009000001 s
         writes
-          least budget 30 s
+          least budget 60 s
           0 after_start: {"until-steady":{"at_most_ns":4800000000,"window_ns":200000000}}
-          0 blocks: 10
-          0 frames_max: 150
-          0 id: "a"
-          0 slot_ns: 100000000
-          0 starts: {"several":18}
-          0 budget 300 s, idle 30 s, starting 0.251, one arm a frame: false, confined: false
-            load  workload a, 1,000 records, 1 client
-            cell  clients  load         slot    frame  frames     starts
-            a     1        closed loop  100 ms  2 s    15 to 150  18
-          afforded 24.000000024000002 s
-        writes with a warm-up
-          least budget 30 s
-          0 after_start: {"fixed":{"ns":2000000000}}
-          0 blocks: 10
-          0 frames_max: 150
+          0 blocks: 20
+          0 frames_max: 75
           0 id: "a"
           0 slot_ns: 100000000
           0 starts: {"several":13}
-          0 budget 300 s, idle 30 s, starting 0.257, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.195, one arm a frame: false, confined: false
             load  workload a, 1,000 records, 1 client
-            cell  clients  load         slot    frame  frames     starts
-            a     1        closed loop  100 ms  2 s    15 to 150  13
+            time  at most 5 min of load, roughly 8 min in all
+            cell  clients  load         slot    frame  frames    starts
+            a     1        closed loop  100 ms  4 s    15 to 75  13
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
+          afforded 24.000000024000002 s
+        writes with a warm-up
+          least budget 60 s
+          0 after_start: {"fixed":{"ns":2000000000}}
+          0 blocks: 20
+          0 frames_max: 75
+          0 id: "a"
+          0 slot_ns: 100000000
+          0 starts: {"several":9}
+          0 budget 300 s, idle 15 s, starting 0.194, one arm a frame: false, confined: false
+            load  workload a, 1,000 records, 1 client
+            time  at most 5 min of load, roughly 8 min in all
+            cell  clients  load         slot    frame  frames    starts
+            a     1        closed loop  100 ms  4 s    15 to 75  9
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
           afforded 24.000000024000002 s
         writes over an hour
-          least budget 30 s
+          least budget 60 s
           0 after_start: {"until-steady":{"at_most_ns":4800000000,"window_ns":200000000}}
-          0 blocks: 10
-          0 frames_max: 1800
+          0 blocks: 20
+          0 frames_max: 900
           0 id: "a"
           0 slot_ns: 100000000
           0 budget 3600 s, idle 60 s, starting 0.036, one arm a frame: false, confined: false
             load  workload a, 1,000 records, 1 client
-            time  at most 1 h of load, roughly 1 h 15 min in all
-            cell  clients  load         slot    frame  frames      starts
-            a     1        closed loop  100 ms  2 s    15 to 1800  24
+            time  at most 1 h of load, roughly 1 h 10 min in all
+            cell  clients  load         slot    frame  frames     starts
+            a     1        closed loop  100 ms  4 s    15 to 900  24
           Measured load     at most 1 h
-          Everything else   roughly 15 min: starting, loading, warming up, evidence, idle servers
+          Everything else   roughly 8 min: starting, loading, warming up, evidence, idle servers
           afforded 24.000000024000002 s
         writes, by a slow server
-          least budget 30 s
+          least budget 60 s
           0 after_start: {"until-steady":{"at_most_ns":4800000000,"window_ns":200000000}}
-          0 blocks: 10
-          0 frames_max: 150
+          0 blocks: 20
+          0 frames_max: 75
           0 id: "a"
           0 slot_ns: 100000000
           0 starts: {"several":8}
-          0 budget 300 s, idle 30 s, starting 0.319, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.319, one arm a frame: false, confined: false
             load  workload a, 1,000 records, 1 client
-            cell  clients  load         slot    frame  frames     starts
-            a     1        closed loop  100 ms  2 s    15 to 150  8
-          Starting          roughly 32 % of the time of cell a, more than 26 %: fewer starts or a larger budget leave more to the load
+            cell  clients  load         slot    frame  frames    starts
+            a     1        closed loop  100 ms  4 s    15 to 75  8
+          Starting          roughly 32 % of the time of cell a, more than 20 %: fewer starts or a larger budget leave more to the load
           afforded 24.000000024000002 s
         writes of a server that loses its data
-          least budget 32 s
+          least budget 64 s
           0 after_start: {"until-steady":{"at_most_ns":4800000000,"window_ns":200000000}}
-          0 blocks: 10
+          0 blocks: 20
           0 epochs: 8
-          0 frames_max: 144
+          0 frames_max: 72
           0 id: "a"
           0 slot_ns: 100000000
           0 starts: "once"
-          0 budget 288 s, idle 30 s, starting 0.305, one arm a frame: false, confined: false
+          0 budget 288 s, idle 15 s, starting 0.305, one arm a frame: false, confined: false
             load  workload a, 1,000 records, 1 client
-            time  at most 4 min 48 s of load, roughly 9 min in all
-            cell  clients  load         slot    frame  frames     starts
-            a     1        closed loop  100 ms  2 s    15 to 144  8
+            time  at most 4 min 48 s of load, roughly 8 min in all
+            cell  clients  load         slot    frame  frames    starts
+            a     1        closed loop  100 ms  4 s    15 to 72  8
           Measured load     at most 4 min 48 s
-          Starting          roughly 31 % of the time of cell a, more than 26 %: fewer starts or a larger budget leave more to the load
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
+          Starting          roughly 31 % of the time of cell a, more than 20 %: fewer starts or a larger budget leave more to the load
           afforded 24.000000024000002 s
         an embedded database
           0 free_frames: 0
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
           spreads 4 None
             arms  plain, tls on SQLite
             time  at most 5 min of load, roughly 7 min in all
@@ -388,7 +393,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
         an embedded database that starts again
           0 free_frames: 0
           0 starts: "every-frame"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
           spreads 4 None
             arms  plain, tls on SQLite
             time  at most 5 min of load, roughly 7 min in all
@@ -402,7 +407,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 id: "a"
           0 slot_ns: 50000000
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
           spreads 4 None
             arms  plain, tls on SQLite
             load  workload a, 1,000 records, 1 client
@@ -412,32 +417,34 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
             a     1        closed loop  50 ms  1 s    15 to 300  1
           Everything else   roughly 2 min: starting, loading, warming up, evidence
         a server that compiles
-          least budget 30 s
+          least budget 60 s
           0 after_start: {"until-steady":{"at_most_ns":120000000000,"window_ns":1000000000}}
-          0 blocks: 50
-          0 frames_max: 150
+          0 blocks: 100
+          0 frames_max: 75
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
-            time  at most 5 min of load, roughly 8 min in all
-            c     1        closed loop  20 ms  2 s    15 to 150  1
-          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
+            time  at most 5 min of load, roughly 7 min in all
+            cell  clients  load         slot   frame  frames    starts
+            c     1        closed loop  20 ms  4 s    15 to 75  1
+          Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
         a server that compiles, over 15 minutes
-          least budget 30 s
+          least budget 60 s
           0 after_start: {"until-steady":{"at_most_ns":120000000000,"window_ns":1000000000}}
-          0 blocks: 50
-          0 frames_max: 450
-          0 starts: {"several":7}
-          0 budget 900 s, idle 60 s, starting 0.255, one arm a frame: false, confined: false
+          0 blocks: 100
+          0 frames_max: 225
+          0 starts: {"several":6}
+          0 budget 900 s, idle 45 s, starting 0.227, one arm a frame: false, confined: false
             time  at most 15 min of load, roughly 25 min in all
-            c     1        closed loop  20 ms  2 s    15 to 450  7
+            c     1        closed loop  20 ms  4 s    15 to 225  6
           Measured load     at most 15 min
-          Everything else   roughly 9 min: starting, loading, warming up, evidence, idle servers
+          Everything else   roughly 7 min: starting, loading, warming up, evidence, idle servers
+          Starting          roughly 23 % of the time of cell c, more than 20 %: fewer starts or a larger budget leave more to the load
         a server that restarts at once
           least budget 30 s
           0 blocks: 50
           0 frames_max: 150
           0 starts: "every-frame"
-          0 budget 300 s, idle 30 s, starting 0.091, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.091, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 7 min in all
             c     1        closed loop  20 ms  2 s    15 to 150  each frame
           Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
@@ -447,7 +454,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 blocks: 50
           0 frames_max: 150
           0 starts: {"several":20}
-          0 budget 300 s, idle 30 s, starting 0.400, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.400, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 10 min in all
             c     1        closed loop  20 ms  2 s    15 to 150  20
           Everything else   roughly 5 min: starting, loading, warming up, evidence, idle servers
@@ -457,27 +464,27 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 epochs: 8
           0 frames_max: 296
           0 starts: "once"
-          0 budget 296 s, idle 30 s, starting 0.277, one arm a frame: false, confined: false
+          0 budget 296 s, idle 15 s, starting 0.277, one arm a frame: false, confined: false
             time  at most 4 min 56 s of load, roughly 9 min in all
             c     1        closed loop  20 ms  1 s    15 to 296  8
           Measured load     at most 4 min 56 s
         a server that starts slowly
           0 starts: {"several":8}
-          0 budget 300 s, idle 30 s, starting 0.444, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.444, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 15 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  8
           Everything else   roughly 6 min: starting, loading, warming up, evidence, idle servers
           Starting          roughly 44 % of the time of cell c, more than 40 %: fewer starts or a larger budget leave more to the load
         a server that starts very slowly
           0 starts: {"several":8}
-          0 budget 300 s, idle 30 s, starting 0.762, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.762, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 25 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  8
           Everything else   roughly 20 min: starting, loading, warming up, evidence, idle servers
           Starting          roughly 76 % of the time of cell c, more than 40 %: fewer starts or a larger budget leave more to the load
         simulated
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
           spreads 0 None
             time  at most 5 min of load, roughly 7 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  1
@@ -496,12 +503,12 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 slot_ns: 3000000000
           0 starts: "once"
           0 warmup_ns: 0
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 6 min in all
             cell  clients  load                                    slot  frame  frames    starts
             c     1        closed loop, slices of another program  3 s   6 s    15 to 50  1
           A cell ends when processor time per operation is known to ±1.00 %, or with its last frame.
-          Everything else   roughly 50 s: starting, loading, warming up, evidence, idle servers
+          Everything else   roughly 40 s: starting, loading, warming up, evidence, idle servers
           Disk              roughly 5.0 MB at a time
           afforded 90.00000009000001 s
         another program from cold caches
@@ -517,7 +524,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 slot_ns: 3000000000
           0 starts: "every-frame"
           0 warmup_ns: 0
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
             load  workload c.some, 1,000 records, 1 client
             time  at most 5 min of load, roughly 15 min in all
             cell    clients  load                                    slot  frame  frames    starts
@@ -536,8 +543,10 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 blocks: 8
           0 frames_max: 208
           0 slot_ns: 90000000
-          0 budget 299.52 s, idle 30 s, starting 0.243, one arm a frame: false, confined: false
+          0 budget 299.52 s, idle 15 s, starting 0.243, one arm a frame: false, confined: false
+            time  at most 5 min of load, roughly 8 min in all
             c     1        closed loop  90 ms  1.4 s  15 to 208  24
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
           afforded 21.600000021600003 s
         clients that pause
           0 gaps: true
@@ -546,7 +555,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           PostgreSQL, the workload's own data, seed 1
         a key that is rotated
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 7 min in all
             tls    rotating (rotate = true)
             c     1        closed loop  20 ms  1 s    15 to 300  1
@@ -576,7 +585,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 free_frames: 0
           0 slot_ns: 1000000000
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: true, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: true, confined: false
             time  at most 5 min of load, roughly 7 min in all
             cell  clients  load         slot  frame  frames     starts
             c     1        closed loop  1 s   2 s    15 to 150  1
@@ -586,13 +595,13 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           6:10 the servers of cell `c` cannot be started 3 times (leave `starts` out: Tithe starts the servers that it launches itself, and not between the slices of another program or the stretches of a sequential design)
         one start
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 7 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  1
           Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
         six starts
           0 starts: {"several":6}
-          0 budget 300 s, idle 30 s, starting 0.074, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.074, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 8 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  6
           Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
@@ -600,20 +609,22 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           least budget 18 s
           0 epochs: 6
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.221, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.221, one arm a frame: false, confined: false
+            time  at most 5 min of load, roughly 8 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  6
+          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
           afforded 18.000000018 s
         three epochs
           0 epochs: 3
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.124, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.124, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 8 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  3
           Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
         three epochs and five starts
           0 epochs: 3
           0 starts: {"several":5}
-          0 budget 300 s, idle 30 s, starting 0.154, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.154, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 8 min in all
             c     1        closed loop  20 ms  1 s    15 to 300  6
           Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
@@ -644,7 +655,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           Everything else   roughly 2 min: starting, loading, warming up, evidence
         299 seconds
           0 frames_max: 299
-          0 budget 299 s, idle 29.900000000000002 s, starting 0.243, one arm a frame: false, confined: false
+          0 budget 299 s, idle 14.950000000000001 s, starting 0.243, one arm a frame: false, confined: false
             time  at most 4 min 59 s of load, roughly 9 min in all
             c     1        closed loop  20 ms  1 s    15 to 299  24
           Measured load     at most 4 min 59 s
@@ -666,12 +677,12 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           A cell ends when net time per operation (processor time where net time is unknown) gives every arm an answer that is certain, or with its last frame.
           Everything else   roughly 3 min: starting, loading, warming up, evidence
         a profile
-            time  at most 5 min of load, roughly 10 min in all
           Profile           40 frames between those of each cell, together roughly 40 s of load
         nothing pinned
           0 free_frames: 0
           0 pinned: false
         idle for 30 s
+          0 budget 300 s, idle 30 s, starting 0.242, one arm a frame: false, confined: false
         never idle
           0 budget 300 s, idle 0 s, starting 0.242, one arm a frame: false, confined: false
             time  at most 5 min of load, roughly 8 min in all
@@ -687,7 +698,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
         an A/A arm
           least budget 22.5 s
           0 frames_max: 200
-          0 budget 300 s, idle 30 s, starting 0.324, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.324, one arm a frame: false, confined: false
             arms  plain, tls, A/A on PostgreSQL, started by Tithe
             time  at most 5 min of load, roughly 10 min in all
             A/A    the plain arm again, the negative control: its true cost is zero; 1/3 of the load (`aa_arm = false` leaves it out)
@@ -708,7 +719,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
         an arm of settings
           least budget 22.5 s
           0 frames_max: 200
-          0 budget 300 s, idle 30 s, starting 0.324, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.324, one arm a frame: false, confined: false
             arms  plain, tls, more on PostgreSQL, started by Tithe
             time  at most 5 min of load, roughly 10 min in all
             more   a setting: settings
@@ -719,7 +730,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
         an arm of nothing
           least budget 22.5 s
           0 frames_max: 200
-          0 budget 300 s, idle 30 s, starting 0.324, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.324, one arm a frame: false, confined: false
             arms  plain, tls, more on PostgreSQL, started by Tithe
             time  at most 5 min of load, roughly 10 min in all
             more   plain
@@ -731,20 +742,20 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           least budget 22.5 s
           0 frames_max: 200
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
           spreads 5 Some(1)
             arms  plain, tls, more on a running PostgreSQL
-            time  at most 5 min of load, roughly 8 min in all
+            time  at most 5 min of load, roughly 7 min in all
             plain  plain, the baseline, attached to postgres://h/db
             tls    tls, attached to postgres://h/db
             more   a setting, switched by statements, attached to postgres://h/db
             c     1        closed loop  20 ms  1.5 s  15 to 200  1
-          Everything else   roughly 3 min: starting, loading, warming up, evidence, idle servers
+          Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
           Disk              roughly 7.5 MB at a time
           afforded 22.500000022500004 s
         attached
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
           spreads 5 Some(1)
             arms  plain, tls on a running PostgreSQL
             time  at most 5 min of load, roughly 7 min in all
@@ -757,7 +768,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           5:10 the servers of cell `c` cannot be started 3 times (leave `starts` out: Tithe starts the servers that it launches itself, and not between the slices of another program or the stretches of a sequential design)
         an observer
           0 starts: "once"
-          0 budget 300 s, idle 30 s, starting 0.000, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.000, one arm a frame: false, confined: false
           spreads 5 Some(1)
             arms  plain, tls on a running PostgreSQL
             time  at most 5 min of load, roughly 7 min in all
@@ -769,13 +780,13 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           Disk              roughly 5.0 MB at a time
         processors
           0 id: "c.some"
-          0 budget 300 s, idle 30 s, starting 0.242, one arm a frame: false, confined: true
+          0 budget 300 s, idle 15 s, starting 0.242, one arm a frame: false, confined: true
             load  workload c.some, 1,000 records, 1 client
             cell    clients  load         slot   frame  frames     starts
             c.some  1        closed loop  20 ms  1 s    15 to 300  24
         memory for all data
           0 id: "c.some"
-          0 budget 300 s, idle 30 s, starting 0.242, one arm a frame: false, confined: true
+          0 budget 300 s, idle 15 s, starting 0.242, one arm a frame: false, confined: true
             load  workload c.some, 1,000 records, 1 client
             cell    clients  load         slot   frame  frames     starts
             c.some  1        closed loop  20 ms  1 s    15 to 300  24
@@ -785,7 +796,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 296
           0 id: "c.some"
           0 starts: "once"
-          0 budget 296 s, idle 30 s, starting 0.277, one arm a frame: false, confined: true
+          0 budget 296 s, idle 15 s, starting 0.277, one arm a frame: false, confined: true
             load  workload c.some, 1,000 records, 1 client
             time  at most 4 min 56 s of load, roughly 9 min in all
             cell    clients  load         slot   frame  frames     starts
@@ -797,7 +808,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           0 frames_max: 150
           0 id: "c.some"
           0 starts: "every-frame"
-          0 budget 300 s, idle 30 s, starting 0.667, one arm a frame: false, confined: false
+          0 budget 300 s, idle 15 s, starting 0.667, one arm a frame: false, confined: false
             load  workload c.some, 1,000 records, 1 client
             time  at most 5 min of load, roughly 20 min in all
             cell    clients  load         slot   frame  frames     starts
@@ -809,7 +820,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           least budget 30 s
           0 frames_max: 150
           0 id: "c.some"
-          0 budget 150 s, idle 15 s, starting 0.390, one arm a frame: false, confined: true
+          0 budget 150 s, idle 7.5 s, starting 0.390, one arm a frame: false, confined: true
           1 after_start: "none"
           1 arrivals: "closed"
           1 blocks: 25
@@ -827,7 +838,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           1 starts: {"several":24}
           1 warmup_ns: 100000000
           1 workload: 0
-          1 budget 150 s, idle 15 s, starting 0.390, one arm a frame: false, confined: true
+          1 budget 150 s, idle 7.5 s, starting 0.390, one arm a frame: false, confined: true
             load  2 cells (c.some, c.two), 1,000 records, 1 client
             time  at most 5 min of load, roughly 15 min in all
             cell    clients  load         slot   frame  frames     starts
@@ -838,7 +849,7 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
         two workloads
           least budget 60 s
           0 frames_max: 150
-          0 budget 150 s, idle 30 s, starting 0.390, one arm a frame: false, confined: false
+          0 budget 150 s, idle 15 s, starting 0.390, one arm a frame: false, confined: false
           1 after_start: {"until-steady":{"at_most_ns":4800000000,"window_ns":200000000}}
           1 arrivals: "closed"
           1 blocks: 10
@@ -853,16 +864,14 @@ fn each_change_of_an_experiment_shows_in_its_plan() {
           1 resources: 0
           1 settling_ns: 1000000
           1 slot_ns: 100000000
-          1 starts: {"several":9}
+          1 starts: {"several":6}
           1 warmup_ns: 100000000
           1 workload: 1
-          1 budget 150 s, idle 0 s, starting 0.251, one arm a frame: false, confined: false
+          1 budget 150 s, idle 0 s, starting 0.183, one arm a frame: false, confined: false
             load  2 cells (c, a), 1,000 records, 1 client
-            time  at most 5 min of load, roughly 10 min in all
             cell  clients  load         slot    frame  frames     starts
             c     1        closed loop  20 ms   1 s    15 to 150  24
-            a     1        closed loop  100 ms  2 s    15 to 75   9
-          Everything else   roughly 5 min: starting, loading, warming up, evidence, idle servers
+            a     1        closed loop  100 ms  2 s    15 to 75   6
           afforded 48.000000048000004 s
     "#]].assert_eq(&text);
 }

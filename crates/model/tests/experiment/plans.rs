@@ -217,6 +217,16 @@ fn slots() {
         ("writes of a server", SHORT.replace("ycsb = \"c\"", "ycsb = \"a\"")),
         ("writes of two clients", SHORT.replace("ycsb = \"c\"", "ycsb = \"a\"\n[load]\nclients = 2")),
         (
+            "writes until decided",
+            SHORT.replace("ycsb = \"c\"", "ycsb = \"a\"\n[measure]\nuntil_decided = true\nmargin = \"3 %\""),
+        ),
+        (
+            "writes of a running server",
+            SHORT
+                .replace("ycsb = \"c\"", "ycsb = \"a\"")
+                .replace("name = \"", "url = \"postgres://u@h/db\"\nname = \""),
+        ),
+        (
             "writes of an embedded database",
             SHORT
                 .replace("ycsb = \"c\"", "ycsb = \"a\"")
@@ -235,8 +245,10 @@ fn slots() {
     };
     expect![[r#"
         reads: slot 20 ms, settling 1 ms, 25 blocks, 300 frames
-        writes of a server: slot 100 ms, settling 1 ms, 10 blocks, 150 frames
-        writes of two clients: slot 100 ms, settling 1 ms, 10 blocks, 150 frames
+        writes of a server: slot 100 ms, settling 1 ms, 20 blocks, 75 frames
+        writes of two clients: slot 100 ms, settling 1 ms, 20 blocks, 75 frames
+        writes until decided: slot 100 ms, settling 1 ms, 10 blocks, 150 frames
+        writes of a running server: slot 100 ms, settling 1 ms, 10 blocks, 150 frames
         writes of an embedded database: slot 50 ms, settling 1 ms, 10 blocks, 300 frames
         open loop: slot 250 ms, settling 1 ms, 8 blocks, 75 frames
         slow open loop: slot 800 ms, settling 1 ms, 8 blocks, 23 frames
@@ -315,8 +327,8 @@ fn outline_of_everything() {
             A cell ends when net time per operation (processor time where net time is unknown) is known to ±1.00 %, or with its last frame.
             Measured load     at most 15 min
             Everything else   roughly 15 min: starting, loading, warming up, evidence, idle servers
-            Starting          roughly 41 % of the time of cell mine.in-memory, more than 26 %: fewer starts or a larger budget leave more to the load
-            Starting          roughly 41 % of the time of cell mine.on-disk, more than 26 %: fewer starts or a larger budget leave more to the load
+            Starting          roughly 41 % of the time of cell mine.in-memory, more than 20 %: fewer starts or a larger budget leave more to the load
+            Starting          roughly 41 % of the time of cell mine.on-disk, more than 20 %: fewer starts or a larger budget leave more to the load
             Disk              roughly 1.5 GB at a time
         "#]],
     );
@@ -866,8 +878,8 @@ fn the_time_besides_the_load_is_that_of_all_starts_frames_and_sides() {
     };
     let mut catalogue = catalogue::catalogue();
     catalogue.databases[1].entry.start_s = 15.0;
-    let started = plan(read_experiment(&with_arms(2, "epochs = 20\nstarts = 100")).expect("an experiment"), &catalogue);
-    let started = started.expect("a plan");
+    let started = with_arms(2, "epochs = 20\nstarts = 100\nidle = \"30 s\"");
+    let started = plan(read_experiment(&started).expect("an experiment"), &catalogue).expect("a plan");
     // 20 × 40.2 s for epochs, 80 × 30 s for further starts, 300 × 0.22 s for connecting and warming up in frames, 5 ×
     // 1.22 s for frames that bind nothing, 30 s for idle servers: the last two are more than the 30 s to 55 min.
     assert_eq!(besides(&started, &catalogue).as_deref(), Some("1 h"));

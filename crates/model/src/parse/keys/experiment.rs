@@ -253,7 +253,7 @@ pub const MEASURE: TableFormat = TableFormat {
         Key::new(
             "idle",
             Time("0 s", "1 h"),
-            Words("a minute, at most a tenth of the budget; none below 10 s or with `until_decided`"),
+            Words("a minute, at most a twentieth of the budget; none below 10 s or with `until_decided`"),
             "how long the servers are watched without clients, on top of the budget: once for each of \
              `[[resources]]`, which share it. `\"0 s\"` leaves it out",
             "\"60 s\"",
