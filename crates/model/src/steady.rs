@@ -37,6 +37,9 @@ pub const WINDOWS_TELL: usize = 4 * QUARTER_MIN;
 /// The normal quantile of 95 %, for the ends of a 90 % interval.
 const Z: f64 = 1.644_853_626_951_472_7;
 
+/// The normal quantile of 98.75 %: 5 % shared by four tests, which are the two quantities of two arms.
+const Z_TREND: f64 = 2.241_402_727_604_945;
+
 /// The state of a warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -45,7 +48,8 @@ pub enum Steadiness {
     Steady,
     /// It is too short or too noisy for a result.
     Unclear,
-    /// Its second half certainly rises or falls, and perhaps by more than the bound.
+    /// Its second half certainly rises or falls, by its trend and from quarter to quarter, and perhaps by more than the
+    /// bound.
     Changing,
 }
 
@@ -58,6 +62,8 @@ pub struct Change {
     pub low: f64,
     /// Upper end.
     pub high: f64,
+    /// Kendall's statistic of the trend over both quarters, in standard deviations from none; negative if values fall.
+    pub trend: f64,
 }
 
 impl Change {
@@ -76,6 +82,7 @@ impl Change {
             estimate: (shifts[(shifts.len() - 1) / 2] + shifts[shifts.len() / 2]) / 2.0,
             low: shifts[outside],
             high: shifts[shifts.len() - 1 - outside],
+            trend: trend(&half),
         })
     }
 
@@ -83,7 +90,8 @@ impl Change {
     pub fn steadiness(&self) -> Steadiness {
         match () {
             () if self.low >= -BOUND && self.high <= BOUND => Steadiness::Steady,
-            () if self.low > 0.0 || self.high < 0.0 => Steadiness::Changing,
+            () if self.low > 0.0 && self.trend >= Z_TREND => Steadiness::Changing,
+            () if self.high < 0.0 && self.trend <= -Z_TREND => Steadiness::Changing,
             () => Steadiness::Unclear,
         }
     }
@@ -135,6 +143,18 @@ fn deviations(values: &[f64]) -> f64 {
 fn t_95(degrees: f64) -> f64 {
     let (cube, fifth) = (Z.powi(3), Z.powi(5));
     Z + (cube + Z) / (4.0 * degrees) + (5.0 * fifth + 16.0 * cube + 3.0 * Z) / (96.0 * degrees.powi(2))
+}
+
+/// Kendall's statistic of `values` over their order, in standard deviations from none, by its normal approximation with
+/// correction for continuity (Mann 1945, "Nonparametric tests against trend"). The interval between two quarters of
+/// three windows leaves zero out once in ten times by chance, and a warm-up has that chance for each arm and quantity.
+fn trend(values: &[f64]) -> f64 {
+    let sign = |(from, to): (f64, f64)| f64::from(i8::from(to > from) - i8::from(to < from));
+    let later = |(number, from): (usize, &f64)| values[number + 1..].iter().map(|to| sign((*from, *to))).sum::<f64>();
+    let statistic: f64 = values.iter().enumerate().map(later).sum();
+    let count = values.len() as f64;
+    let deviation = (count * (count - 1.0) * (2.0 * count + 5.0) / 18.0).sqrt();
+    statistic.signum() * (statistic.abs() - 1.0).max(0.0) / deviation
 }
 
 /// Differences that lie outside the interval at either end, of two samples of size `each`: one less than the lower
@@ -296,6 +316,35 @@ mod tests {
         assert_eq!(steadiness(&[3.0; 12]), Some(Steadiness::Steady));
         assert_eq!(steadiness(&[3.0; 11]), None);
         assert!(Steadiness::Changing > Steadiness::Unclear && Steadiness::Unclear > Steadiness::Steady);
+    }
+
+    // Expected values: (S - 1) / sqrt(n (n - 1) (2 n + 5) / 18) by hand; Kendall's table has 1/720 and 6/720 for S of
+    // at least 15 and 13 of six values, the normal approximation 0.0043 and 0.0121.
+    #[test]
+    fn a_trend_is_kendalls_statistic() {
+        let of = |values: &[f64]| (trend(values) * 1000.0).round();
+        assert_eq!(of(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 2630.0);
+        assert_eq!(of(&[6.0, 5.0, 4.0, 3.0, 2.0, 1.0]), -2630.0);
+        assert_eq!(of(&[2.0, 1.0, 3.0, 4.0, 5.0, 6.0]), 2254.0);
+        assert_eq!(of(&[2.0, 1.0, 3.0, 4.0, 6.0, 5.0]), 1879.0);
+        assert_eq!(of(&[1.0; 6]), 0.0);
+    }
+
+    #[test]
+    fn noise_is_hardly_ever_called_a_change_and_a_steep_course_nearly_always() {
+        // The second half of twelve windows of four series, as of two arms with two quantities.
+        let mut random = SplitMix64::new(11);
+        let mut changing = |drift: f64| {
+            let mut series = || {
+                let values: Vec<f64> = (0..12).map(|it| (drift * it as f64 + 0.1 * normal(&mut random)).exp()).collect();
+                Change::of(&values).is_some_and(|change| change.steadiness() == Steadiness::Changing)
+            };
+            (0..1000).filter(|_| (0..4).any(|_| series())).count()
+        };
+        let by_chance = changing(0.0);
+        assert!(by_chance <= 100, "{by_chance} of 1,000");
+        let steep = changing(0.15);
+        assert!(steep >= 950, "{steep} of 1,000");
     }
 
     #[test]
