@@ -156,7 +156,8 @@ const IDLE: &[&str] = &[
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     let suffix = parts.option("defaults-group-suffix").unwrap_or_default().to_owned();
     if let Some(file) = parts.option("defaults-file").map(str::to_owned) {
-        for (name, value) in option_file::of_clients(file.as_ref(), &suffix)? {
+        // The last of several counts.
+        for (name, value) in option_file::of_clients(file.as_ref(), &suffix)?.into_iter().rev() {
             put_default(parts, &name, &value);
         }
     }
@@ -333,6 +334,25 @@ mod tests {
         assert_eq!(authority("ssl"), Some(Authority::Anyone));
         assert_eq!(authority("ssl=0"), None);
         assert_eq!(authority("no-auto-rehash"), None);
+        assert_eq!(authority("ssl # everywhere"), Some(Authority::Anyone));
+        assert_eq!(authority("loose-ssl-mode=VERIFY_IDENTITY"), Some(Authority::System));
+        assert_eq!(authority("ssl\nskip-ssl"), None);
+        assert_eq!(authority("skip_ssl\n[client-mariadb]\nssl"), Some(Authority::Anyone));
+    }
+
+    #[test]
+    fn the_last_of_several_options_of_a_file_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("my.cnf");
+        let text = "[client]\nuser=app\nhost=one\nport=1\n[client_dev]\nhost=dev\nport=2\n";
+        std::fs::write(&file, text).expect("written");
+        let place = |options: &str| {
+            let url = Url::new(format!("mysql:///?defaults-file={}{options}", file.display()));
+            let targets = product("MySQL").attached(&url, &plain(), &Outside::of(&[])).expect("a target");
+            format!("{}:{}", targets[0].host, targets[0].port)
+        };
+        assert_eq!(place(""), "one:1");
+        assert_eq!(place("&defaults-group-suffix=_dev"), "dev:2");
     }
 
     #[test]
