@@ -1,8 +1,10 @@
 //! Information in the head of a dump: its form, its product and its version.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
 use tithe_model::catalogue::BYTE_ORDER_MARK;
+
+use super::restore;
 
 /// The form of the user's own data on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -114,6 +116,8 @@ const LINES: usize = 150;
 /// # Errors
 /// Why it cannot be restored.
 pub fn read(bytes: &[u8]) -> Result<Head, String> {
+    // Editors write it, and the client programs skip it.
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }
@@ -148,6 +152,17 @@ pub fn table(bytes: &[u8]) -> Result<(), String> {
         Err("it is no text in UTF-8: save it as \"CSV UTF-8\"".to_owned())
     } else if first.is_none_or(|line| line.trim_ascii().is_empty()) {
         Err("its first line has no names of columns".to_owned())
+    } else if let Some(line) = first.filter(|_| bytes.contains(&b'\n')) {
+        let columns = restore::columns(&String::from_utf8_lossy(line));
+        let mut seen = BTreeSet::new();
+        match columns.iter().find(|name| name.is_empty() || !seen.insert(name.as_str())) {
+            Some(name) if name.is_empty() => {
+                let why = "its first line has a column without a name: name it or take it out (pandas: index=False)";
+                Err(why.to_owned())
+            }
+            Some(name) => Err(format!("its first line names the column {name} twice")),
+            None => Ok(()),
+        }
     } else {
         Ok(())
     }

@@ -349,14 +349,11 @@ const MARK: &str = "\\N";
 fn load(protocol: WireProtocol, (table, marked): (&str, bool), header: &str, path: &Path) -> String {
     let quote = if protocol == WireProtocol::Postgres { '"' } else { '`' };
     let quoted = |name: &str| quoted(quote, name);
-    // Spreadsheets write a byte order mark and the line ends of Windows. COPY finds out the latter by itself.
+    // Spreadsheets write the line ends of Windows. COPY finds them out by itself.
     let ends = if header.ends_with("\r\n") { "\\r\\n" } else { "\\n" };
-    let header = header.trim_start_matches('\u{feff}');
     let separator = separator(header);
-    let mut reader = ReaderBuilder::new().has_headers(false).delimiter(separator as u8).from_reader(header.as_bytes());
-    let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
-    // People write a blank behind the comma.
-    let columns: Vec<&str> = first.iter().map(str::trim).collect();
+    let columns = columns(header);
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let (table, path) = (quoted(table), path.display().to_string().replace('\'', "''"));
     let between = separator.escape_default();
@@ -375,6 +372,17 @@ fn load(protocol: WireProtocol, (table, marked): (&str, bool), header: &str, pat
          OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '{ends}' IGNORE 1 LINES ({variables}) \
          SET {values};\n"
     )
+}
+
+/// The names of columns in the line `header` of a CSV file.
+pub(super) fn columns(header: &str) -> Vec<String> {
+    // Spreadsheets write a byte order mark.
+    let header = header.trim_start_matches('\u{feff}');
+    let separator = separator(header) as u8;
+    let mut reader = ReaderBuilder::new().has_headers(false).delimiter(separator).from_reader(header.as_bytes());
+    let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
+    // People write a blank behind the comma.
+    first.iter().map(|name| name.trim().to_owned()).collect()
 }
 
 /// The character between the fields of a CSV file that begins with the line `header`. Spreadsheets write a semicolon
