@@ -262,7 +262,7 @@ fn option(name: &'static str, item: &Item<'_>, problems: &mut Problems) -> Optio
 fn custom(table: &Table<'_>, problems: &mut Problems) -> Custom {
     let texts = |key, problems: &mut Problems| -> Vec<String> {
         let list = table.get(key).map(|item| item.list(problems)).unwrap_or_default();
-        list.iter().filter_map(|one| one.text(problems)).map(|text| text.trim().to_owned()).collect()
+        list.iter().filter_map(|one| one.statement(problems)).collect()
     };
     let description = table.get("description").and_then(|item| item.name(problems));
     Custom {

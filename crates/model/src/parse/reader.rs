@@ -244,6 +244,15 @@ impl<'a> Item<'a> {
         text
     }
 
+    /// A statement for a server.
+    pub fn statement(&self, problems: &mut Problems) -> Option<String> {
+        let text = self.text(problems)?.trim();
+        if text.is_empty() {
+            self.refuse("has an empty statement", problems);
+        }
+        Some(text.to_owned())
+    }
+
     /// A text that reports can print: not blank, on one line, not long.
     pub fn name(&self, problems: &mut Problems) -> Option<Text> {
         const MAX: usize = 120;

@@ -296,6 +296,13 @@ fn switches() {
         "#]],
     );
     check(
+        &two(url, &format!("{url}\non = []\noff = [\" \"]")),
+        expect![[r#"
+            14:6 `on` has no statement (write for example `on = ["SET pgaudit.log = 'read'"]`)
+            15:8 `off` has an empty statement (write for example `off = ["RESET pgaudit.log"]`)
+        "#]],
+    );
+    check(
         &two("", "on = [\"SET x\"]\noff = [\"RESET x\"]"),
         expect![[r#"
             13:1 `on` and `off` switch a protection on a running server, and this arm has no `url` (give all arms a `url`, or use `protections`)
