@@ -104,6 +104,8 @@ pub fn fields(line: &str) -> Vec<String> {
         let number = fields.len();
         match character {
             ':' if number < 5 => fields.push(String::new()),
+            // As in libpq, it ends the password too.
+            ':' => break,
             '\\' => fields[number - 1].extend(characters.next()),
             character => fields[number - 1].push(character),
         }
@@ -151,7 +153,7 @@ mod tests {
         let file = folder.path().join("pass file");
         fs::write(
             &file,
-            "# ours\none:5432:*:ann:first\n\\:\\:1:7:shop:*:co\\:lon\\\\\ntwo:*:shop:bob:no\n*:9:shop:ann:last",
+            "# ours\none:5432:*:ann:first:2026\n\\:\\:1:7:shop:*:co\\:lon\\\\\ntwo:*:shop:bob:no\n*:9:shop:ann:last",
         )
         .expect("written");
         fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("closed");
