@@ -390,6 +390,10 @@ fn collect_pairs(prefix: &str, table: &DeTable<'_>, pairs: &mut BTreeMap<String,
             let problem = format!("{} must be one line without control characters", wording::quote(&name));
             problems.at(value.span(), problem, "a setting or property is one line of its file");
         }
+        if pairs.contains_key(&name) {
+            let problem = format!("{} is given twice, with quotes and without", wording::quote(&name));
+            problems.at(key.span(), problem, "remove one of the two");
+        }
         pairs.insert(name, Pair { value: text, key_range: key.span(), range: value.span() });
     }
 }
