@@ -87,6 +87,14 @@ mod tests {
     use super::*;
 
     #[test]
+    fn text_in_utf_16_without_a_mark_is_refused_by_its_encoding() {
+        let bytes = b"# a\nm\0i\0x\0=\x001\0";
+        let file = PropertyFile { name: "mine", weight: None, number: 1, bytes, protocol: None };
+        let problem = (2, "has a zero byte, as UTF-16 has".to_owned(), "save the file as UTF-8".to_owned());
+        assert_eq!(read(&file), Err(vec![problem]));
+    }
+
+    #[test]
     fn a_name_that_is_given_twice_is_refused_by_its_line() {
         let bytes = b"\xef\xbb\xbf# mine\r\nmix=1\r\nitems=30\r\n mix = 2\r\n";
         let file = PropertyFile { name: "mine", weight: None, number: 1, bytes, protocol: None };
