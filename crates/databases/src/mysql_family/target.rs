@@ -247,7 +247,12 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     if mode == "disabled" && by_others != mode || mode == "required" && by_others.starts_with("verify") {
         return Err(refused(&format!("ssl-mode={mode} and another of its options contradict each other")));
     }
+    let says_nothing = named.is_none() && parts.any(&["ssl", "tls", "use-ssl"]).is_none();
+    let names_certificate = parts.any(&["ssl-cert", "ssl-key"]).is_some_and(|file| !file.is_empty());
     let authority = match (mode, file) {
+        ("disabled", None) if says_nothing && names_certificate => {
+            return Err(refused("ssl-cert and ssl-key without ssl-mode=verify_identity would not be used"));
+        }
         ("disabled", None) => return Ok(None),
         ("disabled", Some(_)) => return Err(refused("ssl-ca without ssl-mode=verify_identity would not be used")),
         ("required", None) => Authority::Anyone,
@@ -387,10 +392,20 @@ mod tests {
             "ssl_verify_cert=true",
             "sslMode=REQUIRED&verifyServerCertificate=true",
             "sslMode=DISABLED&useSSL=true",
+            "sslCert=/c.pem&sslKey=/k.pem",
         ] {
             let url = Url::new(format!("mysql://app@db/shop?{options}"));
             let outcome = product("MySQL").attached(&url, &plain(), &Outside::of(&[]));
             assert!(matches!(outcome, Err(Fault::Refused(_))), "{options}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_left_out_where_plaintext_is_asked_for() {
+        for options in ["sslMode=DISABLED&sslCert=/c.pem&sslKey=/k.pem", "ssl=false&sslCert=/c.pem&sslKey=/k.pem"] {
+            let url = Url::new(format!("mysql://app@db/shop?{options}"));
+            let targets = product("MySQL").attached(&url, &plain(), &Outside::of(&[])).expect("a target");
+            assert_eq!(targets[0].tls, None, "{options}");
         }
     }
 
