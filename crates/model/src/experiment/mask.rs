@@ -11,6 +11,7 @@ use toml::{
 };
 
 use super::Url;
+use crate::wording;
 
 /// `text` with everything that may be a password in a URL, and the values of keys for passwords, replaced by `*`, byte
 /// for byte.
@@ -51,7 +52,7 @@ fn end_of(line: &str) -> usize {
 
 /// True for a key or an option whose value is a password.
 fn is_for_password(name: &str) -> bool {
-    const ENDS: [&str; 7] = ["password", "passwd", "pwd", "requirepass", "masterauth", "secret", "token"];
+    const ENDS: [&str; 7] = ["password", "passwd", "pwd", "pass", "masterauth", "secret", "token"];
     let name = name.to_ascii_lowercase();
     ENDS.iter().any(|end| name.ends_with(end))
 }
@@ -62,6 +63,22 @@ pub(crate) fn is_password_of(before: &str, text: &str) -> bool {
     let names_one = |option: &str| option.starts_with("--") && !is_flag(option) && is_for_password(option);
     let own = text.split_once('=').is_some_and(|(name, value)| names_one(name) && !value.is_empty());
     own || names_one(before) && !text.starts_with('-')
+}
+
+/// The problem with a setting `name` whose `value` is or holds a password, and the remedy.
+pub(crate) fn secret_setting(name: &str, value: &str) -> Option<(String, &'static str)> {
+    const FLAGS: [&str; 6] = ["on", "off", "true", "false", "yes", "no"];
+    let lower = value.to_ascii_lowercase();
+    let is_flag = FLAGS.contains(&lower.as_str()) || lower.bytes().all(|byte| byte.is_ascii_digit());
+    (is_for_password(name) && !is_flag || holds_password(value)).then(|| {
+        let problem = format!("{} would show its password in records and reports", wording::quote(name));
+        (problem, "leave it out, or have the server read the password from a file that only you can read")
+    })
+}
+
+/// True for text with `password=`, as in libpq's form of an address.
+fn holds_password(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("password=")
 }
 
 /// True if an option in the line `command` gives a password: `--password x`, `--token=x`.
@@ -123,7 +140,7 @@ fn mask_value(key: &str, value: &Spanned<DeValue<'_>>, text: &str, bytes: &mut [
 /// password.
 fn mask_string(key: &str, string: &str, span: Range<usize>, text: &str, bytes: &mut [u8]) {
     let address = key == "url" || string.contains("://");
-    let is_word = is_for_password(key) || gives_password(string);
+    let is_word = is_for_password(key) || gives_password(string) || !address && holds_password(string);
     if !is_word && (!address || Url::new(string).is_bare()) {
         return;
     }
@@ -206,6 +223,13 @@ url = 'postgres://user@host/db?password=hunter2' # comment
             "#]],
         );
         assert!(!["a --no-password x", "a --skip-password x", "a --password $(cat x)"].into_iter().any(gives_password));
+        check(
+            "tls-key-file-pass = \"hunter2\"\nprimary_conninfo = \"user=a password=hunter2\"\n",
+            expect![[r#"
+                tls-key-file-pass = "*******"
+                primary_conninfo = "***********************"
+            "#]],
+        );
         let flag = "[settings]\ndisconnect_on_expired_password = false # as before\n";
         assert_eq!(mask_passwords(flag), flag);
     }
