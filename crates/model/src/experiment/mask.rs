@@ -11,7 +11,6 @@ use toml::{
 };
 
 use super::Url;
-use crate::wording;
 
 /// `text` with everything that may be a password in a URL, and the values of keys for passwords, replaced by `*`, byte
 /// for byte.
@@ -71,7 +70,7 @@ pub(crate) fn secret_setting(name: &str, value: &str) -> Option<(String, &'stati
     let lower = value.to_ascii_lowercase();
     let is_flag = FLAGS.contains(&lower.as_str()) || lower.bytes().all(|byte| byte.is_ascii_digit());
     (is_for_password(name) && !is_flag || holds_password(value)).then(|| {
-        let problem = format!("{} would show its password in records and reports", wording::quote(name));
+        let problem = format!("`{}` would show its password in records and reports", name.escape_debug());
         (problem, "leave it out, or have the server read the password from a file that only you can read")
     })
 }

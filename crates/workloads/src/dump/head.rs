@@ -2,9 +2,8 @@
 
 use std::{collections::BTreeSet, fmt};
 
+use csv::ReaderBuilder;
 use tithe_model::catalogue::BYTE_ORDER_MARK;
-
-use super::restore;
 
 /// The form of the user's own data on the disk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -153,7 +152,7 @@ pub fn table(bytes: &[u8]) -> Result<(), String> {
     } else if first.is_none_or(|line| line.trim_ascii().is_empty()) {
         Err("its first line has no names of columns".to_owned())
     } else if let Some(line) = first.filter(|_| bytes.contains(&b'\n')) {
-        let columns = restore::columns(&String::from_utf8_lossy(line));
+        let columns = columns(&String::from_utf8_lossy(line));
         let mut seen = BTreeSet::new();
         match columns.iter().find(|name| name.is_empty() || !seen.insert(name.as_str())) {
             Some(name) if name.is_empty() => {
@@ -166,6 +165,24 @@ pub fn table(bytes: &[u8]) -> Result<(), String> {
     } else {
         Ok(())
     }
+}
+
+/// The names of columns in the line `header` of a CSV file.
+pub fn columns(header: &str) -> Vec<String> {
+    // Spreadsheets write a byte order mark.
+    let header = header.trim_start_matches('\u{feff}');
+    let separator = separator(header) as u8;
+    let mut reader = ReaderBuilder::new().has_headers(false).delimiter(separator).from_reader(header.as_bytes());
+    let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
+    // People write a blank behind the comma.
+    first.iter().map(|name| name.trim().to_owned()).collect()
+}
+
+/// The character between the fields of a CSV file that begins with the line `header`. Spreadsheets write a semicolon
+/// in countries where the comma is in numbers.
+pub fn separator(header: &str) -> char {
+    let unquoted: String = header.split('"').step_by(2).collect();
+    [',', ';', '\t', '|'].into_iter().find(|sign| unquoted.contains(*sign)).unwrap_or(',')
 }
 
 /// The head of an archive of `pg_dump -Fc`, `-Ft` and `-Fd`.

@@ -7,7 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use csv::ReaderBuilder;
 use tithe_machine::{
     fault::Fault,
     launch::{Command, Content, Missing},
@@ -23,7 +22,7 @@ use tithe_plugin::{
 
 use super::{
     Dump, SCHEMA,
-    head::{Form, Head, Origin},
+    head::{Form, Head, Origin, columns, separator},
 };
 use crate::{
     find::{find_in, newest_postgres},
@@ -372,24 +371,6 @@ fn load(protocol: WireProtocol, (table, marked): (&str, bool), header: &str, pat
          OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '{ends}' IGNORE 1 LINES ({variables}) \
          SET {values};\n"
     )
-}
-
-/// The names of columns in the line `header` of a CSV file.
-pub(super) fn columns(header: &str) -> Vec<String> {
-    // Spreadsheets write a byte order mark.
-    let header = header.trim_start_matches('\u{feff}');
-    let separator = separator(header) as u8;
-    let mut reader = ReaderBuilder::new().has_headers(false).delimiter(separator).from_reader(header.as_bytes());
-    let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
-    // People write a blank behind the comma.
-    first.iter().map(|name| name.trim().to_owned()).collect()
-}
-
-/// The character between the fields of a CSV file that begins with the line `header`. Spreadsheets write a semicolon
-/// in countries where the comma is in numbers.
-fn separator(header: &str) -> char {
-    let unquoted: String = header.split('"').step_by(2).collect();
-    [',', ';', '\t', '|'].into_iter().find(|sign| unquoted.contains(*sign)).unwrap_or(',')
 }
 
 #[cfg(test)]
