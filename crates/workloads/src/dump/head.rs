@@ -105,6 +105,10 @@ const MESSAGES: &str = "it has messages of the program that wrote it: dump again
 /// The reason against statements that psql runs in another database.
 const CONNECTS: &str = "it goes on in another database by \\connect, which is not the one that is measured: take out \\connect and CREATE \
      DATABASE";
+/// The reason against commands of the program `sqlite3`, which no session runs.
+const OF_SHELL: &str = "it has commands of the program sqlite3, which are no SQL: name the database file, or its .dump";
+/// Such commands.
+const SHELL: [&str; 9] = [".bail", ".echo", ".headers", ".import", ".mode", ".open", ".read", ".separator", ".timer"];
 /// Beginnings of messages of such programs.
 const MESSAGE: [&str; 4] = ["mysqldump: ", "mariadb-dump: ", "pg_dump: ", "Enter password:"];
 /// Lines to read: a dump identifies itself in the first ones, and enters its database below the licence.
@@ -249,6 +253,8 @@ fn statements(text: &str) -> Result<Head, String> {
             return Err(MESSAGES.to_owned());
         } else if line.starts_with("\\connect ") || line.starts_with("\\c ") {
             return Err(CONNECTS.to_owned());
+        } else if SHELL.iter().any(|command| line.split(char::is_whitespace).next() == Some(*command)) {
+            return Err(OF_SHELL.to_owned());
         } else if reads_file(line) {
             return Err("it reads further files (source, \\i), which are not restored: join them into one".to_owned());
         } else if line.starts_with("-- PostgreSQL database cluster dump") {

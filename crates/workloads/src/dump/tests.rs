@@ -128,6 +128,7 @@ fn what_no_client_could_restore_is_refused_by_its_cause() {
         (connects, "by \\connect"),
         (reads, "join them into one"),
         (page, "without --xml"),
+        ("CREATE TABLE a (id int);\n.mode csv\n.import a.csv a\n", "commands of the program sqlite3"),
     ] {
         assert!(told(text.as_bytes()).contains(expected), "{}", told(text.as_bytes()));
     }
