@@ -89,7 +89,8 @@ mod tests {
 
     #[test]
     fn a_limit_of_copies_that_is_no_number_is_refused() {
-        for (id, needed) in [("script", ("script", "SELECT 1")), ("replay", ("log", "x")), ("like_production", ("", ""))] {
+        let kinds = [("script", ("script", "SELECT 1")), ("replay", ("log", "x")), ("like_production", ("", ""))];
+        for (id, needed) in kinds {
             let entry = KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == id).expect("a kind");
             let is_refused = |limit: &str| {
                 let pairs = [(COPY_LIMIT, limit), needed].into_iter().filter(|(name, _)| !name.is_empty());
