@@ -633,10 +633,15 @@ impl<'a> PropertyFile<'a> {
     /// Its text, without a byte order mark.
     ///
     /// # Errors
-    /// The first line that is not UTF-8.
+    /// The first line that is not UTF-8, or has a zero byte, as text in UTF-16 without a mark has.
     pub fn text(&self) -> Result<&'a str, Vec<LineProblem>> {
         let bytes = self.bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(self.bytes);
-        text_of(bytes).map_err(|line| vec![(line, "is not UTF-8".to_owned(), "save the file as UTF-8".to_owned())])
+        let wrong = |line, problem: &str| vec![(line, problem.to_owned(), "save the file as UTF-8".to_owned())];
+        let text = text_of(bytes).map_err(|line| wrong(line, "is not UTF-8"))?;
+        match text.find('\0') {
+            Some(at) => Err(wrong(1 + text[..at].matches('\n').count(), "has a zero byte, as UTF-16 has")),
+            None => Ok(text),
+        }
     }
 }
 

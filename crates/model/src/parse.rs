@@ -36,11 +36,11 @@ pub use matrix::matrix;
 use reader::{Item, Problems, Table, Text};
 
 use crate::{
-    catalogue::{Catalogue, OfferedDatabase, WorkloadShape},
+    catalogue::{Catalogue, OfferedDatabase, WorkloadShape, plain_name},
     diagnostic::Diagnostic,
     experiment::{
         Arm, Arrivals, Data, Design, Experiment, Limits, Load, Measure, Memory, Metric, RATES_PER_S, Resources, Values,
-        Workload, is_attached,
+        Workload, is_attached, mask::secret_setting,
     },
     plan, wording,
 };
@@ -370,10 +370,19 @@ fn settings(
         );
     }
     let settings = item.pairs(problems);
+    let mut seen: Vec<&str> = Vec::new();
     for (name, pair) in &settings {
         if let Some((problem, help)) = database.and_then(|database| database.refuses_setting(name, arms)) {
             problems.at(pair.key_range.clone(), problem, help);
         }
+        if let Some((problem, help)) = secret_setting(name, &pair.value) {
+            problems.at(pair.range.clone(), problem, help);
+        }
+        if let Some(earlier) = seen.iter().find(|earlier| plain_name(earlier) == plain_name(name)) {
+            let problem = format!("{} and {} are one setting", wording::quote(earlier), wording::quote(name));
+            problems.at(pair.key_range.clone(), problem, "remove one of the two");
+        }
+        seen.push(name);
     }
     reader::texts(settings)
 }

@@ -67,7 +67,7 @@ const OF_SERVER: [&str; 6] = ["GLOBAL ", "PERSIST ", "PERSIST_ONLY ", "@@GLOBAL.
 /// session.
 pub fn changes_server(text: &str) -> bool {
     let is_of_server = |assigned: &str| OF_SERVER.iter().any(|scope| assigned.trim_start().starts_with(scope));
-    text.split(';').any(|one| {
+    without_comments(text).split(';').any(|one| {
         let words = one.split_whitespace().collect::<Vec<_>>().join(" ").to_ascii_uppercase();
         words.starts_with("ALTER SYSTEM ")
             || words.starts_with("CONFIG SET ")
@@ -77,8 +77,36 @@ pub fn changes_server(text: &str) -> bool {
 
 /// True if a server forgets the effect of the statement `text` when it is restarted on its data.
 pub fn lasts_until_restart(text: &str) -> bool {
-    let begin = text.trim_start().to_ascii_uppercase();
+    let begin = without_comments(text).trim_start().to_ascii_uppercase();
     (changes_server(text) && !begin.starts_with("ALTER SYSTEM ")) || begin.starts_with("ACL SETUSER ")
+}
+
+/// `text` without its comments, and with `?` in place of each literal. The text of a comment that MySQL runs
+/// (`/*!80000 … */`) stays.
+fn without_comments(text: &str) -> String {
+    let (mut kept, mut left) = (String::new(), text);
+    while let Some(sign) = left.chars().next() {
+        let rest = &left[sign.len_utf8()..];
+        let begins = || kept.rsplit(';').next().is_none_or(|one| one.trim().is_empty());
+        let behind_line = || rest.find('\n').map_or("", |end| &rest[end..]);
+        let (word, behind) = match sign {
+            '-' if rest.starts_with('-') => (" ", behind_line()),
+            // In PostgreSQL it is an operator within a statement.
+            '#' if begins() => (" ", behind_line()),
+            '/' if rest.starts_with("*!") || rest.starts_with("*M!") => {
+                (" ", rest.trim_start_matches(|sign: char| "*M!".contains(sign) || sign.is_ascii_digit()))
+            }
+            '/' if rest.starts_with('*') => (" ", rest[1..].find("*/").map_or("", |end| &rest[end + 3..])),
+            '\'' | '"' => match after_quote(rest, sign) {
+                Some(behind) => ("?", behind),
+                None => (left, ""),
+            },
+            _ => (&left[..sign.len_utf8()], rest),
+        };
+        kept.push_str(word);
+        left = behind;
+    }
+    kept
 }
 
 fn is_of_name(sign: char) -> bool {
@@ -159,15 +187,22 @@ mod tests {
             "SET a = 1;\n SET  PERSIST b = 1",
             "ALTER SYSTEM SET log_statement = 'all'",
             "config set appendonly yes",
+            "-- of the server\nSET GLOBAL a = 1",
+            "# of the server\nSET /* all */ GLOBAL a = 1",
+            "/*!80000 SET GLOBAL a = 1 */",
         ] {
             assert!(changes_server(text), "{text}");
         }
         for text in ["SET log = 'read, write'", "SET a = @@GLOBAL.a", "SET SESSION global_a = 1", "RESET a", ""] {
             assert!(!changes_server(text), "{text}");
         }
+        for text in ["SELECT 1 -- ; SET GLOBAL a = 1", "SET a = '; SET GLOBAL b = 1'", "SELECT '/*'", "SELECT 'a\\'"] {
+            assert!(!changes_server(text), "{text}");
+        }
         let of_memory = ["set global a = 1", "CONFIG SET a 1", "ACL SETUSER a on"];
         assert_eq!(of_memory.map(lasts_until_restart), [true; 3]);
         assert_eq!(["ALTER SYSTEM SET a = 1", "CREATE ROLE a", "SET a = 1"].map(lasts_until_restart), [false; 3]);
+        assert!(!lasts_until_restart("/* ours */ ALTER SYSTEM SET a = 1"));
     }
 
     proptest! {

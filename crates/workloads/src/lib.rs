@@ -17,7 +17,7 @@ pub mod tpcc;
 pub mod ycsb;
 
 use tithe_model::{
-    catalogue::{PropertyProblem, WorkloadEntry},
+    catalogue::{Properties, PropertyProblem, WorkloadEntry},
     experiment,
 };
 use tithe_plugin::workload::Workload;
@@ -37,6 +37,18 @@ pub type Make = fn(&experiment::Workload, &experiment::Data, u64) -> Result<Box<
 
 /// The property of workloads on the user's own tables that limits the size of copies, bytes.
 const COPY_LIMIT: &str = "copy_limit";
+
+/// The limit of copies among `properties`, bytes; adds its problem to `problems`.
+fn copy_limit(properties: &Properties, problems: &mut Vec<PropertyProblem>) -> Option<u64> {
+    let text = properties.get(COPY_LIMIT)?;
+    let bytes = text.trim().parse().ok();
+    if bytes.is_none() {
+        let problem = format!("{text:?} is not a number of bytes");
+        let help = "write it as a key of the workload: `copy_limit = \"10 GiB\"`".to_owned();
+        problems.push((COPY_LIMIT.to_owned(), problem, help));
+    }
+    bytes
+}
 
 /// Every kind of workload. One line each.
 pub const KINDS: &[Kind] = &[
@@ -68,5 +80,24 @@ pub fn make(described: &experiment::Workload, data: &experiment::Data, seed: u64
             Err(format!("`prepare` is for statements of your own, and {} makes its own data", described.kind))
         }
         _ => Ok(made),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_of_copies_that_is_no_number_is_refused() {
+        let kinds = [("script", ("script", "SELECT 1")), ("replay", ("log", "x")), ("like_production", ("", ""))];
+        for (id, needed) in kinds {
+            let entry = KINDS.iter().map(|kind| (kind.entry)()).find(|entry| entry.id == id).expect("a kind");
+            let is_refused = |limit: &str| {
+                let pairs = [(COPY_LIMIT, limit), needed].into_iter().filter(|(name, _)| !name.is_empty());
+                let properties = pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+                (entry.check)(&properties).iter().any(|(name, ..)| name == COPY_LIMIT)
+            };
+            assert_eq!(["10 GiB", "-1", "1000"].map(is_refused), [true, true, false], "{id}");
+        }
     }
 }

@@ -71,10 +71,34 @@ pub fn read(file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
         }
         match line.split_once('=') {
             Some((name, value)) => {
-                properties.insert(name.trim().to_owned(), value.trim().to_owned());
+                if properties.insert(name.trim().to_owned(), value.trim().to_owned()).is_some() {
+                    let problem = format!("gives `{}` a second time", name.trim());
+                    problems.push((number, problem, "remove one of the two".to_owned()));
+                }
             }
             None => problems.push((number, "is not `name=value`".to_owned(), "put a `=` between them".to_owned())),
         }
     }
     if problems.is_empty() { Ok(properties) } else { Err(problems) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_in_utf_16_without_a_mark_is_refused_by_its_encoding() {
+        let bytes = b"# a\nm\0i\0x\0=\x001\0";
+        let file = PropertyFile { name: "mine", weight: None, number: 1, bytes, protocol: None };
+        let problem = (2, "has a zero byte, as UTF-16 has".to_owned(), "save the file as UTF-8".to_owned());
+        assert_eq!(read(&file), Err(vec![problem]));
+    }
+
+    #[test]
+    fn a_name_that_is_given_twice_is_refused_by_its_line() {
+        let bytes = b"\xef\xbb\xbf# mine\r\nmix=1\r\nitems=30\r\n mix = 2\r\n";
+        let file = PropertyFile { name: "mine", weight: None, number: 1, bytes, protocol: None };
+        let problem = (4, "gives `mix` a second time".to_owned(), "remove one of the two".to_owned());
+        assert_eq!(read(&file), Err(vec![problem]));
+    }
 }

@@ -27,7 +27,8 @@ pub fn of_clients(file: &Path, suffix: &str) -> Result<Vec<(String, String)>, Fa
 fn read(file: &Path, suffix: &str, depth: u32, options: &mut Vec<(String, String)>) -> Result<(), Fault> {
     let text =
         fs::read_to_string(file).map_err(|error| refused(&format!("option file {}: {error}", file.display())))?;
-    for line in lines(&text, suffix) {
+    let lines = lines(&text, suffix).map_err(|why| refused(&format!("option file {}: {why}", file.display())))?;
+    for line in lines {
         let deeper = || {
             let too_deep = format!("option file {}: too many files within each other", file.display());
             depth.checked_sub(1).ok_or_else(|| refused(&too_deep))
@@ -51,10 +52,21 @@ pub enum Line<'t> {
     IncludeFolder(&'t str),
 }
 
+/// Options that are on or off, of those that matter here: the programs read `skip-ssl` as `ssl=0`.
+const SWITCHES: [&str; 3] = ["ssl", "ssl-verify-server-cert", "compress"];
+
 /// The lines of `text` that concern the client groups, and the same groups with `suffix`.
-pub fn lines<'t>(text: &'t str, suffix: &str) -> Vec<Line<'t>> {
-    let (mut inside, mut lines) = (false, Vec::new());
-    for line in text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with(['#', ';'])) {
+///
+/// # Errors
+/// The line that the programs refuse, and why, without its text: it may hold a password.
+pub fn lines<'t>(text: &'t str, suffix: &str) -> Result<Vec<Line<'t>>, String> {
+    let (mut inside, mut lines) = (None, Vec::new());
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    for (number, line) in text.lines().map(str::trim).enumerate() {
+        if line.is_empty() || line.starts_with(['#', ';']) {
+            continue;
+        }
+        let wrong = |why: &str| format!("line {}: {why}", number + 1);
         if let Some(directive) = line.strip_prefix('!') {
             match directive.split_once(char::is_whitespace) {
                 Some(("include", file)) => lines.push(Line::Include(file.trim())),
@@ -62,16 +74,49 @@ pub fn lines<'t>(text: &'t str, suffix: &str) -> Vec<Line<'t>> {
                 _ => {}
             }
         } else if let Some(group) = line.strip_prefix('[') {
-            let group = group.split(']').next().unwrap_or_default();
-            inside = GROUPS
-                .iter()
-                .any(|known| group.strip_prefix(known).is_some_and(|rest| rest.is_empty() || rest == suffix));
-        } else if inside {
-            let (name, value) = line.split_once('=').map_or((line, ""), |(name, value)| (name.trim(), value.trim()));
-            lines.push(Line::Option(name.replace('_', "-"), unquoted(value)));
+            let (group, _) = group.split_once(']').ok_or_else(|| wrong("a group has no ]"))?;
+            let is_of_clients =
+                |known: &&str| group.strip_prefix(*known).is_some_and(|rest| rest.is_empty() || rest == suffix);
+            inside = Some(GROUPS.iter().any(is_of_clients));
+        } else if inside.ok_or_else(|| wrong("an option is before the first group, as [client]"))? {
+            let line = without_comment(line);
+            let (name, value) = line.split_once('=').unwrap_or((line, ""));
+            let (name, value) = switched(name.trim(), unquoted(value.trim()));
+            lines.push(Line::Option(name, value));
         }
     }
-    lines
+    Ok(lines)
+}
+
+/// `line` up to its comment, which any `#` outside of quotes begins.
+fn without_comment(line: &str) -> &str {
+    let (mut quote, mut is_escaped) = (None, false);
+    for (at, sign) in line.char_indices() {
+        if ['"', '\''].contains(&sign) && !is_escaped {
+            quote = match quote {
+                None => Some(sign),
+                Some(open) if open == sign => None,
+                other => other,
+            };
+        }
+        if quote.is_none() && sign == '#' {
+            return &line[..at];
+        }
+        is_escaped = quote.is_some() && sign == '\\' && !is_escaped;
+    }
+    line
+}
+
+/// The option `name` with dashes and without the prefixes of the programs.
+fn switched(name: &str, value: String) -> (String, String) {
+    let name = name.replace('_', "-");
+    let name = name.strip_prefix("loose-").unwrap_or(&name);
+    for (prefix, switch) in [("skip-", "0"), ("disable-", "0"), ("enable-", "1")] {
+        if let Some(known) = name.strip_prefix(prefix).filter(|rest| SWITCHES.contains(rest)) {
+            return (known.to_owned(), switch.to_owned());
+        }
+    }
+    (name.to_owned(), value)
 }
 
 /// The files of a folder that end in `.cnf`, by their names.
@@ -82,13 +127,10 @@ fn read_folder(folder: &Path, suffix: &str, depth: u32, options: &mut Vec<(Strin
     files.iter().try_for_each(|file| read(file, suffix, depth, options))
 }
 
-/// `value` without its quotes, or without a trailing comment, and with its escapes replaced.
+/// `value` without the quotes around it, and with its escapes replaced.
 fn unquoted(value: &str) -> String {
-    let quote = value.chars().next().filter(|first| ['"', '\''].contains(first));
-    let inner = match quote.and_then(|quote| value[1..].rfind(quote).map(|end| &value[1..=end])) {
-        Some(inner) => inner,
-        None => value.split(" #").next().unwrap_or_default().trim_end(),
-    };
+    let inner = ['"', '\''].into_iter().find_map(|quote| value.strip_prefix(quote)?.strip_suffix(quote));
+    let inner = inner.unwrap_or(value);
     let mut text = String::new();
     let mut characters = inner.chars();
     while let Some(character) = characters.next() {
@@ -140,6 +182,14 @@ mod tests {
     }
 
     #[test]
+    fn what_the_programs_refuse_is_refused_by_its_line_without_its_text() {
+        let why = |text: &str| lines(text, "").err().unwrap_or_default();
+        assert_eq!(why("# ours\npassword=pw\n[client]\n"), "line 2: an option is before the first group, as [client]");
+        assert_eq!(why("[mysqld]\nport=1\n[client\npassword=pw\n"), "line 3: a group has no ]");
+        assert_eq!(why("\u{feff}[client]\r\nuser=app\r\n"), "");
+    }
+
+    #[test]
     fn what_a_url_may_not_ask_for_a_file_may_not_either() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("my.cnf");
@@ -181,10 +231,12 @@ mod tests {
             (r"\x\", r"\x\"),
             ("'a # b' # c", "a # b"),
             ("a # b", "a"),
-            ("a#b", "a#b"),
+            ("a#b", "a"),
+            ("it's # 1", "it's # 1"),
+            ("\"a\\\"#b\" # c", "a\"#b"),
             ("\"", "\""),
         ] {
-            assert_eq!(unquoted(written), value, "{written}");
+            assert_eq!(unquoted(without_comment(written).trim_end()), value, "{written}");
         }
     }
 }

@@ -156,7 +156,8 @@ const IDLE: &[&str] = &[
 fn settle(parts: &mut UrlParts, outside: &Outside) -> Result<(), Fault> {
     let suffix = parts.option("defaults-group-suffix").unwrap_or_default().to_owned();
     if let Some(file) = parts.option("defaults-file").map(str::to_owned) {
-        for (name, value) in option_file::of_clients(file.as_ref(), &suffix)? {
+        // The last of several counts.
+        for (name, value) in option_file::of_clients(file.as_ref(), &suffix)?.into_iter().rev() {
             put_default(parts, &name, &value);
         }
     }
@@ -246,7 +247,12 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
     if mode == "disabled" && by_others != mode || mode == "required" && by_others.starts_with("verify") {
         return Err(refused(&format!("ssl-mode={mode} and another of its options contradict each other")));
     }
+    let says_nothing = named.is_none() && parts.any(&["ssl", "tls", "use-ssl"]).is_none();
+    let names_certificate = parts.any(&["ssl-cert", "ssl-key"]).is_some_and(|file| !file.is_empty());
     let authority = match (mode, file) {
+        ("disabled", None) if says_nothing && names_certificate => {
+            return Err(refused("ssl-cert and ssl-key without ssl-mode=verify_identity would not be used"));
+        }
         ("disabled", None) => return Ok(None),
         ("disabled", Some(_)) => return Err(refused("ssl-ca without ssl-mode=verify_identity would not be used")),
         ("required", None) => Authority::Anyone,
@@ -333,6 +339,25 @@ mod tests {
         assert_eq!(authority("ssl"), Some(Authority::Anyone));
         assert_eq!(authority("ssl=0"), None);
         assert_eq!(authority("no-auto-rehash"), None);
+        assert_eq!(authority("ssl # everywhere"), Some(Authority::Anyone));
+        assert_eq!(authority("loose-ssl-mode=VERIFY_IDENTITY"), Some(Authority::System));
+        assert_eq!(authority("ssl\nskip-ssl"), None);
+        assert_eq!(authority("skip_ssl\n[client-mariadb]\nssl"), Some(Authority::Anyone));
+    }
+
+    #[test]
+    fn the_last_of_several_options_of_a_file_counts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("my.cnf");
+        let text = "[client]\nuser=app\nhost=one\nport=1\n[client_dev]\nhost=dev\nport=2\n";
+        std::fs::write(&file, text).expect("written");
+        let place = |options: &str| {
+            let url = Url::new(format!("mysql:///?defaults-file={}{options}", file.display()));
+            let targets = product("MySQL").attached(&url, &plain(), &Outside::of(&[])).expect("a target");
+            format!("{}:{}", targets[0].host, targets[0].port)
+        };
+        assert_eq!(place(""), "one:1");
+        assert_eq!(place("&defaults-group-suffix=_dev"), "dev:2");
     }
 
     #[test]
@@ -367,10 +392,20 @@ mod tests {
             "ssl_verify_cert=true",
             "sslMode=REQUIRED&verifyServerCertificate=true",
             "sslMode=DISABLED&useSSL=true",
+            "sslCert=/c.pem&sslKey=/k.pem",
         ] {
             let url = Url::new(format!("mysql://app@db/shop?{options}"));
             let outcome = product("MySQL").attached(&url, &plain(), &Outside::of(&[]));
             assert!(matches!(outcome, Err(Fault::Refused(_))), "{options}: {outcome:?}");
+        }
+    }
+
+    #[test]
+    fn a_certificate_is_left_out_where_plaintext_is_asked_for() {
+        for options in ["sslMode=DISABLED&sslCert=/c.pem&sslKey=/k.pem", "ssl=false&sslCert=/c.pem&sslKey=/k.pem"] {
+            let url = Url::new(format!("mysql://app@db/shop?{options}"));
+            let targets = product("MySQL").attached(&url, &plain(), &Outside::of(&[])).expect("a target");
+            assert_eq!(targets[0].tls, None, "{options}");
         }
     }
 

@@ -10,6 +10,7 @@ use std::{
 
 use tithe_machine::fault::Fault;
 
+use super::parameters::{IDLE, TLS_OPTIONS, USED};
 use crate::target::{Host, Outside, UrlParts, refused};
 
 /// Sets the parameter `name` if the URL does not set it.
@@ -28,22 +29,34 @@ pub fn put_default(parts: &mut UrlParts, name: &str, value: &str) {
 /// The parameters of the service `name`, from `file`, the user's own or the system's.
 ///
 /// # Errors
-/// [`Fault::Refused`] if no file has it.
+/// [`Fault::Refused`] if no file has it, or for a line of it that is no parameter.
 pub fn service(name: &str, file: Option<&str>, outside: &Outside) -> Result<Vec<(String, String)>, Fault> {
     let own = file.or(outside.variable("PGSERVICEFILE")).map(PathBuf::from);
     let own = own.or_else(|| outside.at_home(".pg_service.conf"));
     let folder = outside.variable("PGSYSCONFDIR").unwrap_or("/etc/postgresql-common");
     let files = own.into_iter().chain([Path::new(folder).join("pg_service.conf")]);
+    // As in libpq, what follows the name in its line does not count.
+    let group = format!("[{name}]");
     for file in files {
         let Ok(text) = fs::read_to_string(&file) else { continue };
-        let mut lines = text.lines().map(str::trim).skip_while(|line| *line != format!("[{name}]")).skip(1).peekable();
-        if lines.peek().is_none() && !text.contains(&format!("[{name}]")) {
+        let mut lines = text.lines().map(str::trim).enumerate();
+        if !lines.any(|(_, line)| line.starts_with(&group)) {
             continue;
         }
-        let inside = lines.take_while(|line| !line.starts_with('['));
-        let pairs = inside.filter(|line| !line.is_empty() && !line.starts_with('#')).map(|line| {
-            let pair = line.split_once('=').ok_or_else(|| refused(&format!("service {name}: a line has no =")))?;
-            Ok((pair.0.trim().to_owned(), pair.1.trim().to_owned()))
+        let inside = lines.take_while(|(_, line)| !line.starts_with('['));
+        let pairs = inside.filter(|(_, line)| !line.is_empty() && !line.starts_with('#')).map(|(number, line)| {
+            // The line is not shown: it may hold the password.
+            let wrong = |why: &str| refused(&format!("service {name}: {}, line {}: {why}", file.display(), number + 1));
+            let (key, value) = line.split_once('=').ok_or_else(|| wrong("it has no ="))?;
+            let (key, value) = (key.trim(), value.trim());
+            if key == "service" {
+                return Err(wrong("a service cannot name another one"));
+            }
+            // Without a refusal a misspelled sslmode would be plaintext.
+            match [TLS_OPTIONS, USED, IDLE].iter().any(|known| known.contains(&key)) {
+                true => Ok((key.to_owned(), value.to_owned())),
+                false => Err(wrong("what precedes the = is no parameter of libpq")),
+            }
         });
         return pairs.collect();
     }
@@ -91,6 +104,8 @@ pub fn fields(line: &str) -> Vec<String> {
         let number = fields.len();
         match character {
             ':' if number < 5 => fields.push(String::new()),
+            // As in libpq, it ends the password too.
+            ':' => break,
             '\\' => fields[number - 1].extend(characters.next()),
             character => fields[number - 1].push(character),
         }
@@ -107,12 +122,38 @@ mod tests {
     use super::*;
 
     #[test]
+    fn services_are_read_as_libpq_does_and_a_wrong_line_is_named_without_its_text() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("services");
+        let text = "#[old]\r\n[shop] # ours\r\nhost=db\r\nsslmode=verify-full\r\n[typo]\nsslmod=s3cret\n[bare]\n\
+                    s3cret\n[nested]\nservice=shop\n[empty]";
+        fs::write(&file, text).expect("written");
+        let read = |name: &str| {
+            let (shown, outside) = (file.display().to_string(), Outside::of(&[("PGSYSCONFDIR", "/none")]));
+            let pairs = service(name, Some(&shown), &outside);
+            let pairs = pairs.map_err(|fault| fault.to_string().replace(&shown, "FILE"));
+            pairs.map(|pairs| pairs.iter().map(|(key, value)| format!("{key}={value}")).collect::<Vec<_>>().join(" "))
+        };
+        assert_eq!(read("shop").as_deref(), Ok("host=db sslmode=verify-full"));
+        assert_eq!(read("empty").as_deref(), Ok(""));
+        for (name, expected) in [
+            ("old", "no service file has the service old"),
+            ("typo", "service typo: FILE, line 6: what precedes the = is no parameter of libpq"),
+            ("bare", "service bare: FILE, line 8: it has no ="),
+            ("nested", "service nested: FILE, line 10: a service cannot name another one"),
+        ] {
+            let why = read(name).expect_err(name);
+            assert!(why.contains(expected) && !why.contains("s3cret"), "{why}");
+        }
+    }
+
+    #[test]
     fn each_host_has_the_password_that_the_file_has_for_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pass file");
         fs::write(
             &file,
-            "# ours\none:5432:*:ann:first\n\\:\\:1:7:shop:*:co\\:lon\\\\\ntwo:*:shop:bob:no\n*:9:shop:ann:last",
+            "# ours\none:5432:*:ann:first:2026\n\\:\\:1:7:shop:*:co\\:lon\\\\\ntwo:*:shop:bob:no\n*:9:shop:ann:last",
         )
         .expect("written");
         fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("closed");

@@ -290,7 +290,12 @@ fn asked_tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         return Ok(None);
     }
     let root = parts.option("sslrootcert").filter(|file| !file.is_empty());
+    let says_nothing = parts.any(&["sslmode", "ssl", "requiressl"]).is_none();
+    let names_certificate = parts.any(&["sslcert", "sslkey"]).is_some_and(|file| !file.is_empty());
     let authority = match (mode(parts)?, root) {
+        ("disable", None) if says_nothing && names_certificate && parts.option("sslcertmode") != Some("disable") => {
+            return Err(refused("sslcert and sslkey without sslmode=verify-full would not be used"));
+        }
         ("disable", None) => return Ok(None),
         ("disable", Some(_)) => return Err(refused("sslrootcert without sslmode=verify-full would not be used")),
         // libpq does not check the name, but checks the authority if one is named.
@@ -545,6 +550,14 @@ mod tests {
         assert!(why.contains("sslcrl: lists of revoked certificates are not read"), "{why}");
         assert_eq!(told(&list, "sslmode=verify-full&sslcrl="), Ok(Some(Authority::System)));
         assert_eq!(told(&list, ""), Ok(None));
+        let certificate = [("PGSSLCERT", "/c.pem"), ("PGSSLKEY", "/k.pem")];
+        for (variables, options) in [(&certificate[..], ""), (&certificate[..0], "sslcert=/c.pem&sslkey=/k.pem")] {
+            let why = told(variables, options).expect_err("it would not be used");
+            assert!(why.contains("sslcert and sslkey without sslmode=verify-full"), "{why}");
+        }
+        for options in ["sslmode=disable", "sslcertmode=disable"] {
+            assert_eq!(told(&certificate, options), Ok(None), "{options}");
+        }
         let folder = tempfile::tempdir().expect("a folder");
         std::fs::create_dir(folder.path().join(".postgresql")).expect("made");
         std::fs::write(folder.path().join(".postgresql/root.crl"), "").expect("written");

@@ -158,7 +158,9 @@ fn tls(parts: &UrlParts) -> Result<Option<Tls>, Fault> {
         }
         ("rediss", None, false) => Authority::System,
         ("rediss", Some(_), true) => return Err(refused("give insecure=yes alone, without ca=FILE")),
-        _ if file.is_none() && identity.is_none() && !insecure => return Ok(None),
+        _ if file.is_none() && identity.is_none() && parts.option("ssl_cert_reqs").is_none() && !insecure => {
+            return Ok(None);
+        }
         _ => return Err(refused("options for TLS without rediss:// would not be used")),
     };
     Ok(Some(Tls::of_url(authority, identity)))
@@ -215,6 +217,13 @@ mod tests {
             Err(fault) => fault.to_string(),
         };
         expect.assert_eq(&text);
+    }
+
+    #[test]
+    fn what_is_about_certificates_is_not_left_out_of_plaintext() {
+        let url = Url::new("redis://db?ssl_cert_reqs=required");
+        let fault = PRODUCT.attached(&url, &plain(), &Outside::of(&[])).expect_err("plaintext").to_string();
+        assert!(fault.contains("options for TLS without rediss:// would not be used"), "{fault}");
     }
 
     #[test]

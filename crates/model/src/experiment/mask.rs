@@ -51,16 +51,45 @@ fn end_of(line: &str) -> usize {
 
 /// True for a key or an option whose value is a password.
 fn is_for_password(name: &str) -> bool {
-    const ENDS: [&str; 7] = ["password", "passwd", "pwd", "requirepass", "masterauth", "secret", "token"];
+    const ENDS: [&str; 7] = ["password", "passwd", "pwd", "pass", "masterauth", "secret", "token"];
     let name = name.to_ascii_lowercase();
     ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// True for an argument that is a password by the option `before` it, or by its own name: `--password=…`.
 pub(crate) fn is_password_of(before: &str, text: &str) -> bool {
-    let names_one = |option: &str| option.starts_with("--") && !option.starts_with("--no-") && is_for_password(option);
+    let is_flag = |option: &str| ["--no-", "--skip-"].iter().any(|begin| option.starts_with(begin));
+    let names_one = |option: &str| option.starts_with("--") && !is_flag(option) && is_for_password(option);
     let own = text.split_once('=').is_some_and(|(name, value)| names_one(name) && !value.is_empty());
     own || names_one(before) && !text.starts_with('-')
+}
+
+/// The problem with a setting `name` whose `value` is or holds a password, and the remedy.
+pub(crate) fn secret_setting(name: &str, value: &str) -> Option<(String, &'static str)> {
+    const FLAGS: [&str; 6] = ["on", "off", "true", "false", "yes", "no"];
+    let lower = value.to_ascii_lowercase();
+    let is_flag = FLAGS.contains(&lower.as_str()) || lower.bytes().all(|byte| byte.is_ascii_digit());
+    (is_for_password(name) && !is_flag || holds_password(value)).then(|| {
+        let problem = format!("`{}` would show its password in records and reports", name.escape_debug());
+        (problem, "leave it out, or have the server read the password from a file that only you can read")
+    })
+}
+
+/// True for text with `password=`, as in libpq's form of an address.
+fn holds_password(text: &str) -> bool {
+    text.to_ascii_lowercase().contains("password=")
+}
+
+/// True if an option in the line `command` gives a password: `--password x`, `--token=x`.
+pub fn gives_password(command: &str) -> bool {
+    let mut before = "";
+    command.split_whitespace().map(|word| word.trim_matches(['"', '\''])).any(|word| {
+        let value = word.split_once('=').map_or(word, |(_, value)| value);
+        // Placeholders and a shell's variables are no passwords.
+        let gives = is_password_of(before, word) && !value.starts_with(['$', '{', '`']);
+        before = word;
+        gives
+    })
 }
 
 /// Where the value of a key for passwords begins in `line`, unless it is masked already or a flag, which TOML has
@@ -110,7 +139,7 @@ fn mask_value(key: &str, value: &Spanned<DeValue<'_>>, text: &str, bytes: &mut [
 /// password.
 fn mask_string(key: &str, string: &str, span: Range<usize>, text: &str, bytes: &mut [u8]) {
     let address = key == "url" || string.contains("://");
-    let is_word = is_for_password(key);
+    let is_word = is_for_password(key) || gives_password(string) || !address && holds_password(string);
     if !is_word && (!address || Url::new(string).is_bare()) {
         return;
     }
@@ -183,6 +212,21 @@ url = 'postgres://user@host/db?password=hunter2' # comment
             expect![[r#"
                 api_token = "*******"
                 on = ["a", "--requirepass", "*******"]
+            "#]],
+        );
+        check(
+            "run = \"bench --password hunter2 {host}\"\nrun2 = 'bench --token=hunter2'\n",
+            expect![[r#"
+                run = "*******************************"
+                run2 = '*********************'
+            "#]],
+        );
+        assert!(!["a --no-password x", "a --skip-password x", "a --password $(cat x)"].into_iter().any(gives_password));
+        check(
+            "tls-key-file-pass = \"hunter2\"\nprimary_conninfo = \"user=a password=hunter2\"\n",
+            expect![[r#"
+                tls-key-file-pass = "*******"
+                primary_conninfo = "***********************"
             "#]],
         );
         let flag = "[settings]\ndisconnect_on_expired_password = false # as before\n";

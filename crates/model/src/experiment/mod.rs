@@ -18,7 +18,7 @@ use std::{
 use serde::{Deserialize, Serialize};
 
 pub use custom::{Claim, Custom, FilePlace, NamedCheck, Says, matches};
-pub use mask::mask_passwords;
+pub use mask::{gives_password, mask_passwords};
 pub use published::{Published, PublishedFigure, PublishedValue};
 pub use url::Url;
 

@@ -17,6 +17,9 @@ const PASSWORD_ALONE: [&str; 5] = ["redis://", "rediss://", "redis+unix://", "va
 /// The longest name that is an account for sure, bytes; passwords that consoles make are longer.
 const LONGEST_ACCOUNT: usize = 20;
 
+/// What consoles put before an address of Redis that has the scheme of plaintext and means TLS.
+const REDIS_WITH_TLS: &str = "redis-cli --tls -u ";
+
 /// The prefix that Java drivers put before the scheme.
 const JAVA: &str = "jdbc:";
 
@@ -29,6 +32,12 @@ impl Url {
     /// each also in quotes, and behind the name of its program. Any other text stays unchanged, and has no scheme.
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
+        if let Some(url) = text.trim().strip_prefix(REDIS_WITH_TLS).map(Self::new) {
+            return match url.0.strip_prefix("redis://") {
+                Some(rest) => Self(format!("rediss://{rest}")),
+                None => url,
+            };
+        }
         let it = without_program(&text);
         let read = keywords(it).or_else(|| go(it)).or_else(|| java(it)).or_else(|| with_small_scheme(it));
         Self(read.unwrap_or(text))
@@ -382,6 +391,7 @@ mod tests {
             "psql 'postgresql://app@db/shop?sslmode=require'",
             "psql \"host=db user=app\"",
             "redis-cli -u redis://db",
+            "redis-cli --tls -u redis://ann@db:6379",
             "'redis://db'",
             "export DATABASE_URL=\"postgres://app@db/shop?a=b\"",
             "postgres",
@@ -417,6 +427,7 @@ mod tests {
             postgresql://app@db/shop?sslmode=require
             postgresql://app@db/
             redis://db
+            rediss://ann@db:6379
             redis://db
             postgres://app@db/shop?a=b
             postgres
@@ -539,6 +550,7 @@ mod tests {
             "rediss://hunter2hunter2hunter2hunter2@db:6379/0",
             "host=db user=app password=hunter2 open='",
             "psql 'postgres://app:hunter2@db/shop'",
+            "redis-cli --tls -u 'redis://app:hunter2@db'",
             "psql 'postgres://app:hunter2@db/shop",
             "app:hunter2@db/shop?next=https://other",
         ] {

@@ -302,8 +302,11 @@ fn address(
 }
 
 fn statements(item: Option<&Item<'_>>, problems: &mut Problems) -> Vec<String> {
-    let list = item.map(|item| item.list(problems)).unwrap_or_default();
-    list.iter().filter_map(|statement| statement.text(problems)).map(str::to_owned).collect()
+    let Some(item) = item else { return Vec::new() };
+    if item.value.as_array().is_some_and(|list| list.is_empty()) {
+        item.refuse("has no statement", problems);
+    }
+    item.list(problems).iter().filter_map(|statement| statement.statement(problems)).collect()
 }
 
 fn check_count(drafts: &[Draft<'_>], problems: &mut Problems) {

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     catalogue::{DefaultValue, OfferedDatabase, OptionEntry, OptionKind, ProtectionEntry},
     diagnostic::{Diagnostic, text_of},
-    experiment::{Arm, Custom, Protection},
+    experiment::{Arm, Custom, Protection, mask::secret_setting},
     statement::changes_server,
     wording,
 };
@@ -262,7 +262,7 @@ fn option(name: &'static str, item: &Item<'_>, problems: &mut Problems) -> Optio
 fn custom(table: &Table<'_>, problems: &mut Problems) -> Custom {
     let texts = |key, problems: &mut Problems| -> Vec<String> {
         let list = table.get(key).map(|item| item.list(problems)).unwrap_or_default();
-        list.iter().filter_map(|one| one.text(problems)).map(|text| text.trim().to_owned()).collect()
+        list.iter().filter_map(|one| one.statement(problems)).collect()
     };
     let description = table.get("description").and_then(|item| item.name(problems));
     Custom {
@@ -306,6 +306,10 @@ pub(super) fn check(arm: &Arm, own: &[Own], database: Option<&OfferedDatabase>, 
     for own in own {
         for (name, place) in &own.settings {
             if let Some((problem, help)) = database.refuses_setting(name, slice::from_ref(arm)) {
+                problems.at(place.clone(), problem, help);
+            }
+            let value = own.protection.custom.as_ref().and_then(|custom| custom.settings.get(name));
+            if let Some((problem, help)) = value.and_then(|value| secret_setting(name, value)) {
                 problems.at(place.clone(), problem, help);
             }
             if seen.iter().any(|earlier| database.entry.is_one_setting(earlier, name)) {

@@ -244,6 +244,15 @@ impl<'a> Item<'a> {
         text
     }
 
+    /// A statement for a server.
+    pub fn statement(&self, problems: &mut Problems) -> Option<String> {
+        let text = self.text(problems)?.trim();
+        if text.is_empty() {
+            self.refuse("has an empty statement", problems);
+        }
+        Some(text.to_owned())
+    }
+
     /// A text that reports can print: not blank, on one line, not long.
     pub fn name(&self, problems: &mut Problems) -> Option<Text> {
         const MAX: usize = 120;
@@ -380,6 +389,10 @@ fn collect_pairs(prefix: &str, table: &DeTable<'_>, pairs: &mut BTreeMap<String,
         if name.chars().chain(text.chars()).any(char::is_control) {
             let problem = format!("{} must be one line without control characters", wording::quote(&name));
             problems.at(value.span(), problem, "a setting or property is one line of its file");
+        }
+        if pairs.contains_key(&name) {
+            let problem = format!("{} is given twice, with quotes and without", wording::quote(&name));
+            problems.at(key.span(), problem, "remove one of the two");
         }
         pairs.insert(name, Pair { value: text, key_range: key.span(), range: value.span() });
     }

@@ -67,7 +67,13 @@ fn workload(
 ) -> (Option<Text>, Option<(Workload, Vec<AskedBy>)>) {
     let own_name = table.get("name").map(|item| item.name(problems));
     let mut own = table.get("properties").map(|item| item.pairs(problems)).unwrap_or_default();
-    own.extend(keyed(table, problems));
+    for (name, pair) in keyed(table, problems) {
+        if own.contains_key(&name) {
+            let problem = format!("`{name}` is given twice, here and in `properties`");
+            problems.at(pair.key_range.clone(), problem, "remove one of the two");
+        }
+        own.insert(name, pair);
+    }
     let prepare = table.get("prepare").and_then(|item| item.text(problems).map(PathBuf::from));
     let Some(source) = source(table, catalogue, problems) else { return (own_name.flatten(), None) };
     let items = match source.is_file && source.item.value.as_array().is_some() {

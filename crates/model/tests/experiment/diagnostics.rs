@@ -311,6 +311,19 @@ fn problems(text: &str, catalogue: &Catalogue) -> Vec<String> {
 }
 
 #[test]
+fn nothing_is_given_twice_in_two_spellings() {
+    let keyed = "ycsb = \"c\"\nprotocol = \"simple\"\nproperties = { protocol = \"prepared\" }";
+    for (old, new, expected) in [
+        ("[data]", "[settings]\n\"a.b\" = 1\na.b = 2\n[data]", "`a.b` is given twice, with quotes and without"),
+        ("[data]", "[settings]\nWork_Mem = 1\nwork-mem = 2\n[data]", "`Work_Mem` and `work-mem` are one setting"),
+        ("ycsb = \"c\"", keyed, "`protocol` is given twice, here and in `properties`"),
+    ] {
+        let said = problems(&SHORT.replace(old, new), &catalogue::catalogue());
+        assert!(said.iter().any(|problem| problem == expected), "{said:?}");
+    }
+}
+
+#[test]
 fn records_are_needed_unless_no_workload_uses_them() {
     let mut catalogue = catalogue::catalogue();
     let own = WorkloadEntry {

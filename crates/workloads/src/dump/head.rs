@@ -1,7 +1,8 @@
 //! Information in the head of a dump: its form, its product and its version.
 
-use std::fmt;
+use std::{collections::BTreeSet, fmt};
 
+use csv::ReaderBuilder;
 use tithe_model::catalogue::BYTE_ORDER_MARK;
 
 /// The form of the user's own data on the disk.
@@ -104,6 +105,10 @@ const MESSAGES: &str = "it has messages of the program that wrote it: dump again
 /// The reason against statements that psql runs in another database.
 const CONNECTS: &str = "it goes on in another database by \\connect, which is not the one that is measured: take out \\connect and CREATE \
      DATABASE";
+/// The reason against commands of the program `sqlite3`, which no session runs.
+const OF_SHELL: &str = "it has commands of the program sqlite3, which are no SQL: name the database file, or its .dump";
+/// Such commands.
+const SHELL: [&str; 9] = [".bail", ".echo", ".headers", ".import", ".mode", ".open", ".read", ".separator", ".timer"];
 /// Beginnings of messages of such programs.
 const MESSAGE: [&str; 4] = ["mysqldump: ", "mariadb-dump: ", "pg_dump: ", "Enter password:"];
 /// Lines to read: a dump identifies itself in the first ones, and enters its database below the licence.
@@ -114,6 +119,8 @@ const LINES: usize = 150;
 /// # Errors
 /// Why it cannot be restored.
 pub fn read(bytes: &[u8]) -> Result<Head, String> {
+    // Editors write it, and the client programs skip it.
+    let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
     }
@@ -148,9 +155,38 @@ pub fn table(bytes: &[u8]) -> Result<(), String> {
         Err("it is no text in UTF-8: save it as \"CSV UTF-8\"".to_owned())
     } else if first.is_none_or(|line| line.trim_ascii().is_empty()) {
         Err("its first line has no names of columns".to_owned())
+    } else if let Some(line) = first.filter(|_| bytes.contains(&b'\n')) {
+        let columns = columns(&String::from_utf8_lossy(line));
+        let mut seen = BTreeSet::new();
+        match columns.iter().find(|name| name.is_empty() || !seen.insert(name.as_str())) {
+            Some(name) if name.is_empty() => {
+                let why = "its first line has a column without a name: name it or take it out (pandas: index=False)";
+                Err(why.to_owned())
+            }
+            Some(name) => Err(format!("its first line names the column {name} twice")),
+            None => Ok(()),
+        }
     } else {
         Ok(())
     }
+}
+
+/// The names of columns in the line `header` of a CSV file.
+pub fn columns(header: &str) -> Vec<String> {
+    // Spreadsheets write a byte order mark.
+    let header = header.trim_start_matches('\u{feff}');
+    let separator = separator(header) as u8;
+    let mut reader = ReaderBuilder::new().has_headers(false).delimiter(separator).from_reader(header.as_bytes());
+    let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
+    // People write a blank behind the comma.
+    first.iter().map(|name| name.trim().to_owned()).collect()
+}
+
+/// The character between the fields of a CSV file that begins with the line `header`. Spreadsheets write a semicolon
+/// in countries where the comma is in numbers.
+pub fn separator(header: &str) -> char {
+    let unquoted: String = header.split('"').step_by(2).collect();
+    [',', ';', '\t', '|'].into_iter().find(|sign| unquoted.contains(*sign)).unwrap_or(',')
 }
 
 /// The head of an archive of `pg_dump -Fc`, `-Ft` and `-Fd`.
@@ -217,6 +253,8 @@ fn statements(text: &str) -> Result<Head, String> {
             return Err(MESSAGES.to_owned());
         } else if line.starts_with("\\connect ") || line.starts_with("\\c ") {
             return Err(CONNECTS.to_owned());
+        } else if SHELL.iter().any(|command| line.split(char::is_whitespace).next() == Some(*command)) {
+            return Err(OF_SHELL.to_owned());
         } else if reads_file(line) {
             return Err("it reads further files (source, \\i), which are not restored: join them into one".to_owned());
         } else if line.starts_with("-- PostgreSQL database cluster dump") {

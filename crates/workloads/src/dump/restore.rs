@@ -7,7 +7,6 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use csv::ReaderBuilder;
 use tithe_machine::{
     fault::Fault,
     launch::{Command, Content, Missing},
@@ -23,7 +22,7 @@ use tithe_plugin::{
 
 use super::{
     Dump, SCHEMA,
-    head::{Form, Head, Origin},
+    head::{Form, Head, Origin, columns, separator},
 };
 use crate::{
     find::{find_in, newest_postgres},
@@ -349,14 +348,11 @@ const MARK: &str = "\\N";
 fn load(protocol: WireProtocol, (table, marked): (&str, bool), header: &str, path: &Path) -> String {
     let quote = if protocol == WireProtocol::Postgres { '"' } else { '`' };
     let quoted = |name: &str| quoted(quote, name);
-    // Spreadsheets write a byte order mark and the line ends of Windows. COPY finds out the latter by itself.
+    // Spreadsheets write the line ends of Windows. COPY finds them out by itself.
     let ends = if header.ends_with("\r\n") { "\\r\\n" } else { "\\n" };
-    let header = header.trim_start_matches('\u{feff}');
     let separator = separator(header);
-    let mut reader = ReaderBuilder::new().has_headers(false).delimiter(separator as u8).from_reader(header.as_bytes());
-    let first = reader.records().next().and_then(Result::ok).unwrap_or_default();
-    // People write a blank behind the comma.
-    let columns: Vec<&str> = first.iter().map(str::trim).collect();
+    let columns = columns(header);
+    let columns: Vec<&str> = columns.iter().map(String::as_str).collect();
     let names = columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(", ");
     let (table, path) = (quoted(table), path.display().to_string().replace('\'', "''"));
     let between = separator.escape_default();
@@ -375,13 +371,6 @@ fn load(protocol: WireProtocol, (table, marked): (&str, bool), header: &str, pat
          OPTIONALLY ENCLOSED BY '\"' ESCAPED BY '' LINES TERMINATED BY '{ends}' IGNORE 1 LINES ({variables}) \
          SET {values};\n"
     )
-}
-
-/// The character between the fields of a CSV file that begins with the line `header`. Spreadsheets write a semicolon
-/// in countries where the comma is in numbers.
-fn separator(header: &str) -> char {
-    let unquoted: String = header.split('"').step_by(2).collect();
-    [',', ';', '\t', '|'].into_iter().find(|sign| unquoted.contains(*sign)).unwrap_or(',')
 }
 
 #[cfg(test)]

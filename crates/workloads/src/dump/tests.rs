@@ -76,6 +76,12 @@ fn heads_say_form_product_version_and_database() {
 }
 
 #[test]
+fn the_mark_of_an_editor_hides_no_product() {
+    let saved = format!("\u{feff}{MYSQL}").replace('\n', "\r\n");
+    assert_eq!(told(saved.as_bytes()), told(MYSQL.as_bytes()));
+}
+
+#[test]
 fn what_cannot_be_restored_says_why() {
     let cluster = b"--\n-- PostgreSQL database cluster dump\n--\n";
     let all = MYSQL.replace("Database: shop", "Database: ");
@@ -122,6 +128,7 @@ fn what_no_client_could_restore_is_refused_by_its_cause() {
         (connects, "by \\connect"),
         (reads, "join them into one"),
         (page, "without --xml"),
+        ("CREATE TABLE a (id int);\n.mode csv\n.import a.csv a\n", "commands of the program sqlite3"),
     ] {
         assert!(told(text.as_bytes()).contains(expected), "{}", told(text.as_bytes()));
     }
@@ -302,6 +309,12 @@ fn files_whose_rows_would_not_be_loaded_are_refused_by_name() {
         ("a.csv", &b""[..], "a.csv: its first line has no names of columns"),
         ("a.csv", &b"\xef\xbb\xbf\r\n1\r\n"[..], "a.csv: its first line has no names of columns"),
         ("a.tsv", &b"\xff\xfei\0d\0\n\0"[..], "a.tsv: it is no text in UTF-8: save it as \"CSV UTF-8\""),
+        (
+            "a.csv",
+            &b",id,name\r\n0,1,x\r\n"[..],
+            "a.csv: its first line has a column without a name: name it or take it out (pandas: index=False)",
+        ),
+        ("a.csv", &b"id;Id;id\n"[..], "a.csv: its first line names the column id twice"),
         ("a.csv.gz", &b"\x1f\x8b"[..], "it cannot be read: a.csv.gz is packed, or a copy: unpack it, or take it away"),
     ] {
         assert_eq!(refused(name, bytes), Err(why.to_owned()), "{name}");

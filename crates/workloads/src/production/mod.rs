@@ -31,7 +31,7 @@ use self::{
     client::Drawer,
     learned::{Drawn, Learned, learn},
 };
-use crate::{COPY_LIMIT, replay::sql::Flavour};
+use crate::{COPY_LIMIT, copy_limit, replay::sql::Flavour};
 
 const PRESETS: &[Preset] = &[("calls", "The statements that the server has counted, by their calls", &[])];
 
@@ -61,7 +61,9 @@ pub fn entry() -> WorkloadEntry {
             let unknown = |name: &String| {
                 (name.clone(), "is not a property of this workload".to_owned(), "it has none".to_owned())
             };
-            properties.keys().filter(|name| *name != COPY_LIMIT).map(unknown).collect()
+            let mut problems = properties.keys().filter(|name| *name != COPY_LIMIT).map(unknown).collect();
+            copy_limit(properties, &mut problems);
+            problems
         },
         shape: |_| WorkloadShape {
             writes: true,
@@ -82,14 +84,19 @@ fn read(_file: &PropertyFile<'_>) -> Result<Properties, Vec<LineProblem>> {
 /// Makes the workload, which learns its load from a server.
 ///
 /// # Errors
-/// Unsupported data of the user's own.
+/// A limit that is no number.
 pub fn make(
     described: &experiment::Workload,
     _data: &experiment::Data,
     _seed: u64,
 ) -> Result<Box<dyn Workload>, Vec<PropertyProblem>> {
-    let copy_limit = described.properties.get(COPY_LIMIT).and_then(|bytes| bytes.parse().ok());
-    Ok(Box::new(LikeProduction { copy_limit, ..LikeProduction::default() }))
+    let mut problems = Vec::new();
+    let copy_limit = copy_limit(&described.properties, &mut problems);
+    if problems.is_empty() {
+        Ok(Box::new(LikeProduction { copy_limit, ..LikeProduction::default() }))
+    } else {
+        Err(problems)
+    }
 }
 
 impl LikeProduction {

@@ -109,7 +109,8 @@ impl Command {
         let mut line = |name: &str| {
             let text = properties.get(name).map_or("", String::as_str);
             // Records of an experiment must contain no password, and URLs may.
-            if text.replace("://{host}", "").contains("://") || text.to_lowercase().contains("password=") {
+            let holds = text.replace("://{host}", "").contains("://") || text.to_lowercase().contains("password=");
+            if holds || experiment::gives_password(text) {
                 problem(name, "may hold a password".to_owned(), "write `://{host}` in URLs, and use {password_file}");
             }
             let words = words::split(text).unwrap_or_else(|why| {

@@ -264,6 +264,10 @@ fn what_cannot_be_asked_for_is_told() {
         let expected = "run: has signs or variables of a shell, and no shell reads it (write `sh -c '…'` around it)";
         assert_eq!(told, expected, "{run}");
     }
+    for run in ["bench --password hunter2", "sh -c 'bench --api-token hunter2'"] {
+        let told = make("command", 1, &[("run", run)]).err().unwrap_or_default();
+        assert!(told.starts_with("run: may hold a password") && !told.contains("hunter2"), "{told}");
+    }
     assert!(make("command", 1, &[("run", "psql -F '|' -c 'SELECT 1 | 2'")]).is_ok());
     problem(
         "command",

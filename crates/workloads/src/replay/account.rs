@@ -82,7 +82,7 @@ impl Tally {
         }
         self.transactions += 1;
         self.statements += statements;
-        self.ns += ns;
+        self.ns = self.ns.saturating_add(ns);
     }
 }
 
@@ -111,7 +111,7 @@ impl Account {
     /// The share of `tally` in all: of time, or of statements if the log has no durations. Percent.
     pub fn share(&self, tally: &Tally) -> f64 {
         let size = |tally: &Tally| if self.has_durations() { tally.ns } else { tally.statements };
-        let all: u64 = self.all().map(size).sum();
+        let all = self.all().map(size).fold(0, u64::saturating_add);
         if all == 0 { 0.0 } else { size(tally) as f64 / all as f64 * 100.0 }
     }
 

@@ -138,6 +138,13 @@ impl Config {
             refuse("memory", "is not a number of MB from 1 on".to_owned());
             1
         });
+        let copy_limit = given(COPY_LIMIT).and_then(|text| {
+            let bytes: Option<u64> = text.parse().ok();
+            if bytes.is_none() {
+                refuse(COPY_LIMIT, format!("`{text}` is not a number of bytes"));
+            }
+            bytes
+        });
         // A prefix may end with a blank, and often does.
         let prefix = properties.get("prefix").filter(|prefix| !prefix.is_empty()).cloned();
         let config = Self {
@@ -151,7 +158,7 @@ impl Config {
             },
             pace,
             finish,
-            copy_limit: given(COPY_LIMIT).and_then(|bytes| bytes.parse().ok()),
+            copy_limit,
         };
         (config, problems)
     }

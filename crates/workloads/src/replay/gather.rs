@@ -81,7 +81,7 @@ impl Counted {
             }
         };
         let (all_ns, count) = &mut self.took[number];
-        (*all_ns, *count) = (*all_ns + ns, *count + 1);
+        (*all_ns, *count) = (all_ns.saturating_add(ns), *count + 1);
         number
     }
 
@@ -153,7 +153,7 @@ impl Open {
     fn push(&mut self, pending: Pending, kind: Kind, memory: u64) {
         let Pending { at_us, logged, .. } = pending;
         let took_ns = logged.duration_ns.unwrap_or(0);
-        self.ns += took_ns;
+        self.ns = self.ns.saturating_add(took_ns);
         // A clock of whole seconds does not show the duration of statements.
         let took_us = |ns: u64| (ns / 1000) as i64;
         let (from_first, from_last) = (self.start_us + took_us(self.ns), at_us.unwrap_or(0) + took_us(took_ns));
@@ -227,12 +227,12 @@ impl Gather {
             }
             Event::Duration(ns) => match session.pending.take() {
                 Some(mut pending) => {
-                    pending.logged.duration_ns = Some(ns + std::mem::take(&mut session.aside_ns));
+                    pending.logged.duration_ns = Some(ns.saturating_add(std::mem::take(&mut session.aside_ns)));
                     self.ran(&mut session, pending);
                 }
-                None => session.aside_ns += ns,
+                None => session.aside_ns = session.aside_ns.saturating_add(ns),
             },
-            Event::Aside(ns) => session.aside_ns += ns,
+            Event::Aside(ns) => session.aside_ns = session.aside_ns.saturating_add(ns),
             Event::Plan => self.plans += 1,
             Event::Failed(statement) => self.failed(&mut session, line, statement.as_deref()),
             Event::Begins | Event::Ends => {
@@ -302,7 +302,7 @@ impl Gather {
             }
         }
         if let Some(ns) = &mut pending.logged.duration_ns {
-            *ns += std::mem::take(&mut session.aside_ns);
+            *ns = ns.saturating_add(std::mem::take(&mut session.aside_ns));
             self.ran(session, pending);
         } else {
             session.pending = Some(pending);

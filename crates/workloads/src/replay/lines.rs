@@ -151,10 +151,18 @@ pub fn seconds(hour: i64, minute: i64, second: i64) -> Option<i64> {
     (hour < 24 && minute < 60 && second <= 60).then_some(hour * 3600 + minute * 60 + second)
 }
 
+/// The longest time of a statement, ns: eleven days. A damaged log may have any number, and sums must not overflow.
+const LONGEST_NS: f64 = 1e15;
+
 /// ns of `0.079`, in units of `unit_ns` ns.
 pub fn duration_ns(text: &str, unit_ns: f64) -> Option<u64> {
     let value: f64 = text.trim().parse().ok()?;
-    (value.is_finite() && value >= 0.0).then_some((value * unit_ns).round() as u64)
+    (value.is_finite() && value >= 0.0).then_some((value * unit_ns).min(LONGEST_NS).round() as u64)
+}
+
+/// True for seconds since 1970 that a clock shows: up to the year 5138.
+pub fn is_clock(seconds: f64) -> bool {
+    (0.0..=1e11).contains(&seconds)
 }
 
 #[cfg(test)]

@@ -74,6 +74,15 @@ fn refused(log: impl AsRef<[u8]>, properties: &[(&str, &str)]) -> String {
 }
 
 #[test]
+fn times_that_no_clock_shows_do_not_overflow() {
+    let line = "2026-11-28 05:36:07.075 UTC [7] LOG:  duration: 1e300 ms  statement: select 1\n";
+    assert_eq!(read(line.repeat(3), &[]).expect("a log").recording.transactions.len(), 3);
+    let line = "-1e300 [7] LOG:  statement: select 1\n";
+    let replayed = read(line.repeat(3), &[("prefix", "%n [%p] ")]).expect("a log");
+    assert_eq!((replayed.recording.transactions.len(), replayed.recording.has_times), (3, false));
+}
+
+#[test]
 fn a_csvlog_becomes_transactions_by_session() {
     is(
         CSVLOG,

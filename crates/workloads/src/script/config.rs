@@ -14,7 +14,7 @@ use super::{
     variables::is_valid,
 };
 use crate::{
-    COPY_LIMIT,
+    copy_limit,
     program::{numbered, one_of, secrets, unknown, words},
 };
 
@@ -143,12 +143,12 @@ impl Config {
         }
         let in_place = properties.get("write_in_place").map_or("", String::as_str).split(',').map(str::trim);
         let in_place: Vec<String> = in_place.filter(|name| !name.is_empty()).map(str::to_owned).collect();
-        let commit = properties.get("commit").is_some_and(|commit| commit == "true");
+        let commit = one_of(properties, ("commit", "false"), &["true", "false"], &mut problems) == "true";
         if commit && in_place.is_empty() {
             let help = "name the tables by `write_in_place`, or leave `commit` out".to_owned();
             problems.push(("commit".to_owned(), "applies only to tables that are changed in place".to_owned(), help));
         }
-        let copy_limit = properties.get(COPY_LIMIT).and_then(|bytes| bytes.parse().ok());
+        let copy_limit = copy_limit(properties, &mut problems);
         let transactions = Transactions { max_tries, in_place, commit, copy_limit };
         let escapes = properties.get(BACKSLASHES).is_some_and(|escapes| escapes == "true");
         let flavour = if escapes { Flavour::MySql } else { Flavour::Postgres };

@@ -141,6 +141,21 @@ fn settings() {
 }
 
 #[test]
+fn a_password_is_no_setting() {
+    let settings = "masterauth = \"x\"\nprimary_conninfo = \"user=a password=x\"\nexpire_password = \"off\"\n";
+    check(
+        &SHORT.replace("[data]", &format!("[settings]\n{settings}[data]")),
+        expect![[r#"
+        5:14 `masterauth` would show its password in records and reports (leave it out, or have the server read the password from a file that only you can read)
+        6:20 `primary_conninfo` would show its password in records and reports (leave it out, or have the server read the password from a file that only you can read)
+    "#]],
+    );
+    let own = "{ use = \"custom\", name = \"a\", settings = { masterauth = \"x\" } }";
+    let said = problems(&SHORT.replace("{ use = \"tls\" }", own), &catalogue::catalogue());
+    assert!(said.iter().any(|problem| problem.contains("would show its password")), "{said:?}");
+}
+
+#[test]
 fn encrypted_swap() {
     let with = |value: &str| format!("encrypted_swap = {value}{SHORT}");
     check(
@@ -293,6 +308,13 @@ fn switches() {
         &two(url, &format!("{url}\noff = [\"SET x\"]")),
         expect![[r#"
             14:1 `off` is given without `on` (add `on = ["…"]`: the next slot belongs to another arm of the same server)
+        "#]],
+    );
+    check(
+        &two(url, &format!("{url}\non = []\noff = [\" \"]")),
+        expect![[r#"
+            14:6 `on` has no statement (write for example `on = ["SET pgaudit.log = 'read'"]`)
+            15:8 `off` has an empty statement (write for example `off = ["RESET pgaudit.log"]`)
         "#]],
     );
     check(

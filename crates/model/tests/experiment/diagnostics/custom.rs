@@ -170,6 +170,18 @@ fn a_running_server_gets_statements_that_are_undone_and_nothing_else() {
 }
 
 #[test]
+fn an_empty_statement_undoes_nothing() {
+    let own = "protections = [{ use = \"custom\", name = \"a\", statements = [\"CREATE ROLE a\"], undo = [\" \"] }]";
+    let url = "url = \"postgres://u@h/d\"\n";
+    check(
+        &with_arms("postgres", &format!("[[arm]]\nname = \"plain\"\n{url}[[arm]]\nname = \"own\"\n{url}{own}\n")),
+        expect![[r#"
+        14:86 `undo` has an empty statement (write for example `undo = ["ALTER TABLE usertable DISABLE ROW LEVEL SECURITY"]`)
+    "#]],
+    );
+}
+
+#[test]
 fn files_stay_in_their_folder_and_claims_name_checks() {
     check(
         &with(

@@ -1,6 +1,6 @@
 //! PostgreSQL's `log_line_prefix`: reads the fields of a line's prefix.
 
-use crate::replay::lines::timestamp;
+use crate::replay::lines::{is_clock, timestamp};
 
 /// Prefixes that are tried if none is given: the default, Debian's, those of pgBadger's manual and of cloud providers,
 /// and other common ones.
@@ -160,7 +160,10 @@ fn matched<'l>(parts: &[Part], rest: &'l str, mut found: Found<'l>) -> Option<Fo
                     'p' if found.session.is_empty() => found.session = value.trim(),
                     'c' => found.session = value,
                     'd' => found.database = value.trim(),
-                    'n' => found.at_us = value.parse::<f64>().ok().map(|seconds| (seconds * 1e6).round() as i64),
+                    'n' => {
+                        let seconds = value.parse().ok().filter(|seconds: &f64| is_clock(*seconds));
+                        found.at_us = seconds.map(|seconds| (seconds * 1e6).round() as i64);
+                    }
                     _ => {}
                 }
                 matched(others, &rest[end..], found)

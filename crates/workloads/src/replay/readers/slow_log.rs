@@ -6,7 +6,7 @@ use std::io::BufRead;
 use super::{Reading, mysql};
 use crate::replay::{
     entry::{Entry, Event, LogEnd, Problem, Sink},
-    lines::{LONGEST, Lines, duration_ns, too_long},
+    lines::{LONGEST, Lines, duration_ns, is_clock, too_long},
 };
 
 #[derive(Default)]
@@ -61,7 +61,7 @@ pub fn read(input: &mut dyn BufRead, reading: &Reading, sink: Sink<'_>) -> Resul
         if !open.in_text
             && let Some(seconds) = seconds_of(&line.text)
         {
-            at_us = at_us.or(Some((seconds * 1e6) as i64));
+            at_us = at_us.or(is_clock(seconds).then_some((seconds * 1e6) as i64));
             open.in_text = true;
             continue;
         }
