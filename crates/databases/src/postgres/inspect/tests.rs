@@ -695,13 +695,17 @@ fn iterations_are_those_of_the_login_and_of_the_stored_password() {
         kept(tight(), &[&["2"]]).observed(&ScramIterations(1)),
         kept(tight(), &[&["2"]]).observed(&ScramIterations(2)),
         tight().refusing("split_part(rolpassword").observed(&ScramIterations(1)),
+        tight().refusing("split_part(rolpassword").observed(&ScramIterations(2)),
+        tight().failing("split_part(rolpassword", ("57014", "canceled")).observed(&ScramIterations(1)),
         kept(Told { password: false, ..tight() }, &[&["1"]]).observed(&ScramIterations(1)),
     ];
     expect![[r#"
         protected: a login took 1 iterations; what pg_authid keeps has 1
         exposed: a login took 1 iterations; what pg_authid keeps has 2
         exposed: a login took 1 iterations; what pg_authid keeps has 2
-        refused: 42501: denied to this account
+        protected: a login took 1 iterations; what pg_authid keeps is not shown to this account
+        exposed: a login took 1 iterations; what pg_authid keeps is not shown to this account
+        server: 57014: canceled
         exposed: the login was by none, which hashes nothing so often"#]]
     .assert_eq(&text.join("\n"));
 }
