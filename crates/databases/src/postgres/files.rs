@@ -177,7 +177,8 @@ mod tests {
         let file = folder.path().join("pass file");
         fs::write(
             &file,
-            "# ours\none:5432:*:ann:first\n\\:\\:1:7:shop:*:co\\:lon\\\\\ntwo:*:shop:bob:no\n*:9:shop:ann:last",
+            "# ours\none:5432:*:ann:first\n\\:\\:1:7:shop:*:co\\:lon\\\\\ntwo:*:shop:bob:no\n*:9:shop:ann:last\n\
+             localhost:5432:shop:ann:here\n",
         )
         .expect("written");
         fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("closed");
@@ -189,6 +190,11 @@ mod tests {
         };
         let url = "postgres://ann@one,[::1]:7,two,three:9/shop";
         assert_eq!(passwords(url).as_deref(), Ok(&["first", "co:lon\\", "", "last"].map(str::to_owned)[..]));
+        let of_socket = ["", "%2Fvar%2Frun%2Fpostgresql", "%2Ftmp"].map(|socket| {
+            passwords(&format!("postgres://ann@{socket}/shop")).map(|passwords| passwords.concat())
+        });
+        let here: Result<String, Fault> = Ok("here".to_owned());
+        assert_eq!(of_socket, [here.clone(), here, Ok(String::new())], "the default socket is localhost");
         fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("opened");
         assert!(passwords(url).expect_err("open to others").to_string().contains("chmod 600"));
     }
