@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use tithe_machine::launch::Install;
 use tithe_model::{experiment, record::Role};
 use tithe_plugin::protection::{Protection, ways};
 
@@ -103,6 +104,22 @@ const CLAIMED: &[(&str, &str, &str)] = &[
     ("postgres", "tls", "resumption"),
 ];
 
+/// Product and protection that needs more than the server, such as a library or a program; TLS is left out.
+const NEEDING: [(&str, &str); 12] = [
+    ("duckdb", "encryption"),
+    ("postgres", "pgaudit"),
+    ("mariadb", "encryption"),
+    ("mariadb", "server-audit"),
+    ("mysql", "encryption"),
+    ("cassandra", "commitlog-encryption"),
+    ("opensearch", "internode-tls"),
+    ("opensearch", "password"),
+    ("opensearch", "documents"),
+    ("opensearch", "audit"),
+    ("mongodb", "audit"),
+    ("mongodb", "encryption"),
+];
+
 /// The protections of `product`; none if this build does not have it.
 fn protections(product: &str) -> &'static [&'static dyn Protection] {
     match all().iter().find(|database| database.id() == product) {
@@ -162,6 +179,17 @@ fn every_way_to_choose_a_protection_has_a_claim() {
                 let is_claimed = protection.evidence(&chosen).iter().any(|check| check.entry().role == Role::Claim);
                 assert!(is_claimed, "{} {} {:?}", database.id(), chosen.id, chosen.options);
             }
+        }
+    }
+}
+
+#[test]
+fn what_an_installation_lacks_for_a_protection_is_told() {
+    for database in all() {
+        for protection in database.protections().iter().filter(|protection| protection.entry().id != "tls") {
+            let (product, id) = (database.id(), protection.entry().id);
+            let lacks = protection.needs(&Install::default(), &ways(*protection)[0]).is_err();
+            assert_eq!(lacks, NEEDING.contains(&(product, id)), "{product} {id}");
         }
     }
 }

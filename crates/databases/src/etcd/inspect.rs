@@ -360,6 +360,10 @@ mod tests {
             ("that one, to an account of a range", watched(&[("app", &[(READ, "app/", "app0")])])),
             ("an administrator more", users(&[("root", &["root"]), ("ops", &["app", "root"]), ("app", &["app"])])),
             ("administrators alone", users(&[("root", &["root"]), ("ops", &["root"])])),
+            (
+                "administrators alone, of an older version",
+                Told { version: "3.4.23", ..users(&[("root", &["root"]), ("ops", &["root"])]) },
+            ),
             ("a role over all keys", roles(&[("app", &[(READ_WRITE, "", "\0")])])),
             ("two roles over all keys", several(&[("low", &[(READ, "", "m")]), ("high", &[(READ, "m", "\0")])])),
             ("two roles of two kinds", several(&[("low", &[(READ, "", "m")]), ("high", &[(WRITE, "m", "\0")])])),
@@ -387,6 +391,9 @@ mod tests {
             an administrator more
               authorisation: available but not enforced, whole server [ETCD-AUTHZ-EVERYTHING]
             administrators alone
+              authorisation: off, whole server [ETCD-AUTHZ-EVERYTHING]
+            administrators alone, of an older version
+              authentication: enforced, this account
               authorisation: off, whole server [ETCD-AUTHZ-EVERYTHING]
             a role over all keys
               authorisation: available but not enforced, whole server [ETCD-AUTHZ-EVERYTHING]

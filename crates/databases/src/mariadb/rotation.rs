@@ -86,6 +86,55 @@ mod tests {
     use expect_test::expect;
 
     use super::*;
+    use crate::{
+        mariadb::MariaDb,
+        mysql_family::{schema::MARK, told::server},
+        test_setup::plain,
+        told::{Answer, Rows},
+    };
+
+    /// What `look` finds at a server with these measured `tables` and with these `keys` of its tablespaces, which stay
+    /// as they are.
+    fn with_keys<T>(
+        tables: Rows,
+        keys: Rows,
+        look: impl FnOnce(&mut KeyRotator) -> Result<T, Fault>,
+    ) -> Result<T, String> {
+        let answers: Vec<Answer> = vec![
+            ("information_schema.TABLES WHERE", Ok(tables)),
+            ("INNODB_TABLESPACES_ENCRYPTION", Ok(keys)),
+            ("ALTER TABLE", Ok(&[])),
+        ];
+        server((&MariaDb, "10.11.6-MariaDB"), Vec::new(), answers).seen(|server| {
+            let looked = KeyRotator::new(server, &plain()).and_then(|mut rotator| look(&mut rotator));
+            looked.map_err(|fault| fault.to_string())
+        })
+    }
+
+    const TABLES: Rows = &[&["a", MARK], &["b", MARK], &["of_others", ""]];
+
+    #[test]
+    fn every_measured_table_has_one_key_alone() {
+        let keys = |keys: Rows| with_keys(TABLES, keys, KeyRotator::keys);
+        let both: Rows = &[&["tithe/b", "2"], &["tithe/of_others", "3"], &["tithe/a", "1"]];
+        assert_eq!(keys(both), Ok(vec![("a".to_owned(), 1), ("b".to_owned(), 2)]));
+        let open = |table: &str| Err(format!("wrong answer: table {table} is not wholly encrypted with one key"));
+        assert_eq!(keys(&[&["tithe/a", "1"]]), open("b"));
+        assert_eq!(keys(&[&["other/a", "1"], &["tithe/b", "1"]]), open("a"));
+        let none = with_keys(&[&["of_others", ""]], both, KeyRotator::keys);
+        assert_eq!(none, Err("refused: there is no table whose key could be changed".to_owned()));
+    }
+
+    #[test]
+    fn all_tables_get_the_key_that_the_first_one_does_not_have() {
+        let rotated = |keys: Rows| with_keys(TABLES, keys, KeyRotator::rotate);
+        // This server changes no key, so each error names the one that was asked for.
+        let still = |table: &str, key: u32, next: u32| {
+            Err(format!("wrong answer: table {table} still has key {key} and not key {next}"))
+        };
+        assert_eq!(rotated(&[&["tithe/a", "1"], &["tithe/b", "1"]]), still("a", 1, 2));
+        assert_eq!(rotated(&[&["tithe/a", "2"], &["tithe/b", "1"]]), still("a", 2, 1));
+    }
 
     #[test]
     fn a_key_is_changed_by_one_statement_a_table() {

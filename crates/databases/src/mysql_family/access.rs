@@ -125,7 +125,26 @@ pub fn demand(made: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::demand;
+    use super::{demand, is_peer, lacks_password};
+
+    #[test]
+    fn an_account_is_known_by_the_socket_unless_its_password_may_have_opened_it() {
+        let seen = |user: &str, ways: &str| {
+            let made = format!("CREATE USER `{user}`@`localhost` IDENTIFIED {ways}");
+            [false, true].map(|with_password| is_peer(&made, with_password))
+        };
+        assert_eq!(seen("app", "VIA unix_socket"), [true, true]);
+        assert_eq!(seen("app", "WITH 'auth_socket' REQUIRE NONE"), [true, true]);
+        assert_eq!(seen("app", "VIA mysql_native_password USING '*94BD' OR unix_socket"), [true, false]);
+        assert_eq!(seen("app", "VIA ed25519 USING 'x' OR mysql_native_password USING '*94BD'"), [false, false]);
+        assert_eq!(seen("unix_socket", "BY PASSWORD '*94BD'"), [false, false]);
+    }
+
+    #[test]
+    fn a_refusal_for_a_password_is_known_by_its_number() {
+        let texts = ["1045 (28000): Access denied", "1698 (28000): Access denied", "1044 (42000): Access denied"];
+        assert_eq!(texts.map(lacks_password), [true, true, false]);
+    }
 
     #[test]
     fn what_an_account_must_do_is_read() {

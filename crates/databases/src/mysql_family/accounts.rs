@@ -353,5 +353,8 @@ mod tests {
             ''@'localhost' accepts any name without a password
             ''@'%' takes any name and 1 more: ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, DISCARD OLD PASSWORD, or DROP USER
             not judged: 'app'@'%': pam asks another service"#]].assert_eq(&of_authentication(&accounts).words().replace("; ", "\n"));
+        // A password is a proof beside any certificate, and none is not one of an old format.
+        assert_eq!(of(Way::of("mysql_native_password", "set"), Certificate::Any).weakness(), None);
+        assert_eq!(Way::of("mysql_old_password", ""), Way::Empty("mysql_old_password".to_owned()));
     }
 }

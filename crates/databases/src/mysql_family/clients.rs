@@ -96,6 +96,7 @@ mod tests {
     #[test]
     fn what_is_not_told_is_not_taken_for_plaintext() {
         let untold = Spoken::Untold("a right".to_owned());
+        assert_eq!(spoken_by(Some("SSL/TLS"), true, &untold), Spoken::Tls("TLS".to_owned()));
         assert_eq!(spoken_by(Some("TCP/IP"), true, &untold), Spoken::Plaintext);
         assert_eq!(spoken_by(None, true, &untold), untold);
         assert_eq!(spoken_by(None, false, &untold), Spoken::Local);

@@ -490,6 +490,8 @@ mod tests {
         let few = slow(&settings(&[&all[..], &[("min_examined_row_limit", "100")]].concat()));
         let left_out = vec!["statements that read less than 100 rows".to_owned()];
         assert_eq!((few.kept, few.leaves_out), (Kept::Some, left_out));
+        // MariaDB's default: one of one.
+        assert_eq!(slow(&settings(&[&all[..], &[("log_slow_rate_limit", "1")]].concat())).kept, Kept::Every);
         let audit = |name: &'static str, value: &'static str| {
             let on = [("server_audit_logging", "ON"), ("server_audit_output_type", "file")];
             let recorder = server_audit(&settings(&[&on[..], &[(name, value)]].concat())).expect("it is loaded");

@@ -304,7 +304,10 @@ mod tests {
     use expect_test::expect;
 
     use super::{
-        super::{accounts::named, rights::Powers},
+        super::{
+            accounts::named,
+            rights::{ObjectRight, Powers},
+        },
         *,
     };
 
@@ -428,10 +431,129 @@ mod tests {
             ("my%", true),
             ("shop%", false),
             ("", false),
+            ("m%l", true),
+            ("%sq", false),
+            ("%x", false),
+            ("m\\%", false),
         ] {
             assert_eq!(is_like(pattern, "mysql"), fits, "{pattern}");
         }
+        assert!(is_like("m\\_sql", "m_sql") && is_like("m\\%", "m%"));
         assert!(wildcard_at("mysql") > wildcard_at("my%") && wildcard_at("my%") > wildcard_at("%"));
         assert_eq!(wildcard_at("m\\_sql"), usize::MAX);
+        assert_eq!(["\\ab_", "a\\\\%"].map(wildcard_at), [3, 3], "the sign behind an escaped one is a wildcard");
+    }
+
+    /// The rights of three accounts of two names and two hosts.
+    fn three() -> Rights {
+        let holders = [("app", "%"), ("app", "localhost"), ("other", "%")].map(|(user, host)| holder(user, host, &[]));
+        let powers = Powers { tables_of_rights: &["user"], ..Powers::default() };
+        Rights { holders: holders.into(), powers, ..Rights::default() }
+    }
+
+    fn on_object(user: &str, host: &str, object: &str) -> ObjectRight {
+        let [user, host, object, right] = [user, host, object, "Update"].map(str::to_owned);
+        ObjectRight { user, host, object, right }
+    }
+
+    #[test]
+    fn rights_to_tables_of_rights_lead_those_alone_that_have_them() {
+        let (one, other, third) = ("'app'@'%'", "'app'@'localhost'", "'other'@'%'");
+        let own = on_database("app", "mysql", Vec::new());
+        let (writes, everyone) = (vec!["INSERT"], on_database("", "mysql", vec!["INSERT"]));
+        for (tables, databases, led) in [
+            (vec![], vec![], vec![]),
+            (vec![on_object("app", "%", "user")], vec![], vec![one]),
+            (vec![on_object("app", "localhost", "user")], vec![], vec![other]),
+            (vec![on_object("app", "%", "plugin")], vec![], vec![]),
+            (vec![], vec![on_database("app", "mysql", writes.clone())], vec![one]),
+            (vec![], vec![on_database("app", "shop", writes)], vec![]),
+            (vec![], vec![everyone.clone()], vec![one, other, third]),
+            // A row of its own hides that of everyone.
+            (vec![], vec![everyone, own], vec![other, third]),
+        ] {
+            let rights = Rights { tables, databases, ..three() };
+            let mut reach = rights.reach();
+            let ways = reach.ways([EVERYTHING]);
+            let names = rights.holders.iter().map(Account::text).filter(|name| ways.has(name));
+            assert_eq!(names.collect::<Vec<_>>(), led, "{:?} {:?}", rights.tables, rights.databases);
+        }
+    }
+
+    #[test]
+    fn code_is_made_by_a_right_of_the_account_or_of_everyone() {
+        let makes = |(user, host, makes_code): (&str, &str, bool)| {
+            let right = DatabaseRight { host: host.to_owned(), makes_code, ..on_database(user, "shop", Vec::new()) };
+            Rights { databases: vec![right], ..Rights::default() }.makes_code(&holder("app", "%", &[]))
+        };
+        assert_eq!([("app", "%", true), ("", "%", true), (PUBLIC, "", true)].map(makes), [true; 3]);
+        assert_eq!([("app", "localhost", true), ("other", "%", true), ("app", "%", false)].map(makes), [false; 3]);
+    }
+
+    #[test]
+    fn routines_of_administrators_are_doubts_if_another_may_call_them() {
+        let told = |definer: &str, change: &dyn Fn(&mut Rights)| {
+            let mut rights = three();
+            rights.holders.push(holder("root", "localhost", &[Select, Insert, Update, Delete, CreateUser]));
+            let [database, name, definer] = ["shop", "pay", definer].map(str::to_owned);
+            rights.routines = vec![Definition { database, name, definer }];
+            change(&mut rights);
+            let mut reach = rights.reach();
+            let ways = reach.ways([EVERYTHING]);
+            rights.unjudged_routines(&ways)
+        };
+        let calls = |user: &'static str, host: &'static str, object: &'static str| {
+            move |rights: &mut Rights| rights.calls = vec![on_object(user, host, object)]
+        };
+        let on_shop = |executes: bool| {
+            move |rights: &mut Rights| {
+                rights.databases = vec![DatabaseRight { executes, ..on_database("other", "shop", Vec::new()) }];
+            }
+        };
+        let of_caller = |caller: &str| {
+            let runs = "which runs as 'root'@'localhost'";
+            [format!("what shop.pay does, which {caller} may call and {runs}")]
+        };
+        let root = "root@localhost";
+        assert_eq!(told(root, &calls("app", "localhost", "shop.pay")), of_caller("'app'@'localhost'"));
+        assert_eq!(told(root, &calls("other", "%", "shop.pay")), of_caller("'other'@'%'"));
+        assert_eq!(told(root, &on_shop(true)), of_caller("'other'@'%'"));
+        let executes = |rights: &mut Rights| rights.holders[1].rights = [Execute].into_iter().collect();
+        assert_eq!(told(root, &executes), of_caller("'app'@'localhost'"));
+        let none: [String; 0] = [];
+        assert_eq!(told(root, &on_shop(false)), none);
+        assert_eq!(told(root, &calls("app", "%", "shop.other")), none);
+        assert_eq!(told("other@%", &executes), none, "it runs as an ordinary account");
+        // So many are judged one by one.
+        let routines = |count: usize| move |rights: &mut Rights| rights.routines = vec![Definition::default(); count];
+        assert_eq!(told(root, &routines(100)), none);
+        assert_eq!(told(root, &routines(102)), ["2 further routines"]);
+    }
+
+    #[test]
+    fn proxies_are_accounts_that_get_further_by_another() {
+        let all = [Select, Insert, Update, Delete, CreateUser];
+        let mut rights = three();
+        rights.holders.extend([holder("root", "localhost", &all), holder("dba", "", &all), holder("dev", "", &[])]);
+        let dba = named("dba", "");
+        rights.members = vec![
+            (named("root", "localhost"), dba.clone(), "role"),
+            (named("dev", ""), dba.clone(), "role"),
+            (named("app", "%"), dba, "role"),
+            (named("other", "%"), named(PUBLIC, ""), EVERYBODY),
+        ];
+        let mut reach = rights.reach();
+        assert_eq!(rights.proxies(&reach.ways([EVERYTHING])), ["'app'@'%' → role dba (role)"]);
+    }
+
+    #[test]
+    fn the_middle_of_a_long_way_is_left_out() {
+        let names = ["b", "c", "d", "e", "f", "g", "h", "i"];
+        let told = |count: usize| {
+            words(&Way { account: "a", steps: names[..count].iter().map(|name| (*name, "x")).collect() })
+        };
+        assert_eq!(told(6), "a → b (x) → c (x) → d (x) → e (x) → f (x) → g (x)");
+        assert_eq!(told(7), "a → b (x) → c (x) → d (x) → … 1 more → f (x) → g (x) → h (x)");
+        assert_eq!(told(8), "a → b (x) → c (x) → d (x) → … 2 more → g (x) → h (x) → i (x)");
     }
 }

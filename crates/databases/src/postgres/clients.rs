@@ -40,15 +40,9 @@ impl Clients {
     /// A row of the list: process, start, account, port, whether it is this session, whether TLS, and its version and
     /// cipher.
     fn connection(&self, [process, begun, account, port, own, tls, version, cipher]: [String; 8]) -> ClientConnection {
-        let listed = match (begun.is_empty(), port.as_str(), tls.as_str()) {
-            (true, ..) => Spoken::Untold(format!("GRANT pg_read_all_stats TO {}", self.account)),
-            (_, _, "t") => Spoken::Tls(format!("{version} {cipher}")),
-            (_, "-1", _) => Spoken::Local,
-            _ => Spoken::Plaintext,
-        };
         let spoken = match self.between {
             Some(between) => seen_behind(between),
-            None => listed,
+            None => spoken_by([&begun, &port, &tls, &version, &cipher], &self.account),
         };
         let port = port.parse().ok();
         ClientConnection { id: format!("{process} {begun}"), account, port, spoken, is_own: own == "t" }
@@ -64,5 +58,31 @@ impl ConnectionList for Clients {
         );
         let rows = self.session.run(&sql)?.into_iter().map(|row| <[_; 8]>::try_from(row).unwrap_or_default());
         Ok(rows.map(|row| self.connection(row.map(Option::unwrap_or_default))).collect())
+    }
+}
+
+/// The transport of a connection by its start, port, whether TLS, and the version and cipher of that, as `account` is
+/// shown them: without the privilege it is shown no start.
+fn spoken_by([begun, port, tls, version, cipher]: [&str; 5], account: &str) -> Spoken {
+    match (begun.is_empty(), port, tls) {
+        (true, ..) => Spoken::Untold(format!("GRANT pg_read_all_stats TO {account}")),
+        (_, _, "t") => Spoken::Tls(format!("{version} {cipher}")),
+        (_, "-1", _) => Spoken::Local,
+        _ => Spoken::Plaintext,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_is_by_tls_within_the_machine_or_in_plaintext_if_it_is_shown() {
+        let seen = |begun: &str, port: &str, tls: &str| spoken_by([begun, port, tls, "TLSv1.3", "AES"], "ann");
+        assert_eq!(seen("08:00", "4711", "t"), Spoken::Tls("TLSv1.3 AES".to_owned()));
+        assert_eq!(seen("08:00", "4711", "f"), Spoken::Plaintext);
+        assert_eq!(seen("08:00", "-1", "f"), Spoken::Local);
+        let untold = Spoken::Untold("GRANT pg_read_all_stats TO ann".to_owned());
+        assert_eq!([seen("", "", ""), seen("", "4711", "t")], [untold.clone(), untold]);
     }
 }

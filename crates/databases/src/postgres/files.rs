@@ -148,12 +148,73 @@ mod tests {
     }
 
     #[test]
+    fn a_service_is_read_from_the_first_file_that_has_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let of_user = "# [far]\n[other]\nhost=no\n[shop] # ours\n\n# a comment\n host = db.example\nport=6543\n\
+                       [bad]\nhost\n[last]\nuser=bob\n[empty]\n";
+        let of_system = "[shop]\nhost=system\n[empty]\nhost=system\n[far]\ndbname=x\n";
+        let named = folder.path().join("named");
+        for (file, text) in [
+            (folder.path().join(".pg_service.conf"), of_user),
+            (folder.path().join("pg_service.conf"), of_system),
+            (named.clone(), "[shop]\nhost=named\n"),
+        ] {
+            fs::write(file, text).expect("written");
+        }
+        let (home, named) = (folder.path().display().to_string(), named.display().to_string());
+        let (home, named) = (home.as_str(), named.as_str());
+        let variables = [("HOME", home), ("PGSYSCONFDIR", home), ("PGSERVICEFILE", named)];
+        let told = |name: &str, file: Option<&str>, variables: &[(&str, &str)]| {
+            let pairs = service(name, file, &Outside::of(variables)).map_err(|fault| fault.to_string())?;
+            Ok::<_, String>(pairs.iter().map(|(name, value)| format!("{name}={value} ")).collect::<String>())
+        };
+        for (name, read) in [
+            ("shop", "host=db.example port=6543 "),
+            ("other", "host=no "),
+            ("last", "user=bob "),
+            ("empty", ""),
+            ("far", "dbname=x "),
+        ] {
+            assert_eq!(told(name, None, &variables[..2]).as_deref(), Ok(read), "{name}");
+        }
+        for (name, why) in
+            [("bad", "it has no ="), ("sho", "no service file has"), ("shop]", "no service file has")]
+        {
+            let fault = told(name, None, &variables[..2]).expect_err(name);
+            assert!(fault.contains(why), "{fault}");
+        }
+        assert_eq!(told("shop", None, &variables).as_deref(), Ok("host=named "));
+        assert_eq!(told("shop", Some(named), &variables[..2]).as_deref(), Ok("host=named "));
+    }
+
+    #[test]
+    fn a_parameter_counts_where_the_url_has_none() {
+        let is_set = |url: &str, name: &str| {
+            let mut parts = UrlParts::read(&Url::new(url)).expect("a URL");
+            put_default(&mut parts, name, "new");
+            parts.option(name) == Some("new")
+        };
+        let names = ["user", "password", "dbname", "host", "hostaddr", "port", "sslmode"];
+        for (url, set) in [
+            ("postgres://", [true, true, true, true, true, true, true]),
+            ("postgres://ann:x@db:1/shop", [false, false, false, false, false, false, true]),
+            ("postgres://ann@/?sslmode=disable", [false, true, true, true, true, true, false]),
+            ("postgres://one,two:1", [true, true, true, false, false, false, true]),
+            ("postgres://?host=db", [true, true, true, false, false, true, true]),
+            ("postgres://?hostaddr=10.0.0.1", [true, true, true, false, false, true, true]),
+        ] {
+            assert_eq!(names.map(|name| is_set(url, name)), set, "{url}");
+        }
+    }
+
+    #[test]
     fn each_host_has_the_password_that_the_file_has_for_it() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("pass file");
         fs::write(
             &file,
-            "# ours\none:5432:*:ann:first:2026\n\\:\\:1:7:shop:*:co\\:lon\\\\\ntwo:*:shop:bob:no\n*:9:shop:ann:last",
+            "# ours\none:5432:*:ann:first:2026\n\\:\\:1:7:shop:*:co\\:lon\\\\\ntwo:*:shop:bob:no\n*:9:shop:ann:last\n\
+             localhost:5432:shop:ann:here\n",
         )
         .expect("written");
         fs::set_permissions(&file, Permissions::from_mode(0o600)).expect("closed");
@@ -165,6 +226,11 @@ mod tests {
         };
         let url = "postgres://ann@one,[::1]:7,two,three:9/shop";
         assert_eq!(passwords(url).as_deref(), Ok(&["first", "co:lon\\", "", "last"].map(str::to_owned)[..]));
+        let of_socket = ["", "%2Fvar%2Frun%2Fpostgresql", "%2Ftmp"].map(|socket| {
+            passwords(&format!("postgres://ann@{socket}/shop")).map(|passwords| passwords.concat())
+        });
+        let here: Result<String, Fault> = Ok("here".to_owned());
+        assert_eq!(of_socket, [here.clone(), here, Ok(String::new())], "the default socket is localhost");
         fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("opened");
         assert!(passwords(url).expect_err("open to others").to_string().contains("chmod 600"));
     }

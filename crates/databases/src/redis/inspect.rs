@@ -112,7 +112,17 @@ fn accounts(connection: &mut RedisConnection) -> Result<Vec<Account>, Fault> {
     Ok(accounts.map(|account| Account { by_certificate, ..account }).collect())
 }
 
-/// Every client must show a certificate if the TLS port requires one and there is no other port.
+/// The words by which a client without its certificate was refused; `None` if it was not, or if that is not known.
+fn refusal(outcome: Result<String, Fault>) -> Option<String> {
+    match Attempt::of(outcome) {
+        Ok(Attempt::Refused(words)) => Some(words),
+        // In version 1.2 of TLS the handshake itself fails.
+        Err(Fault::Connection(words)) => Some(words),
+        _ => None,
+    }
+}
+
+/// How clients log in, with an attempt without the certificate if this one has any.
 fn who_comes_in(
     target: &Target,
     method: &str,
@@ -120,17 +130,24 @@ fn who_comes_in(
     ports: &Result<Ports, Fault>,
     connection: &mut RedisConnection,
 ) -> Judgement {
-    let certificate = match hops::without_certificate(target).map(Attempt::of) {
-        Some(Ok(Attempt::Refused(words))) => Some(words),
-        // In version 1.2 of TLS the handshake itself fails.
-        Some(Err(Fault::Connection(words))) => Some(words),
-        _ => None,
-    };
+    let certificate = hops::without_certificate(target).and_then(refusal);
+    of_logins(target, method, certificate.as_deref(), (accounts, ports), connection)
+}
+
+/// The judgement of a client that logged in by `method`, and was refused without its `certificate` by these words.
+/// Every client must show one if the TLS port requires it and there is no other port.
+fn of_logins(
+    target: &Target,
+    method: &str,
+    certificate: Option<&str>,
+    (accounts, ports): (&Result<Vec<Account>, Fault>, &Result<Ports, Fault>),
+    connection: &mut RedisConnection,
+) -> Judgement {
     let only_port = ports.as_ref().is_ok_and(|ports| ports.plain == "0");
-    let asks_all = certificate.as_deref().is_some_and(asks_for_certificate);
+    let asks_all = certificate.is_some_and(asks_for_certificate);
     let by_certificate = asks_all && only_port;
     let mut rules = accounts.as_ref().map(|accounts| of_passwords(accounts, by_certificate)).map_err(Clone::clone);
-    match (&certificate, method) {
+    match (certificate, method) {
         (Some(words), "none") => {
             let seen = format!("by client certificate; without one: refused ({words})");
             if let (Ok(rules), Ok(ports), false) = (&mut rules, ports, only_port || !asks_all) {

@@ -276,6 +276,14 @@ fn how_a_key_is_derived_is_told_by_its_cipher_unless_it_is_raw() {
 }
 
 #[test]
+fn every_other_key_needs_nothing() {
+    for (cipher, key) in [("aegis", "raw"), ("aes256cbc", "passphrase"), ("chacha20", "passphrase")] {
+        let needs = page_encryption::PageEncryption.needs(&Install::default(), &chosen(cipher, key));
+        assert_eq!(needs, Ok(()), "{cipher} {key}");
+    }
+}
+
+#[test]
 fn a_raw_key_for_the_cipher_that_would_halve_it_is_refused() {
     let chosen = chosen("aes256cbc", "raw");
     let missing = page_encryption::PageEncryption.needs(&Install::default(), &chosen).unwrap_err();

@@ -7,9 +7,13 @@ use expect_test::expect;
 
 use super::*;
 use crate::{
-    mariadb::{MariaDb, evidence::encryption_in_force::EncryptionInForce},
+    mariadb::{
+        MariaDb,
+        at_rest::{is_encrypted, write_table},
+        evidence::encryption_in_force::EncryptionInForce,
+    },
     mysql_family::{evidence::served::this_machine, told::server},
-    test_setup::tried_in_plaintext,
+    test_setup::{plain, tried_in_plaintext},
     told::{Rows, Told},
 };
 
@@ -704,6 +708,37 @@ fn canaries_are_searched_for_where_the_server_writes() {
         no right
           refused: 1142 (42000): denied to this account
     "#]].assert_eq(&text);
+}
+
+/// The result of `look` with an administrator's session on a server.
+fn with_session<T>(told: &Told, look: impl FnOnce(&mut WireSession) -> Result<T, Fault>) -> Result<T, String> {
+    told.seen(|server| {
+        let mut session = ACCESS.administrator(server, &plain()).expect("a session");
+        look(&mut session).map_err(|fault| fault.to_string())
+    })
+}
+
+#[test]
+fn a_server_encrypts_until_nothing_is_left_or_no_thread_would() {
+    let is_done = |told: Told| with_session(&told, is_encrypted);
+    let old = || tight().telling("INNODB_SYS_TABLESPACES", &[&["shop/old"], &["shop/older"]]);
+    let (threads, tables) = ("innodb_encryption_threads", "innodb_encrypt_tables");
+    assert_eq!([tight(), tight().with(threads, "0")].map(is_done), [Ok(true), Ok(true)]);
+    assert_eq!(is_done(old()), Ok(false));
+    let stuck = format!("wrong answer: 2 tablespaces are not encrypted; {NOBODY_ENCRYPTS}");
+    assert_eq!(is_done(old().with(threads, "0")), Err(stuck));
+    // A server that does not encrypt tables has nothing to wait for.
+    for told in [old().with(tables, "OFF"), old().with(tables, "OFF").with(threads, "0"), old().without(tables)] {
+        assert_eq!(is_done(told), Ok(true));
+    }
+}
+
+#[test]
+fn a_table_is_written_when_the_server_has_written_it_and_let_go_of_it() {
+    let is_written = |told: Told| with_session(&told, |session| write_table(session, "`tithe`.`t`")).is_ok();
+    let exported = || tight().telling("FLUSH TABLES `tithe`.`t` FOR EXPORT", &[]);
+    assert!(is_written(exported().telling("UNLOCK TABLES", &[])));
+    assert!(!is_written(exported()) && !is_written(tight().telling("UNLOCK TABLES", &[])));
 }
 
 #[test]

@@ -257,6 +257,17 @@ fn settings_of_the_experiment_are_kept_but_cannot_add_lines() {
 }
 
 #[test]
+fn a_proof_by_a_plugin_needs_the_plugin() {
+    let protection = ALL.iter().find(|protection| protection.entry().id == "password").expect("a protection");
+    let lacks = |plugin: &str| {
+        let needs = protection.needs(&Install::default(), &chosen("password", &[("plugin", plugin)]));
+        needs.err().map(|missing| missing.what)
+    };
+    assert_eq!(lacks("mysql_native_password"), None);
+    assert_eq!(lacks("ed25519").as_deref(), Some("the plugin auth_ed25519 of MariaDB"));
+}
+
+#[test]
 fn every_way_to_ask_for_a_protection() {
     expect_file!["every_way.txt"].assert_eq(&every_way(ALL, shown));
 }

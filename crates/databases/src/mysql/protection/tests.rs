@@ -210,6 +210,9 @@ fn a_proof_that_a_version_lacks_is_told_before_anything_starts() {
     let needs =
         |version: &str| protection.needs(&install(&format!("mysqld  Ver {version} for Linux on x86_64")), &native);
     assert_eq!(needs("8.0.33"), Ok(()));
+    assert!(needs("8.4.0").is_err());
+    let other = chosen("password", &[("plugin", "caching_sha2_password")]);
+    assert_eq!(protection.needs(&install("mysqld  Ver 8.4.6 for Linux on x86_64"), &other), Ok(()));
     assert_eq!(
         needs("8.4.6").expect_err("off").what,
         "mysql_native_password, which is off in MySQL 8.4 and gone from later ones"

@@ -397,6 +397,38 @@ mod tests {
     }
 
     #[test]
+    fn classes_and_privileges_of_the_auditor_decide_which_verbs_are_logged() {
+        for (read, write, by_object, logged, words) in [
+            (true, true, false, [true; 4], "read and write"),
+            (true, false, false, [true, false, false, false], "read"),
+            (true, false, true, [true, false, true, true], "read on tables of the auditor"),
+            (false, true, false, [false, true, true, true], "write"),
+            (false, true, true, [false, true, true, true], "write on tables of the auditor"),
+        ] {
+            let check = AuditComplete { read, write, ..check_of(by_object, None) };
+            assert_eq!(["SELECT", "INSERT", "UPDATE", "DELETE"].map(|verb| check.logs(verb)), logged, "{words}");
+            let claim = format!("every statement of class {words} is in the audit log once, and no other");
+            assert_eq!(check.claim(), claim);
+        }
+    }
+
+    #[test]
+    fn records_of_sessions_count_apart_where_objects_decide() {
+        let of_objects = LOG.replace("SESSION", "OBJECT");
+        let seen = [LOG.to_owned(), of_objects.clone(), LOG.to_owned() + &of_objects]
+            .map(|log| describe(&count_of_objects_alone(&log, "audit-1-")));
+        let both = "INSERT 1, INSERT by session 1, SELECT 1, SELECT by session 1";
+        assert_eq!(seen, ["INSERT by session 1, SELECT by session 1", "INSERT 1, SELECT 1", both]);
+    }
+
+    #[test]
+    fn a_record_without_text_has_neither_statement_nor_parameters() {
+        let textless = LOG.replace(r#""INSERT INTO ""t""",audit-1-0"#, "<not logged>,<not logged>");
+        assert_eq!(describe(&count(&without_text(&textless), "")), "INSERT 1");
+        assert_eq!(without_text(&LOG.replace("audit-1-1", NOT_LOGGED)), "", "their parameters alone are left out");
+    }
+
+    #[test]
     fn marked_records_are_counted_by_command() {
         assert_eq!(describe(&count(LOG, "audit-1-")), "INSERT 1, SELECT 1");
         assert_eq!(describe(&count(LOG, "\"\"t\"\"")), "INSERT 1, SELECT 2");

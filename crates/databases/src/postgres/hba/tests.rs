@@ -55,6 +55,37 @@ fn a_row_of_the_server_is_understood() {
 }
 
 #[test]
+fn each_kind_of_rule_matches_its_ways() {
+    use Way::{Gss, Plaintext, Socket, Tls};
+    let ways = |line: &str| [true, false].map(|tls| parsed(&[line], tls).rules[0].ways(tls).collect::<Vec<_>>());
+    assert_eq!(ways("local all all md5"), [vec![Socket], vec![Socket]]);
+    for (kind, with_tls, without) in [
+        ("host", vec![Plaintext, Tls, Gss], vec![Plaintext, Gss]),
+        ("hostssl", vec![Tls], vec![]),
+        ("hostnossl", vec![Plaintext, Gss], vec![Plaintext, Gss]),
+        ("hostgssenc", vec![Gss], vec![Gss]),
+        ("hostnogssenc", vec![Plaintext, Tls], vec![Plaintext]),
+    ] {
+        assert_eq!(ways(&format!("{kind} all all all md5")), [with_tls, without], "{kind}");
+    }
+}
+
+#[test]
+fn rules_of_several_files_are_in_the_order_of_the_server() {
+    // `include` in the last line of a file of 20 lines: the rule of the other file comes last.
+    let numbered = |line: i64, number: i64, text: &str| {
+        row(line, text).replace(r#""line_number""#, &format!(r#""rule_number":{number},"line_number""#))
+    };
+    let told = |reject: i64, open: i64| {
+        let rows = [numbered(3, open, "hostssl all all all trust"), numbered(20, reject, "hostssl all all all reject")];
+        Hba::of(rows.iter().map(String::as_str), true).expect("rules").of_authentication().exceptions
+    };
+    assert_eq!(told(1, 2), [""; 0], "the rule above it rejects all");
+    let never = "line 20 (hostssl all all all reject) is never reached, because lines above it match first";
+    assert_eq!(told(2, 1), ["line 3 (hostssl all all all trust) lets everyone in", never]);
+}
+
+#[test]
 fn weak_rules_are_named_whomever_they_are_for() {
     expect![[r#"
         authentication: line 2 (host app app 10.0.0.0/8 trust) lets everyone in; line 4 (local all all trust) lets everyone in
@@ -81,6 +112,8 @@ fn rules_that_no_connection_reaches_do_not_count() {
         &["hostnossl all all 0.0.0.0/0 reject", "hostnossl all all ::/0 reject", "host all all samenet md5"],
         &["hostssl all all all scram-sha-256", "hostssl all app 10.0.0.0/8 trust", "host all all all reject"],
         &["hostssl all all all trust clientcert=verify-full"],
+        // A name that is there twice.
+        &["hostnossl all,all all,all all reject", "host all all all scram-sha-256"],
     ] {
         assert_eq!(check(lines, true), NONE, "{lines:?}");
     }

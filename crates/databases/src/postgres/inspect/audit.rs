@@ -580,4 +580,61 @@ mod tests {
             available but not enforced, this account: nothing that clients do is recorded; values are in the log in the clear, by log_statement; some roles or databases are recorded: log_statement = all: every statement that the server understands; 1 setting of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
         "#]].assert_eq(&text);
     }
+
+    #[test]
+    fn what_several_roles_record_alike_is_named_once() {
+        let told = judged(&[], &[["", "app", "log_statement=all"], ["", "ops", "log_statement=all"]]);
+        let once = "; some roles or databases are recorded: log_statement = all: every statement that the server \
+                    understands; 2 settings";
+        assert!(told.contains(once), "{told}");
+    }
+
+    #[test]
+    fn a_role_in_a_database_is_named_unless_its_role_or_its_database_is() {
+        let told = |overrides: &[[&str; 3]]| judged(&[("pgaudit.log", "read,write")], overrides);
+        let pair = ["shop", "app", "pgaudit.log=write"];
+        for (own, name) in
+            [(["shop", "", "pgaudit.log=none"], "database shop"), (["", "app", "pgaudit.log=none"], "role app")]
+        {
+            let told = told(&[own, pair]);
+            assert!(told.contains(&format!(": 1 exception: {name}: nothing that clients do is recorded: ")), "{told}");
+        }
+        let alone = told(&[pair]);
+        assert!(alone.contains(": 1 exception: role app in database shop: pgaudit.log = write: "), "{alone}");
+    }
+
+    #[test]
+    fn pairs_of_roles_and_databases_are_judged_unless_they_are_too_many() {
+        let own = |database: &str, role: &str| Override::of([database, role, "log_statement=none"].map(str::to_owned));
+        let all = [own("", ""), own("shop", ""), own("", "app"), own("till", "clerk")];
+        let (found, untold) = pairs(&all.iter().collect::<Vec<_>>());
+        let expected = [("", "app"), ("shop", ""), ("shop", "app"), ("till", "clerk")];
+        assert_eq!((found.into_iter().collect::<Vec<_>>(), untold), (expected.to_vec(), 0));
+        let untold = |databases: usize| {
+            let mut many: Vec<Override> = (0..databases).map(|number| own(&format!("d{number}"), "")).collect();
+            many.extend((0..100).map(|number| own("", &format!("r{number}"))));
+            let (_, untold) = pairs(&many.iter().collect::<Vec<_>>());
+            untold
+        };
+        assert_eq!([100, 101].map(untold), [0, 10_100]);
+    }
+
+    #[test]
+    fn texts_are_kept_where_both_settings_say_so() {
+        let keeps = |track: &str, utility: &str| {
+            let set = [("pg_stat_statements.track", track), ("pg_stat_statements.track_utility", utility)];
+            Log::of(&base(&set), &[], Vec::new(), Vec::new(), None).keeps_texts
+        };
+        assert!(keeps("all", "on") && keeps("top", "on"));
+        assert!(!keeps("none", "on") && !keeps("all", "off") && !keeps("none", "off"));
+    }
+
+    #[test]
+    fn where_nothing_is_recorded_no_place_of_records_is_a_doubt() {
+        assert_eq!(judged(&[("log_destination", "syslog")], &[]), judged(&[], &[]));
+        let log = Log::of(&base(&[("log_statement", "all")]), &[], Vec::new(), Vec::new(), None);
+        let judged = Log { audits: Some("what another audit log records".to_owned()), ..log }.judge();
+        assert!(judged.seen.starts_with("log_statement = all: "), "{}", judged.seen);
+        assert!(judged.seen.contains("; not judged: what another audit log records"), "{}", judged.seen);
+    }
 }

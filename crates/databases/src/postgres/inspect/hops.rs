@@ -57,7 +57,12 @@ fn is_by_socket(session: &mut PostgresSession) -> bool {
 /// Whether the answering server or pooler has TLS. No password is sent, because its certificate is not checked here.
 fn has_tls(target: &Target) -> Result<bool, Fault> {
     let tls = Some(Tls::of_url(Authority::Anyone, None));
-    match PostgresSession::open(&Target { tls, password: None, must_ask: false, ..target.clone() }, false) {
+    shows_tls(PostgresSession::open(&Target { tls, password: None, must_ask: false, ..target.clone() }, false))
+}
+
+/// Whether a server has TLS, from the outcome of opening a session with TLS.
+fn shows_tls<T>(opened: Result<T, Fault>) -> Result<bool, Fault> {
+    match opened {
         Ok(_) => Ok(true),
         Err(Fault::Refused(words)) if words.starts_with("TLS was asked for") => Ok(false),
         // It has shaken hands before it refused.
@@ -211,4 +216,19 @@ fn asked_for(session: &mut PostgresSession) -> Result<Judgement, Fault> {
         }
         Some(mode) => Judgement::unseen(format!("{now}; primary_conninfo has sslmode={mode}")),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_refuses_after_the_handshake_has_tls() {
+        let refused = |words: &str| shows_tls(Err::<(), _>(Fault::Refused(words.to_owned())));
+        assert_eq!(shows_tls(Ok(())), Ok(true));
+        assert_eq!(refused("28P01: password authentication failed"), Ok(true));
+        assert_eq!(refused("TLS was asked for, and the server offers none"), Ok(false));
+        let gone = || Fault::Connection("gone".to_owned());
+        assert_eq!(shows_tls(Err::<(), _>(gone())), Err(gone()));
+    }
 }

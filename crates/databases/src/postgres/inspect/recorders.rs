@@ -371,6 +371,112 @@ mod tests {
         assert_eq!(left_out(&[terse, ("log_destination", "stderr, csvlog")]), Some(String::new()));
     }
 
+    /// What a server with these settings records; the other settings have their defaults.
+    fn recorded(pairs: &[(&str, &str)]) -> Vec<Recorder> {
+        let mut settings: Settings = NAMES.map(|(name, unset)| (name.to_owned(), unset.to_owned())).into();
+        settings.extend(pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())));
+        recorders(&settings)
+    }
+
+    #[test]
+    fn durations_are_recorded_by_their_limit_or_by_a_share() {
+        let told = |pairs: &[(&str, &str)]| recorded(pairs).first().map(|recorder| recorder.records.clone());
+        let words = |words: &str| Some(words.to_owned());
+        let (limit, sample) = ("log_min_duration_statement", "log_min_duration_sample");
+        let (rate, transactions) = ("log_statement_sample_rate", "log_transaction_sample_rate");
+        assert_eq!(told(&[]), None);
+        assert_eq!(told(&[(limit, "0")]), words("all statements that end, by log_min_duration_statement = 0"));
+        assert_eq!(
+            told(&[(limit, "2h")]),
+            words("statements that take 7200000 ms or longer (log_min_duration_statement)")
+        );
+        assert_eq!(told(&[(sample, "0")]), words("all statements that end, by log_min_duration_sample = 0"));
+        for (from, share) in [("0", "0.5"), ("200", "1")] {
+            let expected =
+                format!("a share of {share} of the statements that take {from} ms or longer (log_min_duration_sample)");
+            assert_eq!(told(&[(sample, from), (rate, share)]), Some(expected));
+        }
+        assert_eq!(told(&[(sample, "0"), (rate, "0")]), None, "none of them");
+        assert_eq!(told(&[(transactions, "1")]), words("all statements that end, by log_transaction_sample_rate = 1"));
+        assert_eq!(
+            told(&[(transactions, "0.1")]),
+            words("a share of 0.1 of the transactions (log_transaction_sample_rate)")
+        );
+        let plan = ("auto_explain.log_min_duration", "0");
+        let plans = "plans, with their statements, that take 0 ms or longer (auto_explain)";
+        assert_eq!(told(&[plan]), words(plans));
+        assert_eq!(told(&[plan, ("auto_explain.sample_rate", "0.5")]), Some(format!("a share of 0.5 of the {plans}")));
+        assert_eq!(told(&[plan, ("auto_explain.log_level", "notice")]), None, "the log does not have this level");
+    }
+
+    #[test]
+    fn a_level_that_is_the_least_is_written() {
+        let count = |statement: &str, least: &str, level: &str| {
+            let audit = [("pgaudit.log", "all"), ("pgaudit.log_level", level)];
+            recorded(&[&audit[..], &[("log_statement", statement), ("log_min_messages", least)]].concat()).len()
+        };
+        for (level, written) in [("notice", 0), ("warning", 1), ("log", 1)] {
+            assert_eq!(count("none", "warning", level), written, "{level}");
+        }
+        for (least, written) in [("error", 1), ("log", 1), ("fatal", 0)] {
+            assert_eq!(count("all", least, "notice"), written, "{least}");
+        }
+    }
+
+    #[test]
+    fn the_recorder_that_records_most_comes_first() {
+        let all = recorded(&[("log_statement", "mod"), ("pgaudit.log", "all")]);
+        assert_eq!(all.iter().map(|recorder| recorder.complete).collect::<Vec<_>>(), [true, false]);
+        let collected = [("log_statement", "all"), ("logging_collector", "on"), ("log_filename", "server.log")];
+        let emptied = |set: &str| recorded(&[&collected[..], &[("log_truncate_on_rotation", set)]].concat());
+        assert_eq!(["on", "off"].map(|set| emptied(set)[0].complete), [false, true]);
+    }
+
+    #[test]
+    fn what_syslog_and_limits_cut_is_left_out() {
+        let left_out = |pairs: &[(&str, &str)]| {
+            recorded(&[&[("log_statement", "all")][..], pairs].concat())[0].leaves_out.join("; ")
+        };
+        let end = "the end of long texts (syslog_split_messages = off)";
+        for (destination, split, expected) in
+            [("syslog", "off", end), ("syslog", "on", ""), ("stderr", "off", ""), ("stderr,syslog", "off", "")]
+        {
+            let pairs = [("log_destination", destination), ("syslog_split_messages", split)];
+            assert_eq!(left_out(&pairs), expected, "{destination} {split}");
+        }
+        let cut = "parameters from byte 64 on (log_parameter_max_length = 64)";
+        assert_eq!(left_out(&[("log_parameter_max_length", "64")]), cut);
+    }
+
+    #[test]
+    fn settings_of_pgaudit_decide_what_its_records_leave_out_and_repeat() {
+        let audited = |pairs: &[(&str, &str)]| {
+            let recorder = recorded(&[&[("pgaudit.log", "all")][..], pairs].concat()).remove(0);
+            let more = recorder.leaves_out.join("; ").replace("denied statements", "");
+            (more.trim_start_matches("; ").to_owned(), recorder.repeats)
+        };
+        let (texts, values) = ("pgaudit.log_statement", "pgaudit.log_parameter");
+        let (off, on, size) = ((texts, "off"), (values, "on"), ("pgaudit.log_parameter_max_size", "100"));
+        let no_text = "statement text (pgaudit.log_statement = off)";
+        let long = "parameters longer than 100 bytes (pgaudit.log_parameter_max_size)";
+        let once = "the text of all records but the first of a statement (pgaudit.log_statement_once = on)";
+        let catalog = "reads of pg_catalog, including the table of passwords (pgaudit.log_catalog = off)";
+        for (pairs, left_out, repeats) in [
+            (&[][..], "", texts),
+            (&[off], no_text, ""),
+            (&[off, on], no_text, ""),
+            (&[on], "", values),
+            (&[on, size], long, values),
+            (&[size], "", texts),
+            (&[("pgaudit.log_statement_once", "on")], once, texts),
+            (&[("pgaudit.log_catalog", "off")], catalog, texts),
+        ] {
+            assert_eq!(audited(pairs), (left_out.to_owned(), repeats), "{pairs:?}");
+        }
+        let of_role = |log: &str| recorded(&[("pgaudit.role", "auditor"), ("pgaudit.log", log)]).len();
+        assert_eq!(["not loaded", "none"].map(of_role), [0, 1]);
+    }
+
     #[test]
     fn a_log_that_rotation_empties_is_told_by_its_name() {
         let told = |pairs: &[(&str, &str)]| {

@@ -688,6 +688,43 @@ fn other_databases_are_judged_too_or_are_a_doubt() {
 }
 
 #[test]
+fn twenty_other_databases_are_read_and_more_are_a_doubt() {
+    const NAME: &[&str] = &["d"];
+    static NAMES: [&[&str]; 21] = [NAME; 21];
+    let last = |names: Rows| {
+        tight().telling(DATABASES, names).seen(|server| {
+            let target = PRODUCT.target(server, &crate::test_setup::plain()).expect("a target");
+            let mut session = PostgresSession::open(&target, false).expect("a session");
+            let mut rights = rights::read(&mut session).expect("it is shown");
+            rights.read_others(&mut session, |name| Err(Fault::Refused(format!("no entry for {name}"))));
+            let seen = rights.authorisation(Ok(Vec::new())).seen;
+            seen.rsplit("; ").next().map(str::to_owned)
+        })
+    };
+    // Each that is not reached is a doubt, and ten doubts are shown.
+    let more = |count: usize| Some(format!("not judged: {count} more"));
+    assert_eq!([last(&NAMES[..20]), last(&NAMES)], [more(10), more(11)]);
+}
+
+#[test]
+fn rights_to_settings_are_asked_for_from_version_15_on() {
+    let judged = |version| {
+        let told = tight().telling("' of ' || parname", &[&["app", "SET of archive_command"]]);
+        let rows = told.with("server_version_num", version).matrix();
+        rows.iter().any(|row| row.starts_with("authorisation: ") && row.contains("SET of archive_command"))
+    };
+    assert_eq!(["140022", "150000"].map(judged), [false, true]);
+}
+
+/// A statement that succeeds is recorded whatever the setting about failed ones is.
+#[test]
+fn accounts_that_set_what_is_kept_of_failed_statements_are_no_exceptions() {
+    let told = tight().telling("'log_statement', 'pgaudit.log', ", &[&["app may set log_statement"]]);
+    let audit = told.matrix().into_iter().find(|row| row.starts_with("audit: ")).unwrap_or_default();
+    assert!(audit.contains(": 1 exception: app may set log_statement: "), "{audit}");
+}
+
+#[test]
 fn iterations_are_those_of_the_login_and_of_the_stored_password() {
     let kept = |told: Told, rows: Rows| told.telling("split_part(rolpassword", rows);
     let text = [
@@ -695,13 +732,17 @@ fn iterations_are_those_of_the_login_and_of_the_stored_password() {
         kept(tight(), &[&["2"]]).observed(&ScramIterations(1)),
         kept(tight(), &[&["2"]]).observed(&ScramIterations(2)),
         tight().refusing("split_part(rolpassword").observed(&ScramIterations(1)),
+        tight().refusing("split_part(rolpassword").observed(&ScramIterations(2)),
+        tight().failing("split_part(rolpassword", ("57014", "canceled")).observed(&ScramIterations(1)),
         kept(Told { password: false, ..tight() }, &[&["1"]]).observed(&ScramIterations(1)),
     ];
     expect![[r#"
         protected: a login took 1 iterations; what pg_authid keeps has 1
         exposed: a login took 1 iterations; what pg_authid keeps has 2
         exposed: a login took 1 iterations; what pg_authid keeps has 2
-        refused: 42501: denied to this account
+        protected: a login took 1 iterations; what pg_authid keeps is not shown to this account
+        exposed: a login took 1 iterations; what pg_authid keeps is not shown to this account
+        server: 57014: canceled
         exposed: the login was by none, which hashes nothing so often"#]]
     .assert_eq(&text.join("\n"));
 }

@@ -130,3 +130,24 @@ fn role(lookup: &str) -> String {
         is_first_account()
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn policies_of_others_are_tried_before_the_one_that_lets_rows_pass() {
+        let policies = |count: u32, lookup: &str| {
+            policy_texts(count, lookup).split("; ").skip(1).map(str::to_owned).collect::<Vec<String>>()
+        };
+        let of_other = |other: u32| {
+            format!(
+                "CREATE POLICY of_other_00{other} ON {{table}} USING (current_setting('tithe.tenant') = \
+                 'other {other}' AND tithe_tenant = 'other {other}')"
+            )
+        };
+        let own = |tenant: &str| format!("CREATE POLICY of_tenant ON {{table}} USING (tithe_tenant = {tenant})");
+        assert_eq!(policies(1, "once"), [own("(SELECT current_setting('tithe.tenant'))")]);
+        assert_eq!(policies(3, "setting"), [of_other(1), of_other(2), own("current_setting('tithe.tenant')")]);
+    }
+}

@@ -380,6 +380,26 @@ fn what_is_missing_is_named_with_its_package() {
 }
 
 #[test]
+fn iterations_need_a_server_of_16_and_pgaudit_needs_its_library() {
+    let is_met = |id: &str, options: &[(&str, &str)], install: &Install| {
+        let protection = ALL.iter().find(|protection| protection.entry().id == id).expect("a protection");
+        protection.needs(install, &chosen(id, options)).is_ok()
+    };
+    for (version, iterations, met) in
+        [("15.18", "any", true), ("15.18", "4096", false), ("16.0", "4096", true), ("17.2", "any", true)]
+    {
+        let install = install(&format!("postgres (PostgreSQL) {version}"));
+        assert_eq!(is_met("scram", &[("iterations", iterations)], &install), met, "{version} {iterations}");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut install = install("postgres (PostgreSQL) 16.2");
+    install.facts.insert("libraries".to_owned(), folder.path().display().to_string());
+    assert!(!is_met("pgaudit", &[], &install));
+    std::fs::write(folder.path().join("pgaudit.so"), b"").expect("written");
+    assert!(is_met("pgaudit", &[], &install));
+}
+
+#[test]
 fn every_way_to_ask_for_a_protection() {
     expect_file!["every_way.txt"].assert_eq(&every_way(ALL, |setup| shown(setup, "postgres (PostgreSQL) 15.18")));
 }

@@ -197,6 +197,7 @@ fn judged(links: &[Link], told: Vec<String>, is_replica: bool, ports: &Result<Po
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::target::{Authority, Tls};
 
     #[test]
     fn a_link_by_tls_does_not_make_up_for_one_in_plaintext() {
@@ -217,6 +218,25 @@ mod tests {
         assert_eq!(seen(&[plain, None], "0", false), (State::Off, Scope::Account, 1));
         assert_eq!(seen(&[tls, plain, None], "0", false), (State::Available, Scope::Account, 1));
         assert_eq!(seen(&[], "0", false), (State::Unseen, Scope::Account, 0));
+    }
+
+    #[test]
+    fn tls_of_a_client_is_judged_by_the_ports_of_the_server() {
+        let tls = Some(Tls::of_url(Authority::System, None));
+        // Nothing listens there, so an attempt in plaintext shows nothing.
+        let target = Target { host: "127.0.0.1".to_owned(), tls, ..Target::default() };
+        let judged = |ports: Result<(&str, Option<&str>), Fault>| {
+            let ports = ports.map(|(plain, tls)| Ports { plain: plain.to_owned(), tls: tls.map(str::to_owned) });
+            let Judgement { state, scope, seen, findings } = clients(&target, "TLSv1.3", &ports);
+            (state, scope, findings.len(), seen.contains("from there on plaintext"))
+        };
+        assert_eq!(judged(Ok(("6379", Some("0")))), (State::Available, Scope::Server, 0, true));
+        for tls in [Some("6380"), None] {
+            assert_eq!(judged(Ok(("6379", tls))), (State::Available, Scope::Server, 1, false), "{tls:?}");
+        }
+        assert_eq!(judged(Ok(("0", Some("6380")))), (State::Unseen, Scope::Server, 0, false));
+        assert_eq!(judged(Ok(("0", None))), (State::Unseen, Scope::Account, 0, false));
+        assert_eq!(judged(Err(Fault::Refused("no".to_owned()))), (State::Unseen, Scope::Account, 0, false));
     }
 
     #[test]

@@ -184,6 +184,29 @@ mod tests {
     }
 
     #[test]
+    fn rights_of_an_account_and_its_selectors_add_up() {
+        let account = |rules: &str| Account::read(&format!("user app on #aa {rules}")).expect("it is on");
+        for rules in ["~* +@all", "allkeys allcommands", "~* +@all (~* +@all)", "%R~* %W~* +@all"] {
+            assert!(account(rules).has_everything(), "{rules}");
+        }
+        for rules in ["~* +get", "~* +@all -debug", "%R~* +@all", "%W~* +@all", "%W~* +set", "~a +@all", "~* -@all"] {
+            assert!(!account(rules).has_everything(), "{rules}");
+        }
+        let reach = |rules: &str| {
+            let Account { reads_all, writes_all, .. } = account(rules);
+            [reads_all, writes_all]
+        };
+        assert_eq!(reach("~* +get (~* +set)"), [true; 2]);
+        assert_eq!(reach("~* -@all"), [false; 2], "no command reaches a key");
+        for rules in ["+psync +replconf +ping", "resetkeys +sync"] {
+            assert!(account(rules).is_for_replicas(), "{rules}");
+        }
+        for rules in ["~a +psync", "%R~* +psync", "allkeys +psync", "~a +psync (~b +get)", "+psync +monitor"] {
+            assert!(!account(rules).is_for_replicas(), "{rules}");
+        }
+    }
+
+    #[test]
     fn the_last_rule_about_a_command_decides() {
         let text: String = [
             "on nopass ~* &* +@all",

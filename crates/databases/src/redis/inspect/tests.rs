@@ -450,6 +450,39 @@ fn a_client_that_is_asked_for_a_password_needs_no_certificate() {
 }
 
 #[test]
+fn a_certificate_is_asked_of_all_where_no_other_way_is_open() {
+    let (closed, asks) = ("at the first command: the server closed the connection", "NOAUTH Authentication required.");
+    let told = |server: Redis, words: &str, plain: &str| {
+        server.seen(|server, setup| {
+            let target = of_clients(server, setup).expect("a target");
+            let mut connection = RedisConnection::open(&target).expect("a connection");
+            let open: Vec<Account> = Account::read("user default on nopass ~* &* +@all").into_iter().collect();
+            let ports = Ports { plain: plain.to_owned(), tls: Some("6380".to_owned()) };
+            let Judgement { state, seen, .. } =
+                of_logins(&target, "none", Some(words), (&Ok(open), &Ok(ports)), &mut connection);
+            let ways = ["(nopass)", "port 6379 asks for no certificate", "the Unix socket /run/redis.sock asks"];
+            (state, ways.map(|way| seen.contains(way)))
+        })
+    };
+    let socket = || tight().with("unixsocket", "/run/redis.sock").with("unixsocketperm", "777");
+    assert_eq!(told(tight(), closed, "0"), (State::Enforced, [false; 3]));
+    assert_eq!(told(tight(), closed, "6379"), (State::Available, [true, true, false]));
+    assert_eq!(told(socket(), closed, "0"), (State::Available, [false, false, true]));
+    // Where clients may log in by a password, certificates are not asked of all.
+    for (server, plain) in [(tight(), "0"), (tight(), "6379"), (socket(), "0")] {
+        assert_eq!(told(server, asks, plain), (State::Available, [true, false, false]), "{plain}");
+    }
+}
+
+#[test]
+fn a_client_without_its_certificate_is_refused_in_words_or_by_the_handshake() {
+    for fault in [Fault::Refused, Fault::Connection] {
+        assert_eq!(refusal(Err(fault("no".to_owned()))), Some("no".to_owned()));
+    }
+    assert_eq!([refusal(Ok("none".to_owned())), refusal(Err(Fault::Server("busy".to_owned())))], [None, None]);
+}
+
+#[test]
 fn a_socket_asks_for_no_certificate() {
     let judged = |path: &str, permissions: &str| {
         let mut rules = Rules::default();

@@ -18,8 +18,8 @@ use crate::{
     product::Product,
     protection::Protection,
     session::{Connection, KeyValueSession, Progress, Request, Rows, Session, Table},
-    setup::{Setup, TlsVersion},
-    simulated::{Simulated, test_bench::Bench},
+    setup::{Setup, TablePlace, TlsVersion},
+    simulated::{Simulated, sql_bench::SqlBench, test_bench::Bench},
 };
 
 const TOKEN: &[u8] = b"Q3uZbmVw0-canary-token-1";
@@ -91,6 +91,39 @@ fn what_is_below_tls_is_out_of_reach_where_the_url_alone_asks_for_it() {
 #[test]
 fn a_silent_relay_proves_nothing() {
     expect![[r#"Unknown("nothing passed the relay")"#]].assert_eq(&format!("{:?}", conclude(&[], &[TOKEN], true)));
+}
+
+#[test]
+fn what_was_cut_or_had_no_canary_proves_nothing_and_each_connection_counts() {
+    let talk = |sent: &[u8], truncated| Conversation { sent: sent.to_vec(), received: Vec::new(), truncated };
+    let (whole, cut) = ([talk(HELLO, false), talk(b"SELECT 1", false)], [talk(HELLO, false), talk(HELLO, true)]);
+    let token: &[&[u8]] = &[TOKEN];
+    let seen = [
+        conclude(&cut, token, true),
+        conclude(&[talk(TOKEN, true)], token, false),
+        conclude(&whole, &[], true),
+        conclude(&whole, token, true),
+        conclude(&whole, token, false),
+    ];
+    expect![[r#"
+        Unknown("more passed than the relay keeps; 24 B sent, 0 B received; TLS handshake on 2 of 2 connections")
+        Exposed("sent: 1 canary found once; received: nothing; no TLS record")
+        Unknown("the share of fields rounds to none")
+        Exposed("no canary, but not every connection speaks TLS: 20 B sent, 0 B received; TLS handshake on 1 of 2 connections")
+        Protected("none of 1 canaries in 20 B sent, 0 B received; TLS handshake on 1 of 2 connections")
+    "#]]
+    .assert_eq(&seen.map(|seen| format!("{seen:?}\n")).concat());
+}
+
+#[test]
+fn a_server_where_no_table_is_made_answers_with_the_canaries() {
+    let mut arm = SqlBench::plain().wired();
+    arm.bench.setup.tables = TablePlace::InPlace { writes: false, makes: false };
+    let look = |arm: &SqlBench| format!("{:?}", arm.look(&WireCanary::new(Targets::Everything), false).0);
+    expect![[r#"Exposed("sent: 33 canaries found 33 times; received: 33 canaries found 33 times; no TLS record")"#]]
+        .assert_eq(&look(&arm));
+    arm.database.keeps = |_| Vec::new();
+    expect![[r#"Unknown("wrong answer: a canary did not come back as it was sent")"#]].assert_eq(&look(&arm));
 }
 
 /// The simulated database with a wire: each request is also sent to a server that sends it back, in the clear or
