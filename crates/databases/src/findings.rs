@@ -79,8 +79,8 @@ findings! {
     MY_AUTHN_NO_PROOF = "MY-AUTHN-NO-PROOF",
         "An account accepts a login without proof of identity.",
         "The row names the account: it has no password, takes any name, takes any certificate of the server's authority, \
-         or keeps its password in a form from which it is found quickly. ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, \
-         or DROP USER.";
+         sends its password in the clear, or keeps it in a form from which it is found quickly. ALTER USER … \
+         IDENTIFIED BY, REQUIRE SUBJECT, REQUIRE SSL, or DROP USER.";
     MY_AUTHN_NOBODY_ASKED = "MY-AUTHN-NOBODY-ASKED",
         "The server runs with skip_grant_tables: no client has to log in, and every client may do everything.",
         "Remove the setting and restart the server.";

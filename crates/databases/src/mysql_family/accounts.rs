@@ -115,6 +115,11 @@ const COMPARES: [&str; 7] = [
     "sha256_password",
 ];
 
+/// Plugins for which clients send the password itself, where others send a proof of it (MySQL's and Percona Server's
+/// documentation, "Cleartext Pluggable Authentication", "PAM"; MariaDB's, "Authentication Plugin - PAM").
+const SEND_PASSWORDS: [&str; 5] =
+    ["auth_pam", "auth_pam_compat", "authentication_ldap_simple", "authentication_pam", "pam"];
+
 /// Which certificate an account must show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Certificate {
@@ -181,6 +186,17 @@ impl Gate {
         let local = account.host == "localhost" && self.knows_no_names;
         account.by_network() && !self.requires_tls && !account.speaks_tls && !local
     }
+
+    /// Why a password of `account` can be read on the network; `None` if it cannot, as far as the plugin shows.
+    fn exposes(self, account: &Account) -> Option<String> {
+        let sends = |way: &Way| match way {
+            Way::Elsewhere(plugin) if SEND_PASSWORDS.contains(&plugin.as_str()) => Some(plugin.clone()),
+            _ => None,
+        };
+        let plugin = account.ways.iter().find_map(sends)?;
+        let is_exposed = self.lets_in_plaintext(account) && !is_loopback(&account.host);
+        is_exposed.then(|| format!("{} sends its password in the clear ({plugin} without REQUIRE SSL)", account.text()))
+    }
 }
 
 impl Account {
@@ -225,8 +241,8 @@ pub fn named(user: &str, host: &str) -> String {
     if host.is_empty() { format!("role {user}") } else { format!("'{user}'@'{host}'") }
 }
 
-/// Accounts that anyone can log in as.
-pub fn of_authentication(accounts: &[Account]) -> Rules {
+/// Accounts that anyone can log in as, and those whose password the network sees behind this `gate`.
+pub fn of_authentication(accounts: &[Account], gate: Gate) -> Rules {
     let mut methods: BTreeMap<&str, usize> = BTreeMap::new();
     let mut elsewhere: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let logs_in = || accounts.iter().filter(|account| account.logs_in);
@@ -240,7 +256,8 @@ pub fn of_authentication(accounts: &[Account]) -> Rules {
     }
     let methods: Vec<String> = methods.iter().map(|(method, count)| format!("{count} by {method}")).collect();
     let doubt = |(plugin, names): (&&str, &Vec<String>)| format!("{}: {plugin} asks another service", shortened(names));
-    let exceptions: Vec<String> = logs_in().filter_map(Account::weakness).collect();
+    let weak = |account: &Account| account.weakness().or_else(|| gate.exposes(account));
+    let exceptions: Vec<String> = logs_in().filter_map(weak).collect();
     Rules {
         read: format!("{} ({})", counted(logs_in().count(), "account"), methods.join(", ")),
         findings: if exceptions.is_empty() { Vec::new() } else { vec![&MY_AUTHN_NO_PROOF] },
@@ -352,6 +369,23 @@ mod tests {
             'app'@'%' keeps its password as before 4.1, which is found in seconds
             ''@'localhost' accepts any name without a password
             ''@'%' takes any name and 1 more: ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, DISCARD OLD PASSWORD, or DROP USER
-            not judged: 'app'@'%': pam asks another service"#]].assert_eq(&of_authentication(&accounts).words().replace("; ", "\n"));
+            not judged: 'app'@'%': pam asks another service"#]].assert_eq(&of_authentication(&accounts, tls()).words().replace("; ", "\n"));
+    }
+
+    /// A server that requires TLS of all.
+    fn tls() -> Gate {
+        Gate { requires_tls: true, ..Gate::default() }
+    }
+
+    #[test]
+    fn passwords_that_clients_send_themselves_need_tls() {
+        let of = |plugin: &str, host: &str| Account { ways: vec![Way::of(plugin, "")], ..account("app", host) };
+        let exceptions = |account: Account, gate: Gate| of_authentication(&[account], gate).exceptions.join("; ");
+        let told = "'app'@'%' sends its password in the clear (pam without REQUIRE SSL)";
+        assert_eq!(exceptions(of("pam", "%"), Gate::default()), told);
+        assert_eq!(exceptions(of("pam", "%"), tls()), "");
+        assert_eq!(exceptions(of("pam", "localhost"), Gate::default()), "");
+        assert_eq!(exceptions(Account { speaks_tls: true, ..of("pam", "%") }, Gate::default()), "");
+        assert_eq!(exceptions(of("authentication_ldap_sasl", "%"), Gate::default()), "");
     }
 }

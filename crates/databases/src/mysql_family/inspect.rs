@@ -86,7 +86,7 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     } else {
         by_certificate(&mut session, &target, queries.open)
             .unwrap_or_else(|| authentication(&target, &method, queries.open))
-            .with_rules(of_all(&accounts::of_authentication), accounts::RIGHT)
+            .with_rules(of_all(&|accounts| accounts::of_authentication(accounts, gate)), accounts::RIGHT)
     };
     let authentication = match hops.between {
         Some(between) => let_in_by(between, authentication),
