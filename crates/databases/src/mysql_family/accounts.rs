@@ -210,6 +210,12 @@ impl Account {
         self.logs_in && self.ways.iter().any(|way| !matches!(way, Way::Socket | Way::Nobody))
     }
 
+    /// True if it can be logged in to. An account whose only proof is an impossible one can own code that runs as it, or
+    /// be what others act as, and no more.
+    pub fn opens(&self) -> bool {
+        self.logs_in && self.ways != [Way::Nobody]
+    }
+
     /// Why this account's authentication is weak; `None` if it is not.
     fn weakness(&self) -> Option<String> {
         let has = |wanted: fn(&Way) -> bool| self.ways.iter().any(wanted);

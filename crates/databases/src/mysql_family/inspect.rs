@@ -206,7 +206,7 @@ const SHOWN: usize = 5;
 /// Accounts that have all privileges, or can get them, and those that may switch protections off without that. A single
 /// administrator is normal; one of a name counts once, whatever its hosts.
 fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judgement {
-    let holders = || rights.holders.iter().filter(|holder| holder.logs_in);
+    let holders = || rights.holders.iter().filter(|holder| holder.opens());
     let all: BTreeSet<&str> = holders().map(|holder| holder.user.as_str()).collect();
     let mut unlimited: BTreeMap<&str, String> = BTreeMap::new();
     let mut is_reached = false;
@@ -469,7 +469,10 @@ pub fn files(folder: &Path, journal: Vec<PathBuf>, log: Option<&str>, table: &Ta
 mod tests {
     use super::*;
     use crate::{
-        mysql_family::schema::SESSION_STATUS,
+        mysql_family::{
+            accounts::{Right, Way},
+            schema::SESSION_STATUS,
+        },
         target::{Authority, Tls},
     };
 
@@ -512,6 +515,29 @@ mod tests {
         };
         assert_eq!(judged("off"), [State::Enforced, State::Off]);
         assert_eq!(judged("TLSv1.2 b"), [State::Enforced; 2]);
+    }
+
+    #[test]
+    fn an_account_that_nobody_can_log_in_to_is_no_administrator() {
+        let judged = |plugin: &str| {
+            let account = |user: &str, rights: &[Right]| Account {
+                user: user.to_owned(),
+                host: "localhost".to_owned(),
+                logs_in: true,
+                ways: vec![Way::of(if user == "definer" { plugin } else { "unix_socket" }, "")],
+                rights: rights.iter().copied().collect(),
+                ..Account::default()
+            };
+            let all = [Right::Select, Right::Insert, Right::Update, Right::Delete, Right::CreateUser];
+            let holders = vec![account("root", &all), account("definer", &all), account("app", &[])];
+            let rights = Rights { holders, ..Rights::default() };
+            let mut reach = rights.reach();
+            let ways = reach.ways([EVERYTHING]);
+            let seen = of_rights(&rights, &ways, &[]).seen;
+            seen.split(':').next().map(str::to_owned)
+        };
+        assert_eq!(judged("unix_socket").as_deref(), Some("2 of 3 accounts may do everything"));
+        assert_eq!(judged("mysql_no_login").as_deref(), Some("1 of 2 accounts may do everything"));
     }
 
     #[test]

@@ -89,8 +89,8 @@ impl Rights {
     /// Accounts that do not get all privileges and may switch off what protects the server, each with its way there.
     pub fn switching_off(&self, reach: &mut Reach) -> Vec<String> {
         let ways = reach.ways([EVERYTHING]);
-        let logs_in = self.holders.iter().filter(|holder| holder.logs_in).map(Account::text);
-        let limited: Vec<String> = logs_in.filter(|name| !ways.has(name)).collect();
+        let opening = self.holders.iter().filter(|holder| holder.opens()).map(Account::text);
+        let limited: Vec<String> = opening.filter(|name| !ways.has(name)).collect();
         let ways = reach.ways([UNPROTECTED]);
         limited.iter().filter_map(|name| ways.of(name)).map(|way| words(&way)).collect()
     }
