@@ -35,8 +35,8 @@ use crate::{
     },
     hops::{Hops, let_in_by},
     inspect::{
-        Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered,
-        of_administrators, transport,
+        Judgement, Open, Rules, authentication, client_rows, counted, doubt_of_old_tls, inspect_feature, named,
+        not_offered, of_administrators, transport,
     },
     target::{Target, is_local},
 };
@@ -92,7 +92,10 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
         Some(between) => let_in_by(between, authentication),
         None => authentication,
     };
-    let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
+    let rules = of_all(&|accounts| accounts::of_transport(accounts, gate)).map(|mut rules| {
+        rules.doubts.extend(settings.as_ref().ok().and_then(old_tls));
+        rules
+    });
     let clients = of_clients(&target, &hops, session.offers_tls(), queries.plaintext, rules);
     let authentication = match &settings {
         Ok(settings) => with_settings(authentication, settings),
@@ -152,6 +155,13 @@ fn of_clients(
         if is_open { judged.found(&MY_TLS_OPTIONAL) } else { judged }
     };
     [found(own).of(Feature::Transport), found(behind).of(Feature::ClientToNode)]
+}
+
+/// The doubt about old versions of TLS, if the server's settings allow some.
+fn old_tls(settings: &Settings) -> Option<String> {
+    let versions = settings.value("tls_version");
+    let is_old = |version: &str| ["TLSv1", "TLSv1.0", "TLSv1.1"].contains(&version.trim());
+    versions.split(',').any(is_old).then(|| doubt_of_old_tls("tls_version", versions))
 }
 
 /// Adds to `judged`, the row of authentication, who may claim any source address, and what repeats the passwords that

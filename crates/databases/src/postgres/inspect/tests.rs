@@ -84,6 +84,17 @@ fn a_server_that_leaves_nothing_open() {
 }
 
 #[test]
+fn old_versions_of_tls_are_not_tried() {
+    let doubted = |least: &'static str| {
+        let rows = tight().with("ssl_min_protocol_version", least).matrix();
+        rows.iter().filter(|row| row.contains("not judged: whether clients speak TLS before version 1.2")).count()
+    };
+    // The rows about the client and about the node. Without a value every version is allowed.
+    assert_eq!(["TLSv1", "TLSv1.1", ""].map(doubted), [2; 3]);
+    assert_eq!(["TLSv1.2", "TLSv1.3"].map(doubted), [0; 2]);
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     const TRUST: &str = r#"{"line_number": 9, "type": "host", "database": ["all"], "user_name": ["guest"],
         "address": "all", "auth_method": "trust"}"#;
