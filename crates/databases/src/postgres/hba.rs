@@ -159,6 +159,17 @@ impl Hba {
             let doubt = |rule: &Rule| format!("whether line {} asks by ldaps, which this release hides", rule.line);
             rules.doubts.extend(self.found(untold).map(|(rule, _)| doubt(rule)));
         }
+        // The server reports `include_realm` if it is on, as it is by default. Without it the name alone decides,
+        // whichever realm it is of (documentation, "GSSAPI Authentication").
+        let drops_realm = |rule: &Rule, _: &[(Hop, Way)]| {
+            let keeps = |option: &String| option == "include_realm=true" || option.starts_with("krb_realm=");
+            let drops = ["gss", "sspi"].contains(&rule.method.as_str()) && !rule.options.iter().any(keeps);
+            drops.then_some(("", &PG_AUTHN_WEAK_METHOD))
+        };
+        let doubt = |rule: &Rule| {
+            format!("whether line {} lets in users of other realms (include_realm=0 without krb_realm)", rule.line)
+        };
+        rules.doubts.extend(self.found(drops_realm).map(|(rule, _)| doubt(rule)));
         let shadowed = self.shadowed();
         if !shadowed.is_empty() {
             rules.findings.push(&PG_AUTHN_SHADOWED_RULE);

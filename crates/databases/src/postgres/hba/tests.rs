@@ -157,6 +157,20 @@ fn a_directory_is_a_doubt_where_the_view_hides_how_it_is_asked() {
 }
 
 #[test]
+fn names_of_any_realm_are_a_doubt() {
+    let doubts = |method: &str| {
+        let line = format!("host all all all {method}");
+        parsed(&[line.as_str()], true).of_authentication().doubts
+    };
+    let told = ["whether line 1 lets in users of other realms (include_realm=0 without krb_realm)"];
+    assert_eq!(doubts("gss"), told);
+    assert_eq!(doubts("sspi map=m"), told);
+    for kept in ["gss include_realm=true", "gss krb_realm=EXAMPLE.COM", "scram-sha-256"] {
+        assert!(doubts(kept).is_empty(), "{kept}");
+    }
+}
+
+#[test]
 fn each_hop_has_its_own_rules() {
     expect![[r#"
         authentication: none
