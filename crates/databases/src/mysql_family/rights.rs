@@ -57,6 +57,8 @@ pub struct DatabaseRight {
     pub makes_code: bool,
     /// True with `EXECUTE`.
     pub executes: bool,
+    /// True with `DELETE`.
+    pub deletes: bool,
 }
 
 /// A right on one table or routine.
@@ -100,7 +102,7 @@ pub struct Rights {
     pub members: Vec<(String, String, &'static str)>,
     /// Rights on databases, by the names of their accounts.
     pub databases: Vec<DatabaseRight>,
-    /// Rights to write tables of `mysql`.
+    /// Rights to write tables of `mysql`, or to delete from them.
     pub tables: Vec<ObjectRight>,
     /// Accounts, and those that they may act as by `GRANT PROXY`; an empty second name means anyone.
     pub proxies: Vec<(String, String)>,
@@ -145,17 +147,18 @@ impl Rights {
     fn read_shared(&mut self, session: &mut WireSession) {
         let yes = |value: &str| value == "Y";
         let sql = "SELECT User, Host, Db, Insert_priv, Update_priv, Create_routine_priv, Trigger_priv, Event_priv, \
-                   Execute_priv FROM mysql.db";
-        let databases = self.rows::<9>(session, sql, "mysql.db", "rights on databases");
+                   Execute_priv, Delete_priv FROM mysql.db";
+        let databases = self.rows::<10>(session, sql, "mysql.db", "rights on databases");
         self.databases = databases
             .into_iter()
-            .map(|[user, host, database, insert, update, routine, trigger, event, execute]| DatabaseRight {
+            .map(|[user, host, database, insert, update, routine, trigger, event, execute, delete]| DatabaseRight {
                 writes: [("INSERT", &insert), ("UPDATE", &update)]
                     .into_iter()
                     .filter_map(|(name, value)| yes(value).then_some(name))
                     .collect(),
                 makes_code: yes(&routine) || yes(&trigger) || yes(&event),
                 executes: yes(&execute),
+                deletes: yes(&delete),
                 user,
                 host,
                 database,
@@ -166,7 +169,7 @@ impl Rights {
         for (table, column) in [("tables_priv", "Table_priv"), ("columns_priv", "Column_priv")] {
             let sql = format!(
                 "SELECT User, Host, Table_name, {column} FROM mysql.{table} WHERE Db = 'mysql' \
-                 AND ({column} LIKE '%Insert%' OR {column} LIKE '%Update%')"
+                 AND ({column} LIKE '%Insert%' OR {column} LIKE '%Update%' OR {column} LIKE '%Delete%')"
             );
             let rows = self.rows(session, &sql, &format!("mysql.{table}"), "rights on tables");
             self.tables.extend(rows.into_iter().map(object));

@@ -28,6 +28,10 @@ const ANY_SYSTEM_USER: &str = "any account, system users included";
 /// Every account for whose connections the server executes `init_connect`.
 const ANY_NEW_CONNECTION: &str = "any account that runs init_connect";
 
+/// Tables from which an account may delete that may uninstall a plugin or a component, an audit log for example
+/// (documentation, "UNINSTALL PLUGIN Statement", "UNINSTALL COMPONENT Statement").
+const TABLES_OF_PLUGINS: [&str; 2] = ["component", "plugin"];
+
 /// Why an account that makes code acts as its definer.
 const CODE: &str = "code that runs as it";
 
@@ -187,13 +191,22 @@ impl Rights {
                 leads.push((EVERYTHING, format!("{words} writes the tables of rights")));
             }
         }
-        if let Some(right) = self.database_right(holder, of_rights()).filter(|right| !right.writes.is_empty()) {
+        let of_server = self.database_right(holder, of_rights());
+        if let Some(right) = of_server.filter(|right| !right.writes.is_empty()) {
             let words = right.writes.join(", ");
             leads.push((EVERYTHING, format!("{words} ON `{}`.* writes the tables of rights", right.database)));
         }
+        if let Some(right) = of_server.filter(|right| right.deletes) {
+            leads.push((UNPROTECTED, format!("DELETE ON `{}`.* uninstalls plugins", right.database)));
+        }
         for table in self.tables.iter().filter(|table| table.user == holder.user && table.host == holder.host) {
-            if self.powers.tables_of_rights.contains(&table.object.as_str()) {
-                leads.push((EVERYTHING, format!("{} ON mysql.{}", table.right, table.object)));
+            let (name, right) = (table.object.as_str(), &table.right);
+            let has = |wanted: &[&str]| right.split(',').any(|one| wanted.contains(&one));
+            if has(&["Insert", "Update"]) && self.powers.tables_of_rights.contains(&name) {
+                leads.push((EVERYTHING, format!("{right} ON mysql.{name}")));
+            }
+            if has(&["Delete"]) && TABLES_OF_PLUGINS.contains(&name) {
+                leads.push((UNPROTECTED, format!("DELETE ON mysql.{name} uninstalls plugins")));
             }
         }
         let replays = "writes rows of any table by BINLOG";
@@ -304,7 +317,10 @@ mod tests {
     use expect_test::expect;
 
     use super::{
-        super::{accounts::named, rights::Powers},
+        super::{
+            accounts::named,
+            rights::{ObjectRight, Powers},
+        },
         *,
     };
 
@@ -369,6 +385,37 @@ mod tests {
             'sys'@'%' → any account, system users included (CREATE USER sets its password) → 'root'@'localhost' (one of them) → everything (rights on *.*)
             role dba → everything (rights on *.*)
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn plugins_are_uninstalled_by_a_right_on_the_database_or_table_of_them() {
+        let told = |databases: &[(&str, bool)], tables: &[[&str; 2]]| {
+            let of = |(database, deletes): &(&str, bool)| DatabaseRight {
+                deletes: *deletes,
+                ..on_database("app", database, Vec::new())
+            };
+            let table = |[object, right]: &[&str; 2]| ObjectRight {
+                user: "app".to_owned(),
+                host: "%".to_owned(),
+                object: (*object).to_owned(),
+                right: (*right).to_owned(),
+            };
+            let rights = Rights {
+                holders: vec![holder("app", "%", &[])],
+                databases: databases.iter().map(of).collect(),
+                tables: tables.iter().map(table).collect(),
+                powers: Powers { tables_of_rights: &["user"], ..Powers::default() },
+                ..Rights::default()
+            };
+            rights.switching_off(&mut rights.reach()).concat()
+        };
+        let way = |by: &str| format!("'app'@'%' → protections switched off ({by} uninstalls plugins)");
+        assert_eq!(told(&[("m%", true)], &[]), way("DELETE ON `m%`.*"));
+        assert_eq!(told(&[("m%", true), ("mysql", false)], &[]), "", "the narrower row decides");
+        assert_eq!(told(&[("shop", true)], &[]), "");
+        assert_eq!(told(&[], &[["plugin", "Select,Delete"]]), way("DELETE ON mysql.plugin"));
+        assert_eq!(told(&[], &[["component", "Delete"]]), way("DELETE ON mysql.component"));
+        assert_eq!(told(&[], &[["plugin", "Insert"], ["user", "Delete"]]), "");
     }
 
     #[test]

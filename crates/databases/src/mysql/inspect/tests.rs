@@ -212,7 +212,7 @@ fn each_change_shows_in_its_rows() {
         (
             "code as another",
             further(&[&["app", "%", "SET_ANY_DEFINER"]])
-                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "Y", "N", "N", "N"]]),
+                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "Y", "N", "N", "N", "N"]]),
         ),
         ("rows by BINLOG", further(&[&["app", "%", "BINLOG_ADMIN"]])),
         ("another source", further(&[&["app", "%", "REPLICATION_SLAVE_ADMIN"]])),
@@ -231,12 +231,12 @@ fn each_change_shows_in_its_rows() {
         ("no right to the roles", tight().refusing("mysql.role_edges")),
         (
             "rights of a pattern",
-            tight().telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N"]]),
+            tight().telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N", "N"]]),
         ),
         (
             "rights of a name that looks like a pattern",
             tight()
-                .telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N"]])
+                .telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N", "N"]])
                 .with("partial_revokes", "ON"),
         ),
         ("rights to a column", tight().telling("mysql.columns_priv", &[&["app", "%", "user", "Update"]])),
@@ -263,7 +263,7 @@ fn each_change_shows_in_its_rows() {
             "a routine of an administrator",
             tight()
                 .telling("information_schema.ROUTINES", &[&["shop", "pay", "root@localhost"]])
-                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "N", "N", "N", "Y"]]),
+                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "N", "N", "N", "Y", "N"]]),
         ),
         ("a view of rights", tight().telling(VIEWS, &[&["shop", "logins", "root@localhost", "0"]])),
         ("a view of rights of an ordinary account", tight().telling(VIEWS, &[&["shop", "logins", "app@%", "0"]])),
