@@ -201,11 +201,11 @@ impl Rights {
         }
         for table in self.tables.iter().filter(|table| table.user == holder.user && table.host == holder.host) {
             let (name, right) = (table.object.as_str(), &table.right);
-            let has = |wanted: &[&str]| right.split(',').any(|one| wanted.contains(&one));
-            if has(&["Insert", "Update"]) && self.powers.tables_of_rights.contains(&name) {
+            let gives = |wanted: &[&str]| right.split(',').any(|one| wanted.contains(&one));
+            if gives(&["Insert", "Update"]) && self.powers.tables_of_rights.contains(&name) {
                 leads.push((EVERYTHING, format!("{right} ON mysql.{name}")));
             }
-            if has(&["Delete"]) && TABLES_OF_PLUGINS.contains(&name) {
+            if gives(&["Delete"]) && TABLES_OF_PLUGINS.contains(&name) {
                 leads.push((UNPROTECTED, format!("DELETE ON mysql.{name} uninstalls plugins")));
             }
         }
