@@ -121,6 +121,14 @@ fn old_versions_of_tls_are_not_tried() {
 }
 
 #[test]
+fn tables_of_users_are_named_in_the_system_tablespace() {
+    let tables: Rows = &[&["SYS_FOREIGN"], &["mysql/db"], &["sys_shop/orders"]];
+    let rows = tight().telling("INNODB_TABLES WHERE SPACE = 0", tables).matrix().concat();
+    let told = "1 exception: table in the system tablespace, which MySQL does not encrypt: sys_shop/orders: ";
+    assert!(rows.contains(told), "{rows}");
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     const ACCOUNTS: &str = "FROM mysql.user ORDER BY";
     let accounts = |accounts: Rows| tight().telling(ACCOUNTS, accounts);
