@@ -167,6 +167,8 @@ pub struct Gate {
     pub requires_tls: bool,
     /// `skip_name_resolve`: an account of `localhost` can only use a local socket.
     pub knows_no_names: bool,
+    /// `skip_networking`: every account can only use a local socket.
+    pub is_local: bool,
 }
 
 impl Gate {
@@ -178,12 +180,13 @@ impl Gate {
         Ok(Self {
             requires_tls: session.setting("require_secure_transport")? == "ON",
             knows_no_names: session.setting("skip_name_resolve")? == "ON",
+            is_local: session.setting("skip_networking")? == "ON",
         })
     }
 
     /// True if `account` may connect by TCP without TLS.
     fn lets_in_plaintext(self, account: &Account) -> bool {
-        let local = account.host == "localhost" && self.knows_no_names;
+        let local = self.is_local || account.host == "localhost" && self.knows_no_names;
         account.by_network() && !self.requires_tls && !account.speaks_tls && !local
     }
 
@@ -278,9 +281,10 @@ pub fn of_transport(accounts: &[Account], gate: Gate) -> Rules {
     let plain = accounts.iter().filter(|account| gate.lets_in_plaintext(account));
     let exceptions: Vec<String> = plain.map(|account| format!("{} may speak plaintext", account.text())).collect();
     let setting = if gate.requires_tls { "ON" } else { "OFF" };
+    let local = if gate.is_local { "skip_networking = ON, " } else { "" };
     Rules {
         read: format!(
-            "require_secure_transport = {setting}, {}",
+            "{local}require_secure_transport = {setting}, {}",
             counted(accounts.iter().filter(|one| one.logs_in).count(), "account")
         ),
         findings: if exceptions.is_empty() { Vec::new() } else { vec![&MY_TLS_OPTIONAL] },
@@ -318,11 +322,13 @@ mod tests {
             Account { speaks_tls: true, ..account("careful", "%") },
         ];
         let names = |requires_tls, knows_no_names| {
-            of_transport(&accounts, Gate { requires_tls, knows_no_names }).exceptions.join("; ")
+            of_transport(&accounts, Gate { requires_tls, knows_no_names, is_local: false }).exceptions.join("; ")
         };
         assert_eq!(names(false, true), "'app'@'%' may speak plaintext");
         assert_eq!(names(false, false), "'root'@'localhost' may speak plaintext; 'app'@'%' may speak plaintext");
         assert_eq!(names(true, false), "");
+        let local = of_transport(&accounts, Gate { is_local: true, ..Gate::default() });
+        assert_eq!(local.words(), "skip_networking = ON, require_secure_transport = OFF, 3 accounts: no exception");
     }
 
     #[test]
