@@ -128,6 +128,14 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
     other_files(sources, (BINLOG, binlog), settings, &mut exceptions, &mut doubts);
     let temporary = settings.value("tmpdir");
     doubts.push(format!("temporary tables (ibtmp1) and files in {temporary}, for which MySQL has no setting"));
+    let buffered = settings.value("innodb_change_buffering");
+    // Percona Server can encrypt the system tablespace.
+    if !["", "none"].contains(&buffered) && !settings.is_on("innodb_sys_tablespace_encrypt") {
+        doubts.push(format!(
+            "entries of secondary indexes in the system tablespace (ibdata1), which MySQL does not encrypt \
+             (innodb_change_buffering = {buffered})"
+        ));
+    }
     let nothing = none_encrypted && !(tables || redo || undo || binlog);
     let state = if nothing { State::Off } else { State::Enforced };
     let findings = of_files(&exceptions, &leaks);

@@ -129,6 +129,18 @@ fn tables_of_users_are_named_in_the_system_tablespace() {
 }
 
 #[test]
+fn the_system_tablespace_may_hold_entries_of_indexes() {
+    let is_doubted = |told: Told| {
+        let rows = told.matrix().concat();
+        rows.contains("not judged: entries of secondary indexes in the system tablespace")
+    };
+    let buffered = || tight().with("innodb_change_buffering", "all");
+    assert!(is_doubted(buffered()));
+    assert!(!is_doubted(buffered().with("innodb_sys_tablespace_encrypt", "ON")));
+    assert!(!is_doubted(tight().with("innodb_change_buffering", "none")));
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     const ACCOUNTS: &str = "FROM mysql.user ORDER BY";
     let accounts = |accounts: Rows| tight().telling(ACCOUNTS, accounts);
