@@ -112,6 +112,11 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
             exceptions.push(format!("the keys are in the folder of the data: {keys}"));
         }
     }
+    for (plugin, setting) in KEYRING_PLUGINS {
+        if let Some(value) = settings.get(setting) {
+            words.push(format!("the plugin {plugin} is loaded ({setting} = {value})"));
+        }
+    }
     exceptions.extend(others.iter().map(|table| format!("{} table {}", table.engine, table.name)));
     for (kind, list) in lists {
         match list {
@@ -149,6 +154,17 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
     };
     Judgement::account(state, words.join(", ")).with_rules(Ok(rules), "")
 }
+
+/// Further plugins that keep keys, each with a setting that exists only if it is loaded (MySQL's documentation,
+/// "Keyring System Variables"; Percona Server's, "Use the keyring vault plugin").
+const KEYRING_PLUGINS: [(&str, &str); 6] = [
+    ("keyring_aws", "keyring_aws_conf_file"),
+    ("keyring_encrypted_file", "keyring_encrypted_file_data"),
+    ("keyring_hashicorp", "keyring_hashicorp_server_url"),
+    ("keyring_oci", "keyring_oci_key_file"),
+    ("keyring_okv", "keyring_okv_conf_dir"),
+    ("keyring_vault", "keyring_vault_config"),
+];
 
 /// Whether accounts may do without the encryption of new tables.
 const CHECKED: &str = "table_encryption_privilege_check";

@@ -141,6 +141,15 @@ fn the_system_tablespace_may_hold_entries_of_indexes() {
 }
 
 #[test]
+fn plugins_that_keep_keys_are_named() {
+    let without = tight().telling("keyring_component_status", &[]);
+    let rows = without.with("keyring_vault_config", "/etc/vault.conf").matrix().concat();
+    let told = "no keyring component is active, the plugin keyring_vault is loaded (keyring_vault_config = \
+                /etc/vault.conf), ";
+    assert!(rows.contains(told), "{rows}");
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     const ACCOUNTS: &str = "FROM mysql.user ORDER BY";
     let accounts = |accounts: Rows| tight().telling(ACCOUNTS, accounts);
