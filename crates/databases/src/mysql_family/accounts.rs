@@ -213,8 +213,8 @@ impl Account {
         self.logs_in && self.ways.iter().any(|way| !matches!(way, Way::Socket | Way::Nobody))
     }
 
-    /// True if it can be logged in to. An account whose only proof is an impossible one can own code that runs as it, or
-    /// be what others act as, and no more.
+    /// True if it can be logged in to. An account whose only proof is an impossible one can own code that runs as it,
+    /// or be what others act as, and no more.
     pub fn opens(&self) -> bool {
         self.logs_in && self.ways != [Way::Nobody]
     }
