@@ -31,7 +31,7 @@ impl Check for ScramIterations {
             "SELECT split_part(split_part(rolpassword, '$', 2), ':', 1) FROM pg_authid WHERE rolname = session_user";
         let kept = match session.value(kept) {
             // Superusers alone may read it.
-            Err(Fault::Server(_)) => None,
+            Err(Fault::Refused(_)) => None,
             kept => Some(kept?),
         };
         Ok(judged(self.0, rounds, kept.as_deref()))

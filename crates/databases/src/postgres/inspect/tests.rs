@@ -724,7 +724,7 @@ fn iterations_are_those_of_the_login_and_of_the_stored_password() {
         protected: a login took 1 iterations; what pg_authid keeps has 1
         exposed: a login took 1 iterations; what pg_authid keeps has 2
         exposed: a login took 1 iterations; what pg_authid keeps has 2
-        refused: 42501: denied to this account
+        protected: a login took 1 iterations; what pg_authid keeps is not shown to this account
         exposed: the login was by none, which hashes nothing so often"#]]
     .assert_eq(&text.join("\n"));
 }
