@@ -157,6 +157,15 @@ fn a_directory_is_a_doubt_where_the_view_hides_how_it_is_asked() {
 }
 
 #[test]
+fn rules_for_the_network_let_nobody_in_where_the_server_listens_on_no_address() {
+    let lines = ["local all all peer", "host all all all trust", "host replication all all trust"];
+    let hba = parsed(&lines, true).without_network();
+    let words = [hba.of_authentication(), hba.of_transport(), hba.of_replication()].map(|rules| rules.words());
+    let told = "1 rule of pg_hba.conf for the Unix socket (listen_addresses is empty): no exception";
+    assert_eq!(words, [told; 3]);
+}
+
+#[test]
 fn names_of_any_realm_are_a_doubt() {
     let doubts = |method: &str| {
         let line = format!("host all all all {method}");
