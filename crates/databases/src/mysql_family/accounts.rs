@@ -155,6 +155,8 @@ pub struct Account {
     pub keeps_off_rights: bool,
     /// True if its right to delete does.
     pub keeps_off_plugins: bool,
+    /// True if its right to read does.
+    pub keeps_off_hashes: bool,
 }
 
 /// How one product reads its accounts and roles.

@@ -22,6 +22,8 @@ pub const ALL_RIGHTS: &str = "rights on *.*";
 pub const EVERYTHING: &str = "everything";
 /// Another goal: an account that reaches it may switch off what protects the server.
 const UNPROTECTED: &str = "protections switched off";
+/// A third goal: an account that reaches it reads the hashes of all passwords.
+const HASHES: &str = "hashes of all passwords";
 /// Every account without `SYSTEM_USER`, and every account at all.
 const ANYBODY: &str = "any account";
 const ANY_SYSTEM_USER: &str = "any account, system users included";
@@ -31,6 +33,9 @@ const ANY_NEW_CONNECTION: &str = "any account that runs init_connect";
 /// Tables from which an account may delete that may uninstall a plugin or a component, an audit log for example
 /// (documentation, "UNINSTALL PLUGIN Statement", "UNINSTALL COMPONENT Statement").
 const TABLES_OF_PLUGINS: [&str; 2] = ["component", "plugin"];
+
+/// Tables that show the hashes of passwords.
+const TABLES_OF_HASHES: [&str; 2] = ["global_priv", "user"];
 
 /// Why an account that makes code acts as its definer.
 const CODE: &str = "code that runs as it";
@@ -92,10 +97,20 @@ impl Rights {
 
     /// Accounts that do not get all privileges and may switch off what protects the server, each with its way there.
     pub fn switching_off(&self, reach: &mut Reach) -> Vec<String> {
+        self.limited_to(UNPROTECTED, reach)
+    }
+
+    /// Accounts that do not get all privileges and read the hashes of all passwords, each with its way there.
+    pub fn reading_hashes(&self, reach: &mut Reach) -> Vec<String> {
+        self.limited_to(HASHES, reach)
+    }
+
+    /// Accounts that reach the `goal` and not all privileges, each with its way there.
+    fn limited_to(&self, goal: &str, reach: &mut Reach) -> Vec<String> {
         let ways = reach.ways([EVERYTHING]);
         let opening = self.holders.iter().filter(|holder| holder.opens()).map(Account::text);
         let limited: Vec<String> = opening.filter(|name| !ways.has(name)).collect();
-        let ways = reach.ways([UNPROTECTED]);
+        let ways = reach.ways([goal]);
         limited.iter().filter_map(|name| ways.of(name)).map(|way| words(&way)).collect()
     }
 
@@ -199,6 +214,12 @@ impl Rights {
         if let Some(right) = of_server.filter(|right| right.deletes) {
             leads.push((UNPROTECTED, format!("DELETE ON `{}`.* uninstalls plugins", right.database)));
         }
+        if has(Select) && !holder.keeps_off_hashes {
+            leads.push((HASHES, "SELECT ON *.*".to_owned()));
+        }
+        if let Some(right) = of_server.filter(|right| right.reads) {
+            leads.push((HASHES, format!("SELECT ON `{}`.*", right.database)));
+        }
         for table in self.tables.iter().filter(|table| table.user == holder.user && table.host == holder.host) {
             let (name, right) = (table.object.as_str(), &table.right);
             let gives = |wanted: &[&str]| right.split(',').any(|one| wanted.contains(&one));
@@ -207,6 +228,9 @@ impl Rights {
             }
             if gives(&["Delete"]) && TABLES_OF_PLUGINS.contains(&name) {
                 leads.push((UNPROTECTED, format!("DELETE ON mysql.{name} uninstalls plugins")));
+            }
+            if gives(&["Select"]) && TABLES_OF_HASHES.contains(&name) {
+                leads.push((HASHES, format!("SELECT ON mysql.{name}")));
             }
         }
         let replays = "writes rows of any table by BINLOG";
@@ -416,6 +440,37 @@ mod tests {
         assert_eq!(told(&[], &[["plugin", "Select,Delete"]]), way("DELETE ON mysql.plugin"));
         assert_eq!(told(&[], &[["component", "Delete"]]), way("DELETE ON mysql.component"));
         assert_eq!(told(&[], &[["plugin", "Insert"], ["user", "Delete"]]), "");
+    }
+
+    #[test]
+    fn hashes_of_passwords_are_read_by_a_right_on_the_table_of_accounts() {
+        let told = |app: Account, databases: Vec<DatabaseRight>, tables: &[[&str; 2]]| {
+            let table = |[object, right]: &[&str; 2]| ObjectRight {
+                user: "app".to_owned(),
+                host: "%".to_owned(),
+                object: (*object).to_owned(),
+                right: (*right).to_owned(),
+            };
+            let all = [Select, Insert, Update, Delete, CreateUser];
+            let rights = Rights {
+                holders: vec![holder("root", "localhost", &all), app],
+                databases,
+                tables: tables.iter().map(table).collect(),
+                ..Rights::default()
+            };
+            rights.reading_hashes(&mut rights.reach()).concat()
+        };
+        let reads = |database: &str| DatabaseRight { reads: true, ..on_database("app", database, Vec::new()) };
+        let app = |rights: &[Right]| holder("app", "%", rights);
+        let way = |by: &str| format!("'app'@'%' → hashes of all passwords ({by})");
+        assert_eq!(told(app(&[Select]), Vec::new(), &[]), way("SELECT ON *.*"));
+        assert_eq!(told(Account { keeps_off_hashes: true, ..app(&[Select]) }, Vec::new(), &[]), "");
+        assert_eq!(told(app(&[]), vec![reads("m%")], &[]), way("SELECT ON `m%`.*"));
+        assert_eq!(told(app(&[]), vec![reads("shop")], &[]), "");
+        assert_eq!(told(app(&[]), Vec::new(), &[["user", "Select"]]), way("SELECT ON mysql.user"));
+        assert_eq!(told(app(&[]), Vec::new(), &[["user", "Delete"]]), "");
+        // An account that gets all privileges reads them as well, and is named for that.
+        assert_eq!(told(app(&[Select, Insert]), Vec::new(), &[]), "");
     }
 
     #[test]

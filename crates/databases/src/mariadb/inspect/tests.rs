@@ -172,7 +172,7 @@ fn each_change_shows_in_its_rows() {
         ),
         (
             "a right to write rights",
-            tight().telling("FROM mysql.db", &[&["app", "%", "mysql", "Y", "N", "N", "N", "N", "N", "N"]]),
+            tight().telling("FROM mysql.db", &[&["app", "%", "mysql", "Y", "N", "N", "N", "N", "N", "N", "N"]]),
         ),
         ("a table of rights", tight().telling("mysql.tables_priv", &[&["app", "%", "global_priv", "Insert,Update"]])),
         (

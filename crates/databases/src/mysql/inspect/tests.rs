@@ -150,6 +150,27 @@ fn plugins_that_keep_keys_are_named() {
 }
 
 #[test]
+fn accounts_that_read_hashes_of_passwords_are_named_unless_they_ask() {
+    const READER: Rows = &[account!("ann", "%", SHA, "set", "ANY", "YNNNNNNNNNN"), ROOT];
+    let told = || tight().telling("FROM mysql.user ORDER BY", READER);
+    let everything = "1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*)";
+    let by_others = format!(
+        "authorisation: available but not enforced, whole server [MY-AUTHZ-READS-PASSWORDS]: {everything}; 'ann'@'%' → \
+         hashes of all passwords (SELECT ON *.*)"
+    );
+    let by_itself =
+        format!("authorisation: enforced, whole server: {everything}; this account reads the hashes of all passwords");
+    let asking = |account: Rows| told().telling("SELECT CURRENT_USER()", account).matrix().concat();
+    for (rows, expected) in [
+        (told().matrix().concat(), &by_others),
+        (asking(&[&["bob@%"]]), &by_others),
+        (asking(&[&["ann@%"]]), &by_itself),
+    ] {
+        assert!(rows.contains(expected.as_str()), "{rows}");
+    }
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     const ACCOUNTS: &str = "FROM mysql.user ORDER BY";
     let accounts = |accounts: Rows| tight().telling(ACCOUNTS, accounts);
@@ -241,7 +262,7 @@ fn each_change_shows_in_its_rows() {
         (
             "code as another",
             further(&[&["app", "%", "SET_ANY_DEFINER"]])
-                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "Y", "N", "N", "N", "N"]]),
+                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "Y", "N", "N", "N", "N", "N"]]),
         ),
         ("rows by BINLOG", further(&[&["app", "%", "BINLOG_ADMIN"]])),
         ("another source", further(&[&["app", "%", "REPLICATION_SLAVE_ADMIN"]])),
@@ -260,12 +281,12 @@ fn each_change_shows_in_its_rows() {
         ("no right to the roles", tight().refusing("mysql.role_edges")),
         (
             "rights of a pattern",
-            tight().telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N", "N"]]),
+            tight().telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N", "N", "N"]]),
         ),
         (
             "rights of a name that looks like a pattern",
             tight()
-                .telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N", "N"]])
+                .telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N", "N", "N"]])
                 .with("partial_revokes", "ON"),
         ),
         ("rights to a column", tight().telling("mysql.columns_priv", &[&["app", "%", "user", "Update"]])),
@@ -292,7 +313,7 @@ fn each_change_shows_in_its_rows() {
             "a routine of an administrator",
             tight()
                 .telling("information_schema.ROUTINES", &[&["shop", "pay", "root@localhost"]])
-                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "N", "N", "N", "Y", "N"]]),
+                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "N", "N", "N", "Y", "N", "N"]]),
         ),
         ("a view of rights", tight().telling(VIEWS, &[&["shop", "logins", "root@localhost", "0"]])),
         ("a view of rights of an ordinary account", tight().telling(VIEWS, &[&["shop", "logins", "app@%", "0"]])),
