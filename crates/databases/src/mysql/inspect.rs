@@ -130,6 +130,7 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
         }
     }
     words.push("doublewrite as its tablespaces".to_owned());
+    let follows = sources.as_ref().is_ok_and(|sources| !sources.is_empty());
     other_files(sources, (BINLOG, binlog), settings, &mut exceptions, &mut doubts);
     let temporary = settings.value("tmpdir");
     doubts.push(format!("temporary tables (ibtmp1) and files in {temporary}, for which MySQL has no setting"));
@@ -140,6 +141,10 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
             "entries of secondary indexes in the system tablespace (ibdata1), which MySQL does not encrypt \
              (innodb_change_buffering = {buffered})"
         ));
+    }
+    // They stay as they are until their changes are applied. No statement of MySQL shows which are encrypted.
+    if follows && binlog {
+        doubts.push(format!("relay logs from before {BINLOG} was ON"));
     }
     let nothing = none_encrypted && !(tables || redo || undo || binlog);
     let state = if nothing { State::Off } else { State::Enforced };
