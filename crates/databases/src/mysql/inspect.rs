@@ -129,7 +129,11 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
             exceptions.push(format!("{name} is not ON"));
         }
     }
-    words.push("doublewrite as its tablespaces".to_owned());
+    if encrypts_doublewrite(settings.value("version")) {
+        words.push("doublewrite as its tablespaces".to_owned());
+    } else {
+        doubts.push("doublewrite files, which MySQL encrypts from version 8.0.23 on".to_owned());
+    }
     let follows = sources.as_ref().is_ok_and(|sources| !sources.is_empty());
     other_files(sources, (BINLOG, binlog), settings, &mut exceptions, &mut doubts);
     let temporary = settings.value("tmpdir");
@@ -158,6 +162,13 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
         findings,
     };
     Judgement::account(state, words.join(", ")).with_rules(Ok(rules), "")
+}
+
+/// True of a `version` that encrypts doublewrite pages like their tablespaces (MySQL's documentation, "Doublewrite File
+/// Encryption"), and of one that is not shown.
+fn encrypts_doublewrite(version: &str) -> bool {
+    let numbers: Vec<u32> = version.split(['.', '-']).map_while(|part| part.parse().ok()).take(3).collect();
+    numbers.len() < 3 || numbers >= vec![8, 0, 23]
 }
 
 /// Further plugins that keep keys, each with a setting that exists only if it is loaded (MySQL's documentation,

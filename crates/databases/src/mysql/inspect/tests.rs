@@ -171,6 +171,18 @@ fn accounts_that_read_hashes_of_passwords_are_named_unless_they_ask() {
 }
 
 #[test]
+fn doublewrite_files_are_encrypted_from_a_version_on() {
+    let is_doubted = |version: &'static str| {
+        let rows = tight().with("version", version).matrix().concat();
+        let is_doubted = rows.contains("not judged: doublewrite files, which MySQL encrypts from version 8.0.23 on");
+        assert_ne!(is_doubted, rows.contains("doublewrite as its tablespaces"), "{rows}");
+        is_doubted
+    };
+    assert_eq!(["8.0.22", "8.0.22-13"].map(is_doubted), [true; 2]);
+    assert_eq!(["8.0.23", "8.4.2", "8.0.mysql_aurora.3"].map(is_doubted), [false; 3]);
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     const ACCOUNTS: &str = "FROM mysql.user ORDER BY";
     let accounts = |accounts: Rows| tight().telling(ACCOUNTS, accounts);
