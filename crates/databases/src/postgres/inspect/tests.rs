@@ -106,6 +106,15 @@ fn a_map_may_let_one_user_be_every_account() {
 }
 
 #[test]
+fn a_library_that_is_not_shown_may_encrypt_files() {
+    let rows = tight().without("shared_preload_libraries").matrix().concat();
+    let told = "at-rest: not offered by this product, this account [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no \
+                file; a volume below it may; not judged: whether a library encrypts files (shared_preload_libraries: \
+                GRANT pg_read_all_settings); ";
+    assert!(rows.contains(told), "{rows}");
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     const TRUST: &str = r#"{"line_number": 9, "type": "host", "database": ["all"], "user_name": ["guest"],
         "address": "all", "auth_method": "trust"}"#;
