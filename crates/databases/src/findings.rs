@@ -79,8 +79,8 @@ findings! {
     MY_AUTHN_NO_PROOF = "MY-AUTHN-NO-PROOF",
         "An account accepts a login without proof of identity.",
         "The row names the account: it has no password, takes any name, takes any certificate of the server's authority, \
-         or keeps its password in a form from which it is found quickly. ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, \
-         or DROP USER.";
+         sends its password in the clear, or keeps it in a form from which it is found quickly. ALTER USER … \
+         IDENTIFIED BY, REQUIRE SUBJECT, REQUIRE SSL, or DROP USER.";
     MY_AUTHN_NOBODY_ASKED = "MY-AUTHN-NOBODY-ASKED",
         "The server runs with skip_grant_tables: no client has to log in, and every client may do everything.",
         "Remove the setting and restart the server.";
@@ -100,6 +100,10 @@ findings! {
         "It may turn off require_secure_transport or a log, or make tables without encryption. The row names the way: \
          REVOKE SUPER, SYSTEM_VARIABLES_ADMIN, AUDIT_ADMIN, TABLE_ENCRYPTION_ADMIN, BINLOG_ENCRYPTION_ADMIN or DELETE \
          where it is not needed.";
+    MY_AUTHZ_READS_PASSWORDS = "MY-AUTHZ-READS-PASSWORDS",
+        "An account that is not an administrator may read the hashes of all passwords.",
+        "SELECT ON *.* includes the table of accounts, mysql.user or mysql.global_priv. REVOKE it, and give SELECT on \
+         the databases that are needed.";
     MY_TLS_OPTIONAL = "MY-TLS-OPTIONAL",
         "The server serves clients in plaintext.",
         "Set require_secure_transport = ON, or ALTER USER … REQUIRE SSL for the accounts that the row names.";

@@ -191,6 +191,12 @@ pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, plaint
     }
 }
 
+/// The doubt about the versions of TLS before 1.2, which a `setting` of this `value` allows: they are not tried, and
+/// OpenSSL's own configuration may forbid them.
+pub fn doubt_of_old_tls(setting: &str, value: &str) -> String {
+    format!("whether clients speak TLS before version 1.2, which {setting} = {value} allows")
+}
+
 /// Both rows of the matrix about clients: they are the same for a product whose clients use one server.
 pub fn client_rows(transport: Judgement) -> [FeatureStatus; 2] {
     [Feature::Transport, Feature::ClientToNode].map(|feature| transport.clone().of(feature))

@@ -79,6 +79,7 @@ fn account([user, host, rights]: [String; 3]) -> Result<Account, Fault> {
         rights: BITS.iter().filter(|(bit, _)| access >> bit & 1 == 1).map(|(_, right)| *right).collect(),
         keeps_off_rights: false,
         keeps_off_plugins: false,
+        keeps_off_hashes: false,
     })
 }
 

@@ -128,6 +128,7 @@ fn account(
         rights,
         keeps_off_rights: keeps_off(&restrictions, &writes),
         keeps_off_plugins: keeps_off(&restrictions, &["DELETE"]),
+        keeps_off_hashes: keeps_off(&restrictions, &["SELECT"]),
         user,
         host,
     }
@@ -176,6 +177,8 @@ mod tests {
         assert!(row("caching_sha2_password", revoked).keeps_off_rights);
         assert!(!row("caching_sha2_password", revoked).keeps_off_plugins);
         assert!(row("caching_sha2_password", &revoked.replace("UPDATE", "DELETE")).keeps_off_plugins);
+        assert!(row("caching_sha2_password", &revoked.replace("UPDATE", "SELECT")).keeps_off_hashes);
+        assert!(!row("caching_sha2_password", revoked).keeps_off_hashes);
         assert!(!row("caching_sha2_password", &revoked.replace("mysql", "shop")).keeps_off_rights);
         let inserts = revoked.replace(r#", "UPDATE""#, "");
         assert!(row("caching_sha2_password", &inserts).keeps_off_rights, "it has no other right to write");

@@ -23,9 +23,15 @@ pub fn unencrypted(session: &mut WireSession, undo: bool) -> Result<Vec<String>,
 /// # Errors
 /// The server's error; only accounts with the privilege PROCESS get an answer.
 pub fn in_system_tablespace(session: &mut WireSession) -> Result<Vec<String>, Fault> {
-    let sql = "SELECT NAME FROM information_schema.INNODB_TABLES WHERE SPACE = 0 AND NAME NOT LIKE 'mysql/%' \
-               AND NAME NOT LIKE 'SYS\\_%' ORDER BY NAME";
-    Ok(session.run(sql)?.into_iter().flatten().flatten().collect())
+    let sql = "SELECT NAME FROM information_schema.INNODB_TABLES WHERE SPACE = 0 ORDER BY NAME";
+    let names = session.run(sql)?.into_iter().flatten().flatten();
+    Ok(names.filter(|name| is_of_users(name)).collect())
+}
+
+/// True of a table, `database/name`, that is not the server's own. The server itself would compare without case, and
+/// take a database called `sys_shop` for a table of InnoDB, `SYS_…`.
+fn is_of_users(table: &str) -> bool {
+    table.contains('/') && !table.starts_with("mysql/")
 }
 
 /// Names of the databases in which new tables are not encrypted by default: each keeps the server's default from when

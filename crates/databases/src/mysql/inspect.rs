@@ -112,6 +112,11 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
             exceptions.push(format!("the keys are in the folder of the data: {keys}"));
         }
     }
+    for (plugin, setting) in KEYRING_PLUGINS {
+        if let Some(value) = settings.get(setting) {
+            words.push(format!("the plugin {plugin} is loaded ({setting} = {value})"));
+        }
+    }
     exceptions.extend(others.iter().map(|table| format!("{} table {}", table.engine, table.name)));
     for (kind, list) in lists {
         match list {
@@ -124,10 +129,27 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
             exceptions.push(format!("{name} is not ON"));
         }
     }
-    words.push("doublewrite as its tablespaces".to_owned());
+    if encrypts_doublewrite(settings.value("version")) {
+        words.push("doublewrite as its tablespaces".to_owned());
+    } else {
+        doubts.push("doublewrite files, which MySQL encrypts from version 8.0.23 on".to_owned());
+    }
+    let follows = sources.as_ref().is_ok_and(|sources| !sources.is_empty());
     other_files(sources, (BINLOG, binlog), settings, &mut exceptions, &mut doubts);
     let temporary = settings.value("tmpdir");
     doubts.push(format!("temporary tables (ibtmp1) and files in {temporary}, for which MySQL has no setting"));
+    let buffered = settings.value("innodb_change_buffering");
+    // Percona Server can encrypt the system tablespace.
+    if !["", "none"].contains(&buffered) && !settings.is_on("innodb_sys_tablespace_encrypt") {
+        doubts.push(format!(
+            "entries of secondary indexes in the system tablespace (ibdata1), which MySQL does not encrypt \
+             (innodb_change_buffering = {buffered})"
+        ));
+    }
+    // They stay as they are until their changes are applied. No statement of MySQL shows which are encrypted.
+    if follows && binlog {
+        doubts.push(format!("relay logs from before {BINLOG} was ON"));
+    }
     let nothing = none_encrypted && !(tables || redo || undo || binlog);
     let state = if nothing { State::Off } else { State::Enforced };
     let findings = of_files(&exceptions, &leaks);
@@ -141,6 +163,24 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
     };
     Judgement::account(state, words.join(", ")).with_rules(Ok(rules), "")
 }
+
+/// True of a `version` that encrypts doublewrite pages like their tablespaces (MySQL's documentation, "Doublewrite File
+/// Encryption"), and of one that is not shown.
+fn encrypts_doublewrite(version: &str) -> bool {
+    let numbers: Vec<u32> = version.split(['.', '-']).map_while(|part| part.parse().ok()).take(3).collect();
+    numbers.len() < 3 || numbers >= vec![8, 0, 23]
+}
+
+/// Further plugins that keep keys, each with a setting that exists only if it is loaded (MySQL's documentation,
+/// "Keyring System Variables"; Percona Server's, "Use the keyring vault plugin").
+const KEYRING_PLUGINS: [(&str, &str); 6] = [
+    ("keyring_aws", "keyring_aws_conf_file"),
+    ("keyring_encrypted_file", "keyring_encrypted_file_data"),
+    ("keyring_hashicorp", "keyring_hashicorp_server_url"),
+    ("keyring_oci", "keyring_oci_key_file"),
+    ("keyring_okv", "keyring_okv_conf_dir"),
+    ("keyring_vault", "keyring_vault_config"),
+];
 
 /// Whether accounts may do without the encryption of new tables.
 const CHECKED: &str = "table_encryption_privilege_check";

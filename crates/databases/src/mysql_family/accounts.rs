@@ -115,6 +115,11 @@ const COMPARES: [&str; 7] = [
     "sha256_password",
 ];
 
+/// Plugins for which clients send the password itself, where others send a proof of it (MySQL's and Percona Server's
+/// documentation, "Cleartext Pluggable Authentication", "PAM"; MariaDB's, "Authentication Plugin - PAM").
+const SEND_PASSWORDS: [&str; 5] =
+    ["auth_pam", "auth_pam_compat", "authentication_ldap_simple", "authentication_pam", "pam"];
+
 /// Which certificate an account must show.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Certificate {
@@ -150,6 +155,8 @@ pub struct Account {
     pub keeps_off_rights: bool,
     /// True if its right to delete does.
     pub keeps_off_plugins: bool,
+    /// True if its right to read does.
+    pub keeps_off_hashes: bool,
 }
 
 /// How one product reads its accounts and roles.
@@ -162,6 +169,8 @@ pub struct Gate {
     pub requires_tls: bool,
     /// `skip_name_resolve`: an account of `localhost` can only use a local socket.
     pub knows_no_names: bool,
+    /// `skip_networking`: every account can only use a local socket.
+    pub is_local: bool,
 }
 
 impl Gate {
@@ -173,13 +182,25 @@ impl Gate {
         Ok(Self {
             requires_tls: session.setting("require_secure_transport")? == "ON",
             knows_no_names: session.setting("skip_name_resolve")? == "ON",
+            is_local: session.setting("skip_networking")? == "ON",
         })
     }
 
     /// True if `account` may connect by TCP without TLS.
     fn lets_in_plaintext(self, account: &Account) -> bool {
-        let local = account.host == "localhost" && self.knows_no_names;
+        let local = self.is_local || account.host == "localhost" && self.knows_no_names;
         account.by_network() && !self.requires_tls && !account.speaks_tls && !local
+    }
+
+    /// Why a password of `account` can be read on the network; `None` if it cannot, as far as the plugin shows.
+    fn exposes(self, account: &Account) -> Option<String> {
+        let sends = |way: &Way| match way {
+            Way::Elsewhere(plugin) if SEND_PASSWORDS.contains(&plugin.as_str()) => Some(plugin.clone()),
+            _ => None,
+        };
+        let plugin = account.ways.iter().find_map(sends)?;
+        let is_exposed = self.lets_in_plaintext(account) && !is_loopback(&account.host);
+        is_exposed.then(|| format!("{} sends its password in the clear ({plugin} without REQUIRE SSL)", account.text()))
     }
 }
 
@@ -192,6 +213,12 @@ impl Account {
     /// True if it can connect by TCP: its authentication is more than a socket, and not only an impossible password.
     pub fn by_network(&self) -> bool {
         self.logs_in && self.ways.iter().any(|way| !matches!(way, Way::Socket | Way::Nobody))
+    }
+
+    /// True if it can be logged in to. An account whose only proof is an impossible one can own code that runs as it,
+    /// or be what others act as, and no more.
+    pub fn opens(&self) -> bool {
+        self.logs_in && self.ways != [Way::Nobody]
     }
 
     /// Why this account's authentication is weak; `None` if it is not.
@@ -225,8 +252,8 @@ pub fn named(user: &str, host: &str) -> String {
     if host.is_empty() { format!("role {user}") } else { format!("'{user}'@'{host}'") }
 }
 
-/// Accounts that anyone can log in as.
-pub fn of_authentication(accounts: &[Account]) -> Rules {
+/// Accounts that anyone can log in as, and those whose password the network sees behind this `gate`.
+pub fn of_authentication(accounts: &[Account], gate: Gate) -> Rules {
     let mut methods: BTreeMap<&str, usize> = BTreeMap::new();
     let mut elsewhere: BTreeMap<&str, Vec<String>> = BTreeMap::new();
     let logs_in = || accounts.iter().filter(|account| account.logs_in);
@@ -240,7 +267,8 @@ pub fn of_authentication(accounts: &[Account]) -> Rules {
     }
     let methods: Vec<String> = methods.iter().map(|(method, count)| format!("{count} by {method}")).collect();
     let doubt = |(plugin, names): (&&str, &Vec<String>)| format!("{}: {plugin} asks another service", shortened(names));
-    let exceptions: Vec<String> = logs_in().filter_map(Account::weakness).collect();
+    let weak = |account: &Account| account.weakness().or_else(|| gate.exposes(account));
+    let exceptions: Vec<String> = logs_in().filter_map(weak).collect();
     Rules {
         read: format!("{} ({})", counted(logs_in().count(), "account"), methods.join(", ")),
         findings: if exceptions.is_empty() { Vec::new() } else { vec![&MY_AUTHN_NO_PROOF] },
@@ -255,9 +283,10 @@ pub fn of_transport(accounts: &[Account], gate: Gate) -> Rules {
     let plain = accounts.iter().filter(|account| gate.lets_in_plaintext(account));
     let exceptions: Vec<String> = plain.map(|account| format!("{} may speak plaintext", account.text())).collect();
     let setting = if gate.requires_tls { "ON" } else { "OFF" };
+    let local = if gate.is_local { "skip_networking = ON, " } else { "" };
     Rules {
         read: format!(
-            "require_secure_transport = {setting}, {}",
+            "{local}require_secure_transport = {setting}, {}",
             counted(accounts.iter().filter(|one| one.logs_in).count(), "account")
         ),
         findings: if exceptions.is_empty() { Vec::new() } else { vec![&MY_TLS_OPTIONAL] },
@@ -295,11 +324,13 @@ mod tests {
             Account { speaks_tls: true, ..account("careful", "%") },
         ];
         let names = |requires_tls, knows_no_names| {
-            of_transport(&accounts, Gate { requires_tls, knows_no_names }).exceptions.join("; ")
+            of_transport(&accounts, Gate { requires_tls, knows_no_names, is_local: false }).exceptions.join("; ")
         };
         assert_eq!(names(false, true), "'app'@'%' may speak plaintext");
         assert_eq!(names(false, false), "'root'@'localhost' may speak plaintext; 'app'@'%' may speak plaintext");
         assert_eq!(names(true, false), "");
+        let local = of_transport(&accounts, Gate { is_local: true, ..Gate::default() });
+        assert_eq!(local.words(), "skip_networking = ON, require_secure_transport = OFF, 3 accounts: no exception");
     }
 
     #[test]
@@ -352,9 +383,26 @@ mod tests {
             'app'@'%' keeps its password as before 4.1, which is found in seconds
             ''@'localhost' accepts any name without a password
             ''@'%' takes any name and 1 more: ALTER USER … IDENTIFIED BY, REQUIRE SUBJECT, DISCARD OLD PASSWORD, or DROP USER
-            not judged: 'app'@'%': pam asks another service"#]].assert_eq(&of_authentication(&accounts).words().replace("; ", "\n"));
+            not judged: 'app'@'%': pam asks another service"#]].assert_eq(&of_authentication(&accounts, tls()).words().replace("; ", "\n"));
         // A password is a proof beside any certificate, and none is not one of an old format.
         assert_eq!(of(Way::of("mysql_native_password", "set"), Certificate::Any).weakness(), None);
         assert_eq!(Way::of("mysql_old_password", ""), Way::Empty("mysql_old_password".to_owned()));
+    }
+
+    /// A server that requires TLS of all.
+    fn tls() -> Gate {
+        Gate { requires_tls: true, ..Gate::default() }
+    }
+
+    #[test]
+    fn passwords_that_clients_send_themselves_need_tls() {
+        let of = |plugin: &str, host: &str| Account { ways: vec![Way::of(plugin, "")], ..account("app", host) };
+        let exceptions = |account: Account, gate: Gate| of_authentication(&[account], gate).exceptions.join("; ");
+        let told = "'app'@'%' sends its password in the clear (pam without REQUIRE SSL)";
+        assert_eq!(exceptions(of("pam", "%"), Gate::default()), told);
+        assert_eq!(exceptions(of("pam", "%"), tls()), "");
+        assert_eq!(exceptions(of("pam", "localhost"), Gate::default()), "");
+        assert_eq!(exceptions(Account { speaks_tls: true, ..of("pam", "%") }, Gate::default()), "");
+        assert_eq!(exceptions(of("authentication_ldap_sasl", "%"), Gate::default()), "");
     }
 }

@@ -30,13 +30,13 @@ use crate::{
     evidence::Attempt,
     findings::{
         MY_AUDIT_OFF, MY_AUDIT_PARTIAL, MY_AUTHN_NO_PROOF, MY_AUTHN_NOBODY_ASKED, MY_AUTHN_REPEATS_PASSWORDS,
-        MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_AUTHZ_SWITCHES_PROTECTIONS,
-        MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES, MY_TLS_OPTIONAL,
+        MY_AUTHZ_ADMINISTRATORS, MY_AUTHZ_REACHABLE_ADMINISTRATOR, MY_AUTHZ_READS_PASSWORDS,
+        MY_AUTHZ_SWITCHES_PROTECTIONS, MY_REST_NOT_ENCRYPTED, MY_REST_REPEATS_VALUES, MY_TLS_OPTIONAL,
     },
     hops::{Hops, let_in_by},
     inspect::{
-        Judgement, Open, Rules, authentication, client_rows, counted, inspect_feature, named, not_offered,
-        of_administrators, transport,
+        Judgement, Open, Rules, authentication, client_rows, counted, doubt_of_old_tls, inspect_feature, named,
+        not_offered, of_administrators, transport,
     },
     target::{Target, is_local},
 };
@@ -86,13 +86,16 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
     } else {
         by_certificate(&mut session, &target, queries.open)
             .unwrap_or_else(|| authentication(&target, &method, queries.open))
-            .with_rules(of_all(&accounts::of_authentication), accounts::RIGHT)
+            .with_rules(of_all(&|accounts| accounts::of_authentication(accounts, gate)), accounts::RIGHT)
     };
     let authentication = match hops.between {
         Some(between) => let_in_by(between, authentication),
         None => authentication,
     };
-    let rules = of_all(&|accounts| accounts::of_transport(accounts, gate));
+    let rules = of_all(&|accounts| accounts::of_transport(accounts, gate)).map(|mut rules| {
+        rules.doubts.extend(settings.as_ref().ok().and_then(old_tls));
+        rules
+    });
     let clients = of_clients(&target, &hops, session.offers_tls(), queries.plaintext, rules);
     let authentication = match &settings {
         Ok(settings) => with_settings(authentication, settings),
@@ -104,16 +107,26 @@ pub fn inspect(flavour: &Flavour, server: &Server, setup: &Setup) -> Result<Vec<
         rights.powers.is_replica = sources.as_ref().is_ok_and(|sources| !sources.is_empty());
     }
     let mut reach = rights.as_ref().map(Rights::reach).map_err(Clone::clone);
-    let switching_off = match (&rights, &mut reach) {
-        (Ok(rights), Ok(reach)) => rights.switching_off(reach),
-        _ => Vec::new(),
+    let (switching_off, reading) = match (&rights, &mut reach) {
+        (Ok(rights), Ok(reach)) => (rights.switching_off(reach), rights.reading_hashes(reach)),
+        _ => (Vec::new(), Vec::new()),
     };
+    // The account that asks may have the right to read the table of accounts for that alone.
+    let asker = session.account();
+    let (own, reading): (Vec<String>, Vec<String>) =
+        reading.into_iter().partition(|way| asker.as_ref().is_ok_and(|name| way.starts_with(name.as_str())));
     let ways = reach.as_mut().map(|reach| reach.ways([EVERYTHING])).map_err(|fault| fault.clone());
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(clients);
     seen.push(inspect_feature(Feature::Authorisation, || match (&rights, &ways) {
         _ if without_rights => Ok(without_rights_at_all()),
-        (Ok(rights), Ok(ways)) => Ok(of_rights(rights, ways, &switching_off)),
+        (Ok(rights), Ok(ways)) => {
+            let mut judged = of_rights(rights, ways, &switching_off, &reading);
+            if !own.is_empty() {
+                judged.seen.push_str("; this account reads the hashes of all passwords");
+            }
+            Ok(judged)
+        }
         _ => authorisation(&mut session, queries.is_of_administrator),
     }));
     let mut of_settings = |feature, judge: &dyn Fn(&mut WireSession, &Settings) -> Result<Judgement, Fault>| {
@@ -152,6 +165,13 @@ fn of_clients(
         if is_open { judged.found(&MY_TLS_OPTIONAL) } else { judged }
     };
     [found(own).of(Feature::Transport), found(behind).of(Feature::ClientToNode)]
+}
+
+/// The doubt about old versions of TLS, if the server's settings allow some.
+fn old_tls(settings: &Settings) -> Option<String> {
+    let versions = settings.value("tls_version");
+    let is_old = |version: &str| ["TLSv1", "TLSv1.0", "TLSv1.1"].contains(&version.trim());
+    versions.split(',').any(is_old).then(|| doubt_of_old_tls("tls_version", versions))
 }
 
 /// Adds to `judged`, the row of authentication, who may claim any source address, and what repeats the passwords that
@@ -203,10 +223,10 @@ fn is_without_rights(session: &mut WireSession) -> bool {
 /// How many ways are shown.
 const SHOWN: usize = 5;
 
-/// Accounts that have all privileges, or can get them, and those that may switch protections off without that. A single
-/// administrator is normal; one of a name counts once, whatever its hosts.
-fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judgement {
-    let holders = || rights.holders.iter().filter(|holder| holder.logs_in);
+/// Accounts that have all privileges, or can get them, and those that may switch protections off, or are `reading`
+/// hashes of passwords, without that. A single administrator is normal; one of a name counts once, whatever its hosts.
+fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String], reading: &[String]) -> Judgement {
+    let holders = || rights.holders.iter().filter(|holder| holder.opens());
     let all: BTreeSet<&str> = holders().map(|holder| holder.user.as_str()).collect();
     let mut unlimited: BTreeMap<&str, String> = BTreeMap::new();
     let mut is_reached = false;
@@ -226,7 +246,7 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judg
     }
     let limits = of_administrators(unlimited.len(), all.len());
     let state = match limits {
-        State::Enforced if !switching_off.is_empty() => State::Available,
+        State::Enforced if !switching_off.is_empty() || !reading.is_empty() => State::Available,
         state => state,
     };
     let names: Vec<String> = unlimited.into_values().collect();
@@ -240,6 +260,9 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judg
     if !switching_off.is_empty() {
         seen.push_str(&format!("; {}", named(switching_off)));
     }
+    if !reading.is_empty() {
+        seen.push_str(&format!("; {}", named(reading)));
+    }
     let doubts = [rights.unread.clone(), rights.unjudged_routines(ways), rights.unjudged_views(ways)].concat();
     let mut judgement = Judgement::by_state(state, seen);
     if !doubts.is_empty() {
@@ -252,7 +275,10 @@ fn of_rights(rights: &Rights, ways: &Ways<'_>, switching_off: &[String]) -> Judg
     if limits != State::Enforced {
         judgement = judgement.found(&MY_AUTHZ_ADMINISTRATORS);
     }
-    if switching_off.is_empty() { judgement } else { judgement.found(&MY_AUTHZ_SWITCHES_PROTECTIONS) }
+    if !switching_off.is_empty() {
+        judgement = judgement.found(&MY_AUTHZ_SWITCHES_PROTECTIONS);
+    }
+    if reading.is_empty() { judgement } else { judgement.found(&MY_AUTHZ_READS_PASSWORDS) }
 }
 
 /// Accounts that may act as another, or as a role.
@@ -469,7 +495,10 @@ pub fn files(folder: &Path, journal: Vec<PathBuf>, log: Option<&str>, table: &Ta
 mod tests {
     use super::*;
     use crate::{
-        mysql_family::schema::SESSION_STATUS,
+        mysql_family::{
+            accounts::{Right, Way},
+            schema::SESSION_STATUS,
+        },
         target::{Authority, Tls},
     };
 
@@ -512,6 +541,45 @@ mod tests {
         };
         assert_eq!(judged("off"), [State::Enforced, State::Off]);
         assert_eq!(judged("TLSv1.2 b"), [State::Enforced; 2]);
+    }
+
+    #[test]
+    fn an_account_that_reads_the_hashes_of_passwords_is_an_exception() {
+        let judged = |reading: &[&str]| {
+            let reading: Vec<String> = reading.iter().map(|way| (*way).to_owned()).collect();
+            let account = |user: &str| Account { user: user.to_owned(), logs_in: true, ..Account::default() };
+            let rights = Rights { holders: vec![account("app"), account("copies")], ..Rights::default() };
+            let mut reach = rights.reach();
+            let judgement = of_rights(&rights, &reach.ways([EVERYTHING]), &[], &reading);
+            (judgement.state, judgement.seen, judgement.findings)
+        };
+        let none = "0 of 2 accounts may do everything".to_owned();
+        let found = (State::Available, format!("{none}; copies → x"), vec![&MY_AUTHZ_READS_PASSWORDS]);
+        assert_eq!(judged(&["copies → x"]), found);
+        assert_eq!(judged(&[]), (State::Enforced, none, Vec::new()));
+    }
+
+    #[test]
+    fn an_account_that_nobody_can_log_in_to_is_no_administrator() {
+        let judged = |plugin: &str| {
+            let account = |user: &str, rights: &[Right]| Account {
+                user: user.to_owned(),
+                host: "localhost".to_owned(),
+                logs_in: true,
+                ways: vec![Way::of(if user == "definer" { plugin } else { "unix_socket" }, "")],
+                rights: rights.iter().copied().collect(),
+                ..Account::default()
+            };
+            let all = [Right::Select, Right::Insert, Right::Update, Right::Delete, Right::CreateUser];
+            let holders = vec![account("root", &all), account("definer", &all), account("app", &[])];
+            let rights = Rights { holders, ..Rights::default() };
+            let mut reach = rights.reach();
+            let ways = reach.ways([EVERYTHING]);
+            let seen = of_rights(&rights, &ways, &[], &[]).seen;
+            seen.split(':').next().map(str::to_owned)
+        };
+        assert_eq!(judged("unix_socket").as_deref(), Some("2 of 3 accounts may do everything"));
+        assert_eq!(judged("mysql_no_login").as_deref(), Some("1 of 2 accounts may do everything"));
     }
 
     #[test]

@@ -127,7 +127,8 @@ pub fn slow(settings: &Settings) -> Recorder {
     let time = settings.number("long_query_time");
     let mut leaves_out = Vec::new();
     if time > 0.0 {
-        leaves_out.push(format!("statements of less than {time} s"));
+        let that = if settings.is_on("log_queries_not_using_indexes") { " that use an index" } else { "" };
+        leaves_out.push(format!("statements of less than {time} s{that}"));
     }
     let examined = settings.number("min_examined_row_limit");
     if examined > 0.0 {
@@ -355,6 +356,15 @@ mod tests {
             ("log_slow_filter", "admin,full_scan,query_cache_miss"),
         ];
         Settings::of(&[&defaults, pairs].concat())
+    }
+
+    #[test]
+    fn a_slow_log_may_keep_quick_statements_without_an_index() {
+        let left_out = |value: &str| {
+            slow(&settings(&[("slow_query_log", "ON"), ("log_queries_not_using_indexes", value)])).leaves_out.join("; ")
+        };
+        assert_eq!(left_out("OFF"), "statements of less than 10 s");
+        assert_eq!(left_out("ON"), "statements of less than 10 s that use an index");
     }
 
     #[test]

@@ -57,6 +57,10 @@ pub struct DatabaseRight {
     pub makes_code: bool,
     /// True with `EXECUTE`.
     pub executes: bool,
+    /// True with `DELETE`.
+    pub deletes: bool,
+    /// True with `SELECT`.
+    pub reads: bool,
 }
 
 /// A right on one table or routine.
@@ -100,7 +104,7 @@ pub struct Rights {
     pub members: Vec<(String, String, &'static str)>,
     /// Rights on databases, by the names of their accounts.
     pub databases: Vec<DatabaseRight>,
-    /// Rights to write tables of `mysql`.
+    /// Rights to write tables of `mysql`, to delete from them, or to read hashes of passwords there.
     pub tables: Vec<ObjectRight>,
     /// Accounts, and those that they may act as by `GRANT PROXY`; an empty second name means anyone.
     pub proxies: Vec<(String, String)>,
@@ -145,17 +149,19 @@ impl Rights {
     fn read_shared(&mut self, session: &mut WireSession) {
         let yes = |value: &str| value == "Y";
         let sql = "SELECT User, Host, Db, Insert_priv, Update_priv, Create_routine_priv, Trigger_priv, Event_priv, \
-                   Execute_priv FROM mysql.db";
-        let databases = self.rows::<9>(session, sql, "mysql.db", "rights on databases");
+                   Execute_priv, Delete_priv, Select_priv FROM mysql.db";
+        let databases = self.rows::<11>(session, sql, "mysql.db", "rights on databases");
         self.databases = databases
             .into_iter()
-            .map(|[user, host, database, insert, update, routine, trigger, event, execute]| DatabaseRight {
+            .map(|[user, host, database, insert, update, routine, trigger, event, calls, delete, read]| DatabaseRight {
                 writes: [("INSERT", &insert), ("UPDATE", &update)]
                     .into_iter()
                     .filter_map(|(name, value)| yes(value).then_some(name))
                     .collect(),
                 makes_code: yes(&routine) || yes(&trigger) || yes(&event),
-                executes: yes(&execute),
+                executes: yes(&calls),
+                deletes: yes(&delete),
+                reads: yes(&read),
                 user,
                 host,
                 database,
@@ -163,10 +169,15 @@ impl Rights {
             .collect();
         self.databases.sort_by(|one, other| one.user.cmp(&other.user));
         let object = |[user, host, object, right]: [String; 4]| ObjectRight { user, host, object, right };
-        for (table, column) in [("tables_priv", "Table_priv"), ("columns_priv", "Column_priv")] {
+        // MariaDB keeps the hashes in `Priv`, and shows them in `mysql.user` too.
+        let of_hashes = "AND Column_name IN ('authentication_string', 'Password', 'Priv')";
+        for (table, column, of_hashes) in
+            [("tables_priv", "Table_priv", ""), ("columns_priv", "Column_priv", of_hashes)]
+        {
             let sql = format!(
                 "SELECT User, Host, Table_name, {column} FROM mysql.{table} WHERE Db = 'mysql' \
-                 AND ({column} LIKE '%Insert%' OR {column} LIKE '%Update%')"
+                 AND ({column} LIKE '%Insert%' OR {column} LIKE '%Update%' OR {column} LIKE '%Delete%' \
+                 OR {column} LIKE '%Select%' AND Table_name IN ('global_priv', 'user') {of_hashes})"
             );
             let rows = self.rows(session, &sql, &format!("mysql.{table}"), "rights on tables");
             self.tables.extend(rows.into_iter().map(object));

@@ -22,11 +22,20 @@ pub const ALL_RIGHTS: &str = "rights on *.*";
 pub const EVERYTHING: &str = "everything";
 /// Another goal: an account that reaches it may switch off what protects the server.
 const UNPROTECTED: &str = "protections switched off";
+/// A third goal: an account that reaches it reads the hashes of all passwords.
+const HASHES: &str = "hashes of all passwords";
 /// Every account without `SYSTEM_USER`, and every account at all.
 const ANYBODY: &str = "any account";
 const ANY_SYSTEM_USER: &str = "any account, system users included";
 /// Every account for whose connections the server executes `init_connect`.
 const ANY_NEW_CONNECTION: &str = "any account that runs init_connect";
+
+/// Tables from which an account may delete that may uninstall a plugin or a component, an audit log for example
+/// (documentation, "UNINSTALL PLUGIN Statement", "UNINSTALL COMPONENT Statement").
+const TABLES_OF_PLUGINS: [&str; 2] = ["component", "plugin"];
+
+/// Tables that show the hashes of passwords.
+const TABLES_OF_HASHES: [&str; 2] = ["global_priv", "user"];
 
 /// Why an account that makes code acts as its definer.
 const CODE: &str = "code that runs as it";
@@ -88,10 +97,20 @@ impl Rights {
 
     /// Accounts that do not get all privileges and may switch off what protects the server, each with its way there.
     pub fn switching_off(&self, reach: &mut Reach) -> Vec<String> {
+        self.limited_to(UNPROTECTED, reach)
+    }
+
+    /// Accounts that do not get all privileges and read the hashes of all passwords, each with its way there.
+    pub fn reading_hashes(&self, reach: &mut Reach) -> Vec<String> {
+        self.limited_to(HASHES, reach)
+    }
+
+    /// Accounts that reach the `goal` and not all privileges, each with its way there.
+    fn limited_to(&self, goal: &str, reach: &mut Reach) -> Vec<String> {
         let ways = reach.ways([EVERYTHING]);
-        let logs_in = self.holders.iter().filter(|holder| holder.logs_in).map(Account::text);
-        let limited: Vec<String> = logs_in.filter(|name| !ways.has(name)).collect();
-        let ways = reach.ways([UNPROTECTED]);
+        let opening = self.holders.iter().filter(|holder| holder.opens()).map(Account::text);
+        let limited: Vec<String> = opening.filter(|name| !ways.has(name)).collect();
+        let ways = reach.ways([goal]);
         limited.iter().filter_map(|name| ways.of(name)).map(|way| words(&way)).collect()
     }
 
@@ -187,13 +206,31 @@ impl Rights {
                 leads.push((EVERYTHING, format!("{words} writes the tables of rights")));
             }
         }
-        if let Some(right) = self.database_right(holder, of_rights()).filter(|right| !right.writes.is_empty()) {
+        let of_server = self.database_right(holder, of_rights());
+        if let Some(right) = of_server.filter(|right| !right.writes.is_empty()) {
             let words = right.writes.join(", ");
             leads.push((EVERYTHING, format!("{words} ON `{}`.* writes the tables of rights", right.database)));
         }
+        if let Some(right) = of_server.filter(|right| right.deletes) {
+            leads.push((UNPROTECTED, format!("DELETE ON `{}`.* uninstalls plugins", right.database)));
+        }
+        if has(Select) && !holder.keeps_off_hashes {
+            leads.push((HASHES, "SELECT ON *.*".to_owned()));
+        }
+        if let Some(right) = of_server.filter(|right| right.reads) {
+            leads.push((HASHES, format!("SELECT ON `{}`.*", right.database)));
+        }
         for table in self.tables.iter().filter(|table| table.user == holder.user && table.host == holder.host) {
-            if self.powers.tables_of_rights.contains(&table.object.as_str()) {
-                leads.push((EVERYTHING, format!("{} ON mysql.{}", table.right, table.object)));
+            let (name, right) = (table.object.as_str(), &table.right);
+            let gives = |wanted: &[&str]| right.split(',').any(|one| wanted.contains(&one));
+            if gives(&["Insert", "Update"]) && self.powers.tables_of_rights.contains(&name) {
+                leads.push((EVERYTHING, format!("{right} ON mysql.{name}")));
+            }
+            if gives(&["Delete"]) && TABLES_OF_PLUGINS.contains(&name) {
+                leads.push((UNPROTECTED, format!("DELETE ON mysql.{name} uninstalls plugins")));
+            }
+            if gives(&["Select"]) && TABLES_OF_HASHES.contains(&name) {
+                leads.push((HASHES, format!("SELECT ON mysql.{name}")));
             }
         }
         let replays = "writes rows of any table by BINLOG";
@@ -372,6 +409,68 @@ mod tests {
             'sys'@'%' → any account, system users included (CREATE USER sets its password) → 'root'@'localhost' (one of them) → everything (rights on *.*)
             role dba → everything (rights on *.*)
         "#]].assert_eq(&text);
+    }
+
+    #[test]
+    fn plugins_are_uninstalled_by_a_right_on_the_database_or_table_of_them() {
+        let told = |databases: &[(&str, bool)], tables: &[[&str; 2]]| {
+            let of = |(database, deletes): &(&str, bool)| DatabaseRight {
+                deletes: *deletes,
+                ..on_database("app", database, Vec::new())
+            };
+            let table = |[object, right]: &[&str; 2]| ObjectRight {
+                user: "app".to_owned(),
+                host: "%".to_owned(),
+                object: (*object).to_owned(),
+                right: (*right).to_owned(),
+            };
+            let rights = Rights {
+                holders: vec![holder("app", "%", &[])],
+                databases: databases.iter().map(of).collect(),
+                tables: tables.iter().map(table).collect(),
+                powers: Powers { tables_of_rights: &["user"], ..Powers::default() },
+                ..Rights::default()
+            };
+            rights.switching_off(&mut rights.reach()).concat()
+        };
+        let way = |by: &str| format!("'app'@'%' → protections switched off ({by} uninstalls plugins)");
+        assert_eq!(told(&[("m%", true)], &[]), way("DELETE ON `m%`.*"));
+        assert_eq!(told(&[("m%", true), ("mysql", false)], &[]), "", "the narrower row decides");
+        assert_eq!(told(&[("shop", true)], &[]), "");
+        assert_eq!(told(&[], &[["plugin", "Select,Delete"]]), way("DELETE ON mysql.plugin"));
+        assert_eq!(told(&[], &[["component", "Delete"]]), way("DELETE ON mysql.component"));
+        assert_eq!(told(&[], &[["plugin", "Insert"], ["user", "Delete"]]), "");
+    }
+
+    #[test]
+    fn hashes_of_passwords_are_read_by_a_right_on_the_table_of_accounts() {
+        let told = |app: Account, databases: Vec<DatabaseRight>, tables: &[[&str; 2]]| {
+            let table = |[object, right]: &[&str; 2]| ObjectRight {
+                user: "app".to_owned(),
+                host: "%".to_owned(),
+                object: (*object).to_owned(),
+                right: (*right).to_owned(),
+            };
+            let all = [Select, Insert, Update, Delete, CreateUser];
+            let rights = Rights {
+                holders: vec![holder("root", "localhost", &all), app],
+                databases,
+                tables: tables.iter().map(table).collect(),
+                ..Rights::default()
+            };
+            rights.reading_hashes(&mut rights.reach()).concat()
+        };
+        let reads = |database: &str| DatabaseRight { reads: true, ..on_database("app", database, Vec::new()) };
+        let app = |rights: &[Right]| holder("app", "%", rights);
+        let way = |by: &str| format!("'app'@'%' → hashes of all passwords ({by})");
+        assert_eq!(told(app(&[Select]), Vec::new(), &[]), way("SELECT ON *.*"));
+        assert_eq!(told(Account { keeps_off_hashes: true, ..app(&[Select]) }, Vec::new(), &[]), "");
+        assert_eq!(told(app(&[]), vec![reads("m%")], &[]), way("SELECT ON `m%`.*"));
+        assert_eq!(told(app(&[]), vec![reads("shop")], &[]), "");
+        assert_eq!(told(app(&[]), Vec::new(), &[["user", "Select"]]), way("SELECT ON mysql.user"));
+        assert_eq!(told(app(&[]), Vec::new(), &[["user", "Delete"]]), "");
+        // An account that gets all privileges reads them as well, and is named for that.
+        assert_eq!(told(app(&[Select, Insert]), Vec::new(), &[]), "");
     }
 
     #[test]

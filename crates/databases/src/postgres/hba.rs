@@ -50,6 +50,8 @@ pub struct Hba {
     quoted: Option<String>,
     /// The view does not show that a rule asks its directory by `ldaps`.
     hides_ldaps: bool,
+    /// Only rules for the Unix socket are among `rules`, because the server listens on no address.
+    is_local: bool,
 }
 
 /// What is wrong with a rule: in words, and the finding's stable name.
@@ -63,6 +65,9 @@ pub fn read(session: &mut PostgresSession) -> Result<Hba, Fault> {
     let rows = session.run("SELECT to_jsonb(r) FROM pg_hba_file_rules r")?;
     let lines = rows.iter().flatten().flatten().map(String::as_str);
     let mut hba = Hba::of(lines, session.value("SHOW ssl")? == "on")?;
+    if session.value("SHOW listen_addresses").is_ok_and(|addresses| addresses.trim().is_empty()) {
+        hba = hba.without_network();
+    }
     hba.age = doubt_of_age(session);
     hba.quoted = hba.doubt_of_quotes(session.value(QUOTED));
     let version = session.value("SHOW server_version_num").ok().and_then(|version| version.parse().ok());
@@ -101,7 +106,13 @@ impl Hba {
         let (broken, mut rules): (Vec<_>, Vec<_>) = all.into_iter().partition(Rule::is_broken);
         rules.sort_by_key(|rule| rule.order);
         let left = left(&rules, tls, |_| true);
-        Ok(Self { rules, tls, broken, left, age: None, quoted: None, hides_ldaps: false })
+        Ok(Self { rules, tls, broken, left, age: None, quoted: None, hides_ldaps: false, is_local: false })
+    }
+
+    /// The same of a server that listens on no address (`listen_addresses`): no connection matches the other rules.
+    fn without_network(mut self) -> Self {
+        self.rules.retain(|rule| rule.kind == "local");
+        Self { left: left(&self.rules, self.tls, |_| true), is_local: true, ..self }
     }
 
     /// From the answer to [`QUOTED`]. An account that may not read the files only has a doubt if quotes would let
@@ -159,6 +170,17 @@ impl Hba {
             let doubt = |rule: &Rule| format!("whether line {} asks by ldaps, which this release hides", rule.line);
             rules.doubts.extend(self.found(untold).map(|(rule, _)| doubt(rule)));
         }
+        // The server reports `include_realm` if it is on, as it is by default. Without it the name alone decides,
+        // whichever realm it is of (documentation, "GSSAPI Authentication").
+        let drops_realm = |rule: &Rule, _: &[(Hop, Way)]| {
+            let keeps = |option: &String| option == "include_realm=true" || option.starts_with("krb_realm=");
+            let drops = ["gss", "sspi"].contains(&rule.method.as_str()) && !rule.options.iter().any(keeps);
+            drops.then_some(("", &PG_AUTHN_WEAK_METHOD))
+        };
+        let doubt = |rule: &Rule| {
+            format!("whether line {} lets in users of other realms (include_realm=0 without krb_realm)", rule.line)
+        };
+        rules.doubts.extend(self.found(drops_realm).map(|(rule, _)| doubt(rule)));
         let shadowed = self.shadowed();
         if !shadowed.is_empty() {
             rules.findings.push(&PG_AUTHN_SHADOWED_RULE);
@@ -236,8 +258,9 @@ impl Hba {
     }
 
     fn judge(&self, fault: impl Fn(&Rule, &[(Hop, Way)]) -> Option<Weakness>, remedy: &'static str) -> Rules {
+        let local = if self.is_local { " for the Unix socket (listen_addresses is empty)" } else { "" };
         let mut rules = Rules {
-            read: format!("{} of pg_hba.conf", counted(self.rules.len(), "rule")),
+            read: format!("{} of pg_hba.conf{local}", counted(self.rules.len(), "rule")),
             remedy,
             doubts: self.doubts(),
             ..Rules::default()

@@ -109,6 +109,17 @@ fn a_server_that_leaves_nothing_open() {
 }
 
 #[test]
+fn old_versions_of_tls_are_not_tried() {
+    let doubted = |versions: &'static str| {
+        let rows = tight().with("tls_version", versions).matrix();
+        rows.iter().filter(|row| row.contains("not judged: whether clients speak TLS before version 1.2")).count()
+    };
+    // The rows about the client and about the node.
+    assert_eq!(["TLSv1.1,TLSv1.2,TLSv1.3", "TLSv1"].map(doubted), [2; 2]);
+    assert_eq!(doubted("TLSv1.2,TLSv1.3"), 0);
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     let accounts = |accounts: Rows| tight().telling("mysql.global_priv", accounts);
     let changes = [
@@ -165,7 +176,7 @@ fn each_change_shows_in_its_rows() {
         ),
         (
             "a right to write rights",
-            tight().telling("FROM mysql.db", &[&["app", "%", "mysql", "Y", "N", "N", "N", "N", "N"]]),
+            tight().telling("FROM mysql.db", &[&["app", "%", "mysql", "Y", "N", "N", "N", "N", "N", "N", "N"]]),
         ),
         ("a table of rights", tight().telling("mysql.tables_priv", &[&["app", "%", "global_priv", "Insert,Update"]])),
         (

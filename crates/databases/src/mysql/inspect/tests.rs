@@ -110,6 +110,79 @@ fn a_server_that_leaves_nothing_open() {
 }
 
 #[test]
+fn old_versions_of_tls_are_not_tried() {
+    let doubted = |versions: &'static str| {
+        let rows = tight().with("tls_version", versions).matrix();
+        rows.iter().filter(|row| row.contains("not judged: whether clients speak TLS before version 1.2")).count()
+    };
+    // The rows about the client and about the node.
+    assert_eq!(["TLSv1.1,TLSv1.2,TLSv1.3", "TLSv1"].map(doubted), [2; 2]);
+    assert_eq!(doubted("TLSv1.2,TLSv1.3"), 0);
+}
+
+#[test]
+fn tables_of_users_are_named_in_the_system_tablespace() {
+    let tables: Rows = &[&["SYS_FOREIGN"], &["mysql/db"], &["sys_shop/orders"]];
+    let rows = tight().telling("INNODB_TABLES WHERE SPACE = 0", tables).matrix().concat();
+    let told = "1 exception: table in the system tablespace, which MySQL does not encrypt: sys_shop/orders: ";
+    assert!(rows.contains(told), "{rows}");
+}
+
+#[test]
+fn the_system_tablespace_may_hold_entries_of_indexes() {
+    let is_doubted = |told: Told| {
+        let rows = told.matrix().concat();
+        rows.contains("not judged: entries of secondary indexes in the system tablespace")
+    };
+    let buffered = || tight().with("innodb_change_buffering", "all");
+    assert!(is_doubted(buffered()));
+    assert!(!is_doubted(buffered().with("innodb_sys_tablespace_encrypt", "ON")));
+    assert!(!is_doubted(tight().with("innodb_change_buffering", "none")));
+}
+
+#[test]
+fn plugins_that_keep_keys_are_named() {
+    let without = tight().telling("keyring_component_status", &[]);
+    let rows = without.with("keyring_vault_config", "/etc/vault.conf").matrix().concat();
+    let told = "no keyring component is active, the plugin keyring_vault is loaded (keyring_vault_config = \
+                /etc/vault.conf), ";
+    assert!(rows.contains(told), "{rows}");
+}
+
+#[test]
+fn accounts_that_read_hashes_of_passwords_are_named_unless_they_ask() {
+    const READER: Rows = &[account!("ann", "%", SHA, "set", "ANY", "YNNNNNNNNNN"), ROOT];
+    let told = || tight().telling("FROM mysql.user ORDER BY", READER);
+    let everything = "1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*)";
+    let by_others = format!(
+        "authorisation: available but not enforced, whole server [MY-AUTHZ-READS-PASSWORDS]: {everything}; 'ann'@'%' → \
+         hashes of all passwords (SELECT ON *.*)"
+    );
+    let by_itself =
+        format!("authorisation: enforced, whole server: {everything}; this account reads the hashes of all passwords");
+    let asking = |account: Rows| told().telling("SELECT CURRENT_USER()", account).matrix().concat();
+    for (rows, expected) in [
+        (told().matrix().concat(), &by_others),
+        (asking(&[&["bob@%"]]), &by_others),
+        (asking(&[&["ann@%"]]), &by_itself),
+    ] {
+        assert!(rows.contains(expected.as_str()), "{rows}");
+    }
+}
+
+#[test]
+fn doublewrite_files_are_encrypted_from_a_version_on() {
+    let is_doubted = |version: &'static str| {
+        let rows = tight().with("version", version).matrix().concat();
+        let is_doubted = rows.contains("not judged: doublewrite files, which MySQL encrypts from version 8.0.23 on");
+        assert_ne!(is_doubted, rows.contains("doublewrite as its tablespaces"), "{rows}");
+        is_doubted
+    };
+    assert_eq!(["8.0.22", "8.0.22-13"].map(is_doubted), [true; 2]);
+    assert_eq!(["8.0.23", "8.4.2", "8.0.mysql_aurora.3"].map(is_doubted), [false; 3]);
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     const ACCOUNTS: &str = "FROM mysql.user ORDER BY";
     let accounts = |accounts: Rows| tight().telling(ACCOUNTS, accounts);
@@ -201,7 +274,7 @@ fn each_change_shows_in_its_rows() {
         (
             "code as another",
             further(&[&["app", "%", "SET_ANY_DEFINER"]])
-                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "Y", "N", "N", "N"]]),
+                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "Y", "N", "N", "N", "N", "N"]]),
         ),
         ("rows by BINLOG", further(&[&["app", "%", "BINLOG_ADMIN"]])),
         ("another source", further(&[&["app", "%", "REPLICATION_SLAVE_ADMIN"]])),
@@ -220,12 +293,12 @@ fn each_change_shows_in_its_rows() {
         ("no right to the roles", tight().refusing("mysql.role_edges")),
         (
             "rights of a pattern",
-            tight().telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N"]]),
+            tight().telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N", "N", "N"]]),
         ),
         (
             "rights of a name that looks like a pattern",
             tight()
-                .telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N"]])
+                .telling("FROM mysql.db", &[&["app", "%", "my%", "N", "Y", "N", "N", "N", "N", "N", "N"]])
                 .with("partial_revokes", "ON"),
         ),
         ("rights to a column", tight().telling("mysql.columns_priv", &[&["app", "%", "user", "Update"]])),
@@ -252,7 +325,7 @@ fn each_change_shows_in_its_rows() {
             "a routine of an administrator",
             tight()
                 .telling("information_schema.ROUTINES", &[&["shop", "pay", "root@localhost"]])
-                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "N", "N", "N", "Y"]]),
+                .telling("FROM mysql.db", &[&["app", "%", "shop", "N", "N", "N", "N", "N", "Y", "N", "N"]]),
         ),
         ("a view of rights", tight().telling(VIEWS, &[&["shop", "logins", "root@localhost", "0"]])),
         ("a view of rights of an ordinary account", tight().telling(VIEWS, &[&["shop", "logins", "app@%", "0"]])),
@@ -403,6 +476,7 @@ fn each_change_shows_in_its_rows() {
           authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (sets the server's variables)
         variables of a replica
           authorisation: off, whole server [MY-AUTHZ-REACHABLE-ADMINISTRATOR] [MY-AUTHZ-ADMINISTRATORS]: 2 of 2 accounts may do everything: 'app'@'%' → everything (sets init_replica, which runs with all rights); 'root'@'localhost' → everything (rights on *.*): REVOKE what leads there
+          at-rest: enforced, this account: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting; not judged: relay logs from before binlog_encryption was ON
           node-to-node: enforced, this account: changes come from 10.0.0.9 by TLS, its certificate checked
         what is recorded
           authorisation: available but not enforced, whole server [MY-AUTHZ-SWITCHES-PROTECTIONS]: 1 of 2 accounts may do everything: 'root'@'localhost' → everything (rights on *.*); 'app'@'%' → protections switched off (AUDIT_ADMIN sets what is recorded)
@@ -477,8 +551,10 @@ fn each_change_shows_in_its_rows() {
         old rows of the slow log
           at-rest: available but not enforced, this account [MY-REST-REPEATS-VALUES]: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: 1 exception: mysql.slow_log holds statements in the clear: TRUNCATE it: set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
         it follows another, checked
+          at-rest: enforced, this account: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting; not judged: relay logs from before binlog_encryption was ON
           node-to-node: enforced, this account: changes come from 10.0.0.9 by TLS, its certificate checked
         it follows another, not checked
+          at-rest: enforced, this account: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = ON, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: no exception; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting; not judged: relay logs from before binlog_encryption was ON
           node-to-node: available but not enforced, this account [MY-TLS-REPLICATION]: changes come from 10.0.0.9 by TLS, its certificate not checked
         it follows another in plaintext
           at-rest: available but not enforced, this account [MY-REST-NOT-ENCRYPTED]: default_table_encryption = ON, table_encryption_privilege_check = ON, innodb_redo_log_encrypt = ON, innodb_undo_log_encrypt = ON, binlog_encryption = OFF, log_bin = ON, a keyring component is active (keys in /keys/file), doublewrite as its tablespaces; settings, tablespaces, logs and 0 tables of other engines, no dumps: 2 exceptions: binlog_encryption is not ON; relay logs, which hold the changes of others, are not encrypted (binlog_encryption): set what is not, ALTER TABLE … ENGINE = InnoDB ENCRYPTION = 'Y', switch the log off; not judged: temporary tables (ibtmp1) and files in /tmp, for which MySQL has no setting
@@ -800,7 +876,7 @@ fn encryption_at_rest_has_no_exception_that_is_not_named() {
         available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: 1 exception: general_log = ON: …; not judged: temporary
         available but not enforced, 1 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: 4 exceptions: t x; u x; v x; w x: …; not judged: temporary
         enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: ts (GRANT PROCESS, REPLICATION CLIENT ON *.*: refused: no); not judged: us (GRANT PROCESS, REPLICATION CLIENT ON *.*: refused: no); not judged: vs (GRANT PROCESS, REPLICATION CLIENT ON *.*: refused: no); not judged: ws (GRANT PROCESS, REPLICATION CLIENT ON *.*: refused: no); not judged: temporary
-        enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: temporary
+        enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: temporary; not judged: relay logs from before binlog_encryption was ON
         enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: whether there are relay logs (refused: no); not judged: temporary
         enforced, 0 findings: ON, a keyring component is active (keys in /keys/file) and 0 tables: no exception; not judged: the rest; not judged: temporary
     "#]].assert_eq(&text);

@@ -190,6 +190,29 @@ fn a_directory_is_a_doubt_where_the_view_hides_how_it_is_asked() {
 }
 
 #[test]
+fn rules_for_the_network_let_nobody_in_where_the_server_listens_on_no_address() {
+    let lines = ["local all all peer", "host all all all trust", "host replication all all trust"];
+    let hba = parsed(&lines, true).without_network();
+    let words = [hba.of_authentication(), hba.of_transport(), hba.of_replication()].map(|rules| rules.words());
+    let told = "1 rule of pg_hba.conf for the Unix socket (listen_addresses is empty): no exception";
+    assert_eq!(words, [told; 3]);
+}
+
+#[test]
+fn names_of_any_realm_are_a_doubt() {
+    let doubts = |method: &str| {
+        let line = format!("host all all all {method}");
+        parsed(&[line.as_str()], true).of_authentication().doubts
+    };
+    let told = ["whether line 1 lets in users of other realms (include_realm=0 without krb_realm)"];
+    assert_eq!(doubts("gss"), told);
+    assert_eq!(doubts("sspi map=m"), told);
+    for kept in ["gss include_realm=true", "gss krb_realm=EXAMPLE.COM", "scram-sha-256"] {
+        assert!(doubts(kept).is_empty(), "{kept}");
+    }
+}
+
+#[test]
 fn each_hop_has_its_own_rules() {
     expect![[r#"
         authentication: none

@@ -13,8 +13,8 @@ use tithe_plugin::{
 use super::{
     needing,
     recorders::{
-        NAMES, OF_FAILED, Recorder, Settings, canonical, goes_elsewhere, is_collected, keeps_failed, recorders,
-        unseen_name,
+        NAMES, NOT_SHOWN, OF_FAILED, Recorder, Settings, canonical, goes_elsewhere, is_collected, keeps_failed,
+        recorders, unseen_name,
     },
 };
 use crate::{
@@ -58,6 +58,8 @@ pub struct Log {
     keeps_failed: Option<String>,
     /// What makes this server encrypt its files, unlike PostgreSQL itself.
     encrypts: Option<String>,
+    /// True if this account is not shown which libraries are loaded.
+    hides_libraries: bool,
     /// What another audit log than those that are judged records.
     audits: Option<String>,
     doubts: Vec<String>,
@@ -279,6 +281,7 @@ impl Log {
             keeps_texts: base["pg_stat_statements.track"] != "none" && base["pg_stat_statements.track_utility"] == "on",
             keeps_failed: keeps_failed(base),
             encrypts: None,
+            hides_libraries: base["shared_preload_libraries"] == NOT_SHOWN,
             audits: None,
             copying: Vec::new(),
             own_settings: relevant.len(),
@@ -399,6 +402,8 @@ impl Log {
             }
         };
         let judged = match &log.encrypts {
+            None if log.hides_libraries => Judgement::whole(State::NotOffered, seen)
+                .doubted("whether a library encrypts files (shared_preload_libraries: GRANT pg_read_all_settings)"),
             None => Judgement::whole(State::NotOffered, seen),
             Some(by) => {
                 Judgement::unseen(format!("{by}: which files it encrypts, and where its keys are, is not judged"))

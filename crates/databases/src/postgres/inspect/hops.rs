@@ -10,7 +10,7 @@ use super::plaintext;
 use crate::{
     findings::{PG_TLS_BEHIND_POOLER, PG_TLS_OPTIONAL, PG_TLS_REPLICATION},
     hops::Hops,
-    inspect::{Judgement, Rules, client_rows, named, transport},
+    inspect::{Judgement, Rules, client_rows, doubt_of_old_tls, named, transport},
     postgres::{hba, session::PostgresSession},
     target::{Authority, Target, Tls},
 };
@@ -25,6 +25,10 @@ pub fn clients(
     hops: &Hops,
     rules: Result<Rules, Fault>,
 ) -> Result<[FeatureStatus; 2], Fault> {
+    let rules = rules.map(|mut rules| {
+        rules.doubts.extend(old_tls(session));
+        rules
+    });
     let found =
         |judged: Judgement| if judged.state == State::Enforced { judged } else { judged.found(&PG_TLS_OPTIONAL) };
     let of_client = |offers: Result<bool, Fault>| transport(target, &hops.client, offers, plaintext);
@@ -47,6 +51,14 @@ pub fn clients(
         _ => behind.with_rules(rules, hba::RIGHT),
     };
     Ok([found(own).of(Feature::Transport), behind.of(Feature::ClientToNode)])
+}
+
+/// The doubt about old versions of TLS, if the server allows some. Servers before version 12 have no such setting.
+fn old_tls(session: &mut PostgresSession) -> Option<String> {
+    const SETTING: &str = "ssl_min_protocol_version";
+    let least = session.value(&format!("SHOW {SETTING}")).ok()?;
+    let is_old = ["", "TLSv1", "TLSv1.1"].contains(&least.as_str());
+    is_old.then(|| doubt_of_old_tls(SETTING, &least))
 }
 
 /// True if the server says that its client, which may be a pooler, came by a Unix socket.

@@ -85,19 +85,26 @@ fn add_hashes(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     }
 }
 
-/// Adds maps in use that let every user log in as the account.
+/// Adds maps in use by which every user may be an account, or one user may be every account.
 fn add_maps(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     let used = hba.maps();
     if used.is_empty() {
         return;
     }
-    // Versions before 15 do not show the file. The server's own engine tries the pattern, as it does at a login.
+    // Versions before 15 do not show the file. The server's own engine tries the pattern, as it does at a login. From
+    // version 16 on, `all` and patterns may be in the place of the account too.
     const PROBES: [&str; 2] = ["tithe-7fk2 nobody", "z9@elsewhere.example"];
-    let matches = PROBES.map(|probe| format!("'{probe}' ~ substr(sys_name, 2)")).join(" AND ");
+    let matches = |column: &str| {
+        let all = PROBES.map(|probe| format!("'{probe}' ~ substr({column}, 2)")).join(" AND ");
+        format!("CASE WHEN {column} LIKE '/%' THEN {all} ELSE false END")
+    };
     let sql = format!(
-        "SELECT map_name, sys_name, pg_username, coalesce(rolsuper, false) FROM (SELECT *, CASE WHEN sys_name LIKE '/%' \
-         THEN {matches} ELSE false END AS anybody FROM pg_ident_file_mappings WHERE error IS NULL) m \
-         LEFT JOIN pg_roles ON rolname = pg_username WHERE anybody AND position(chr(92) || '1' in pg_username) = 0"
+        "SELECT map_name, sys_name, pg_username, coalesce(rolsuper, false), anybody, every FROM (SELECT *, {} AS \
+         anybody, current_setting('server_version_num')::int >= 160000 AND (pg_username = 'all' OR {}) AS every FROM \
+         pg_ident_file_mappings WHERE error IS NULL) m LEFT JOIN pg_roles ON rolname = pg_username WHERE (anybody OR \
+         every) AND position(chr(92) || '1' in pg_username) = 0",
+        matches("sys_name"),
+        matches("pg_username")
     );
     // The view shows the files, which can differ from the maps that the server has loaded. An account that may not ask
     // for their age may not ask for that of `pg_hba.conf` either, which is a doubt already.
@@ -107,16 +114,11 @@ fn add_maps(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     if session.value(changed).is_ok_and(|changed| changed == "t") {
         rules.doubts.push("pg_ident.conf was changed after it was loaded (SELECT pg_reload_conf())".to_owned());
     }
-    match rows(session, &sql) {
-        Ok(rows) => {
-            for [map, pattern, name, superuser] in rows {
-                if used.contains(&map) {
-                    let who = if superuser == "t" { ", a superuser" } else { "" };
-                    rules
-                        .exceptions
-                        .push(format!("map {map} of pg_ident.conf lets everybody ({pattern}) be {name}{who}"));
-                    rules.findings.push(&PG_AUTHN_MAP);
-                }
+    match rows::<6>(session, &sql) {
+        Ok(lines) => {
+            for line in lines.iter().filter(|line| used.contains(&line[0])) {
+                rules.exceptions.push(whom_it_lets_in(line));
+                rules.findings.push(&PG_AUTHN_MAP);
             }
         }
         Err(fault) => {
@@ -125,4 +127,12 @@ fn add_maps(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
             rules.doubts.push(words);
         }
     }
+}
+
+/// Who may be which account by a line of a map, as [`add_maps`] reads it.
+fn whom_it_lets_in([map, user, name, superuser, anybody, every]: &[String; 6]) -> String {
+    let user = if anybody == "t" { format!("everybody ({user})") } else { user.clone() };
+    let account = if every == "t" { format!("every account ({name})") } else { name.clone() };
+    let superuser = if superuser == "t" { ", a superuser" } else { "" };
+    format!("map {map} of pg_ident.conf lets {user} be {account}{superuser}")
 }

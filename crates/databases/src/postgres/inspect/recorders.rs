@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The value of a setting that only superusers and members of `pg_read_all_settings` are shown.
-const NOT_SHOWN: &str = "not shown";
+pub const NOT_SHOWN: &str = "not shown";
 
 /// Settings that control the log, with the value that is assumed if a server does not have them.
 pub const NAMES: [(&str, &str); 31] = [

@@ -84,6 +84,37 @@ fn a_server_that_leaves_nothing_open() {
 }
 
 #[test]
+fn old_versions_of_tls_are_not_tried() {
+    let doubted = |least: &'static str| {
+        let rows = tight().with("ssl_min_protocol_version", least).matrix();
+        rows.iter().filter(|row| row.contains("not judged: whether clients speak TLS before version 1.2")).count()
+    };
+    // The rows about the client and about the node. Without a value every version is allowed.
+    assert_eq!(["TLSv1", "TLSv1.1", ""].map(doubted), [2; 3]);
+    assert_eq!(["TLSv1.2", "TLSv1.3"].map(doubted), [0; 2]);
+}
+
+#[test]
+fn a_map_may_let_one_user_be_every_account() {
+    const MAPPED: &str = r#"{"line_number": 9, "type": "local", "database": ["all"], "user_name": ["all"],
+        "auth_method": "peer", "options": ["map=ops"]}"#;
+    const LINES: Rows = &[&["ops", "alice", "all", "f", "f", "t"], &["unused", "bob", "all", "f", "f", "t"]];
+    let told = tight().telling(RULES, &[&[BY_PASSWORD], &[MAPPED]]).telling("pg_ident_file_mappings", LINES);
+    let rows = told.matrix().concat();
+    let told = ": 1 exception: map ops of pg_ident.conf lets alice be every account (all): ";
+    assert!(rows.contains(told), "{rows}");
+}
+
+#[test]
+fn a_library_that_is_not_shown_may_encrypt_files() {
+    let rows = tight().without("shared_preload_libraries").matrix().concat();
+    let told = "at-rest: not offered by this product, this account [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no \
+                file; a volume below it may; not judged: whether a library encrypts files (shared_preload_libraries: \
+                GRANT pg_read_all_settings); ";
+    assert!(rows.contains(told), "{rows}");
+}
+
+#[test]
 fn each_change_shows_in_its_rows() {
     const TRUST: &str = r#"{"line_number": 9, "type": "host", "database": ["all"], "user_name": ["guest"],
         "address": "all", "auth_method": "trust"}"#;
@@ -96,6 +127,7 @@ fn each_change_shows_in_its_rows() {
     const OPEN_REPLICAS: &str = r#"{"line_number": 9, "type": "host", "database": ["replication"],
         "user_name": ["repl"], "address": "10.0.0.0", "netmask": "255.0.0.0", "auth_method": "scram-sha-256"}"#;
     const BROKEN: &str = r#"{"line_number": 9, "error": "invalid authentication method"}"#;
+    const FOR_EVERYBODY: Rows = &[&["ops", "/.*", "postgres", "t", "t", "f"], &["dev", "/.*", "app", "f", "t", "f"]];
     let rules = |rules: Rows| tight().telling(RULES, rules);
     let roles = |roles: Rows| tight().telling(ROLES, roles);
     let standby =
@@ -135,12 +167,12 @@ fn each_change_shows_in_its_rows() {
         (
             "a map for everybody",
             rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]])
-                .telling("pg_ident_file_mappings", &[&["ops", "/.*", "postgres", "t"], &["dev", "/.*", "app", "f"]]),
+                .telling("pg_ident_file_mappings", FOR_EVERYBODY),
         ),
         (
             "a map for everybody to be an account",
             rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]])
-                .telling("pg_ident_file_mappings", &[&["ops", "/.*", "app", "f"]]),
+                .telling("pg_ident_file_mappings", &[&["ops", "/.*", "app", "f", "t", "f"]]),
         ),
         (
             "maps that are not shown",
