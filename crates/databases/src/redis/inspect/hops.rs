@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     findings,
-    inspect::{Judgement, named, transport},
+    inspect::{Judgement, counted, named, transport},
     target::Target,
 };
 
@@ -107,6 +107,32 @@ struct Link {
     encrypted: Option<bool>,
 }
 
+/// What every server has for itself: Redis copies keys from one to another, and none of these.
+const OF_EACH: &str = "(each has accounts, ports and settings of its own)";
+
+/// The servers that share data with this one and that it does not show, in words. A client reaches their data by them.
+pub fn other_servers(connection: &mut RedisConnection) -> Vec<String> {
+    servers_beside(connection).unwrap_or_else(|fault| vec![format!("whether there are other servers ({fault})")])
+}
+
+fn servers_beside(connection: &mut RedisConnection) -> Result<Vec<String>, Fault> {
+    if info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1") {
+        let others = known_nodes(connection)?.parse::<usize>().map_or(1, |known| known.saturating_sub(1));
+        return Ok((others > 0).then(|| format!("{} {OF_EACH}", counted(others, "other node"))).into_iter().collect());
+    }
+    let is_replica = info(connection, "replication", "role")?.is_some_and(|role| role == "slave");
+    let master = is_replica.then(|| format!("its master {OF_EACH}"));
+    let count = info(connection, "replication", "connected_slaves")?;
+    let count = count.and_then(|count| count.parse::<usize>().ok()).filter(|count| *count > 0);
+    Ok(master.into_iter().chain(count.map(|count| format!("{} {OF_EACH}", counted(count, "replica")))).collect())
+}
+
+/// How many nodes its cluster has, as it reports it.
+fn known_nodes(connection: &mut RedisConnection) -> Result<String, Fault> {
+    let told = connection.call(&["CLUSTER", "INFO"])?.text().unwrap_or_default();
+    Ok(told.lines().find_map(|line| line.strip_prefix("cluster_known_nodes:")).unwrap_or("?").to_owned())
+}
+
 /// The transport between servers, as far as this server shows it.
 ///
 /// # Errors
@@ -128,8 +154,7 @@ pub fn between_servers(connection: &mut RedisConnection, ports: &Result<Ports, F
     }
     if info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1") {
         let bus = setting(connection, "tls-cluster");
-        let known = connection.call(&["CLUSTER", "INFO"])?.text().unwrap_or_default();
-        let known = known.lines().find_map(|line| line.strip_prefix("cluster_known_nodes:")).unwrap_or("?").to_owned();
+        let known = known_nodes(connection)?;
         let others = known.parse().unwrap_or(2) - 1;
         told.push(format!("{known} nodes"));
         told.push(bus.as_ref().map_or_else(Clone::clone, |value| format!("tls-cluster = {value}")));
