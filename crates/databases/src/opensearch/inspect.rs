@@ -58,7 +58,8 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         seen.push(judged.of(Feature::Authentication));
         seen.push(inspect_feature(Feature::Authorisation, || {
             let elsewhere = domains.as_ref().map_or(true, domains::ask_elsewhere);
-            Ok(accounts::judge(&accounts, elsewhere, &mut connection))
+            let anonymous = domains.as_ref().map_or(true, domains::let_in_anonymous);
+            Ok(accounts::judge(&accounts, (elsewhere, anonymous), &mut connection))
         }));
         let audit = get(&mut connection, "audit");
         seen.push(inspect_feature(Feature::Auditing, || audit.as_ref().map(records::judge).map_err(Clone::clone)));

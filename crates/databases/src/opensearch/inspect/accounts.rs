@@ -132,7 +132,8 @@ impl Accounts {
         doubts
     }
 
-    fn judge(&self, elsewhere: bool) -> Judgement {
+    /// `anonymous`: clients without an account are let in.
+    fn judge(&self, elsewhere: bool, anonymous: bool) -> Judgement {
         let which = |is_so: &dyn Fn(&Value) -> bool| -> Vec<&String> {
             self.roles.iter().filter(|(_, role)| is_so(role)).map(|(name, _)| name).collect()
         };
@@ -161,7 +162,7 @@ impl Accounts {
             if texts(&mapping["hosts"]).next().is_some() {
                 exceptions.push(format!("clients by their host to the role {role}"));
             }
-            if texts(&mapping["backend_roles"]).any(|name| name == ANONYMOUS) {
+            if anonymous && is_for_anonymous(mapping) {
                 exceptions.push(format!("anonymous clients by the role {role}"));
             }
             exceptions.extend(of_limited(role).into_iter().map(|name| format!("{name} by the role {role}")));
@@ -195,11 +196,20 @@ impl Accounts {
     }
 }
 
-/// The backend role of clients without an account.
-const ANONYMOUS: &str = "opendistro_security_anonymous_backendrole";
+/// The name of clients without an account, and their only backend role (`User` in the plugin's source).
+const ANONYMOUS: [&str; 2] = ["opendistro_security_anonymous", "opendistro_security_anonymous_backendrole"];
 
 /// A role without any right, which the documentation's `plugins.security.restapi.roles_enabled` lets change accounts.
 const REST_API: &str = "security_rest_api_access";
+
+/// True if clients without an account have the role of `mapping`.
+fn is_for_anonymous(mapping: &Value) -> bool {
+    let [name, role] = ANONYMOUS;
+    let together = &mapping["and_backend_roles"];
+    texts(&mapping["users"]).any(|pattern| fits(pattern, name))
+        || texts(&mapping["backend_roles"]).any(|pattern| fits(pattern, role))
+        || texts(together).next().is_some() && texts(together).all(|pattern| fits(pattern, role))
+}
 
 fn texts(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str)
@@ -256,10 +266,14 @@ fn glob(pattern: &[char], text: &[char]) -> bool {
 }
 
 /// The judgement of the lists, or of what an account that may not read them may do. `elsewhere`: some clients log in by
-/// a list of accounts that is not the plugin's own.
-pub fn judge(accounts: &Result<Accounts, Fault>, elsewhere: bool, connection: &mut OpenSearchConnection) -> Judgement {
+/// a list of accounts that is not the plugin's own. `anonymous`: some need no account.
+pub fn judge(
+    accounts: &Result<Accounts, Fault>,
+    (elsewhere, anonymous): (bool, bool),
+    connection: &mut OpenSearchConnection,
+) -> Judgement {
     match accounts {
-        Ok(accounts) => accounts.judge(elsewhere),
+        Ok(accounts) => accounts.judge(elsewhere, anonymous),
         Err(fault) => {
             let all = connection.request("GET /_all/_search?size=0").map(drop);
             let one = connection.request("GET /tithe-belongs-to-nobody/_doc/1").map(drop);
@@ -340,7 +354,7 @@ mod tests {
                 mapping: map(mapping),
                 groups: map(groups.clone()),
             };
-            let Judgement { state, scope, seen, findings } = accounts.judge(elsewhere);
+            let Judgement { state, scope, seen, findings } = accounts.judge(elsewhere, false);
             let seen = seen.replace(HIDDEN, "…").replace("1 of 2 accounts may do everything", "1 of 2");
             format!("{name}: {}, {}: {seen} ({})\n", state.words(), scope.words(), findings.len())
         };
@@ -436,6 +450,35 @@ mod tests {
     }
 
     #[test]
+    fn clients_without_an_account_have_what_their_name_or_their_backend_role_is_mapped_to() {
+        let over = |pattern: &str| json!([{ "index_patterns": [pattern], "allowed_actions": ["indices:data/read/*"] }]);
+        let told = |mapping: Value, pattern: &str, anonymous: bool| {
+            let accounts = Accounts {
+                users: map(json!({ "root": {} })),
+                roles: map(json!({ "reader": { "index_permissions": over(pattern) } })),
+                mapping: map(json!({ "reader": mapping })),
+                groups: Map::new(),
+            };
+            let Judgement { state, seen, .. } = accounts.judge(false, anonymous);
+            (state, seen.contains("anonymous clients by the role reader"))
+        };
+        let [name, role] = ANONYMOUS;
+        for mapping in [
+            json!({ "users": [name] }),
+            json!({ "backend_roles": [role] }),
+            json!({ "backend_roles": ["*"] }),
+            json!({ "and_backend_roles": [role] }),
+        ] {
+            assert_eq!(told(mapping.clone(), "*", true), (State::Available, true), "{mapping}");
+            assert_eq!(told(mapping.clone(), "*", false), (State::Enforced, false), "{mapping}: nobody is anonymous");
+            assert_eq!(told(mapping, "app-*", true), (State::Enforced, false));
+        }
+        for mapping in [json!({ "users": ["root*"] }), json!({ "and_backend_roles": [role, "night"] })] {
+            assert!(!told(mapping.clone(), "*", true).1, "{mapping}");
+        }
+    }
+
+    #[test]
     fn where_all_accounts_are_elsewhere_the_list_shows_nothing() {
         let role = json!({ "cluster_permissions": ["*"], "index_permissions": [{ "index_patterns": ["*"], "allowed_actions": ["*"] }] });
         let judged = |mapping: Value| {
@@ -445,7 +488,7 @@ mod tests {
                 mapping: map(json!({ "all_access": mapping })),
                 groups: Map::new(),
             };
-            let Judgement { state, scope, seen, .. } = accounts.judge(true);
+            let Judgement { state, scope, seen, .. } = accounts.judge(true, false);
             (state, scope.words(), seen.contains("who logs in elsewhere as arn:aws:iam::1:role/master"))
         };
         // Amazon OpenSearch Service with a master user of IAM.
