@@ -66,6 +66,13 @@ fn own_port(connection: &mut RedisConnection) -> Result<Option<String>, Fault> {
 /// Redis has a separate plaintext port, so trying plaintext at the TLS port shows nothing. Whether there is a plaintext
 /// port decides for all clients.
 pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judgement {
+    if let (true, Ok(Ports { plain, tls: Some(of_tls) })) = (target.is_socket(), ports)
+        && plain == "0"
+        && of_tls != "0"
+    {
+        let seen = format!("by a Unix socket, which no network sees; the only port, {of_tls}, has TLS: port = 0");
+        return Judgement::whole(State::Enforced, seen);
+    }
     if target.tls.is_none() {
         let offers = ports.as_ref().map(|ports| ports.tls.as_ref().is_some_and(|port| port != "0"));
         let judged = transport(target, tls, offers.map_err(Clone::clone), super::plaintext);
@@ -242,6 +249,18 @@ mod tests {
         assert_eq!(seen(&[plain, None], "0", false), (State::Off, Scope::Account, 1));
         assert_eq!(seen(&[tls, plain, None], "0", false), (State::Available, Scope::Account, 1));
         assert_eq!(seen(&[], "0", false), (State::Unseen, Scope::Account, 0));
+    }
+
+    #[test]
+    fn a_client_by_a_socket_does_not_lower_what_the_only_port_requires() {
+        let state = |host: &str, plain: &str, tls: &str| {
+            let target = Target { host: host.to_owned(), ..Target::default() };
+            clients(&target, "", &Ok(Ports { plain: plain.to_owned(), tls: Some(tls.to_owned()) })).state
+        };
+        assert_eq!(state("/run/redis.sock", "0", "6380"), State::Enforced);
+        assert_eq!(state("/run/redis.sock", "6379", "6380"), State::Available);
+        assert_eq!(state("/run/redis.sock", "0", "0"), State::Off);
+        assert_eq!(state("192.0.2.1", "0", "6380"), State::Available, "something before it speaks TLS with it");
     }
 
     #[test]
