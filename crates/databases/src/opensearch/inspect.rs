@@ -242,8 +242,9 @@ fn between(connection: &mut OpenSearchConnection, has_plugin: bool) -> Result<Ju
 /// The judgement of a cluster with the whole plugin, from its own settings.
 fn dual_mode(settings: &Value) -> Judgement {
     const DUAL: &str = "plugins.security_config.ssl_dual_mode_enabled";
-    let is_on = ["transient", "persistent"].iter().any(|kind| settings[kind][DUAL] == "true");
-    if is_on {
+    // A transient setting counts before a persistent one.
+    let set = ["transient", "persistent"].iter().find_map(|kind| settings[kind][DUAL].as_str());
+    if set == Some("true") {
         let seen = format!("{DUAL}: nodes accept plaintext from each other");
         return Judgement::whole(State::Available, seen).found(&findings::OPENSEARCH_NODES_PLAINTEXT);
     }
@@ -466,6 +467,11 @@ mod tests {
         assert_eq!(judged(dual), (State::Available, 1));
         let off = json!({ "transient": { "plugins.security_config.ssl_dual_mode_enabled": "false" } });
         assert_eq!(judged(off), (State::Enforced, 0));
+        let both = |transient: &str, persistent: &str| {
+            let set = |value: &str| json!({ "plugins.security_config.ssl_dual_mode_enabled": value });
+            judged(json!({ "transient": set(transient), "persistent": set(persistent) })).0
+        };
+        assert_eq!([both("false", "true"), both("true", "false")], [State::Enforced, State::Available]);
     }
 
     #[test]
