@@ -25,6 +25,9 @@ const ACTIONS: [&str; 5] = [
     "indices:admin/delete",
 ];
 
+/// What those of them begin with that read.
+const READS: &str = "indices:data/read/";
+
 /// Names that an index or an account could have: a pattern that fits all of them is for every index or account.
 const NAMES: [&str; 3] = ["tithe-7fk2", "zz.9", "q"];
 
@@ -95,9 +98,7 @@ impl Accounts {
 
     /// The patterns of actions that `role` allows on the indices whose patterns are `chosen`.
     fn over<'a>(&'a self, role: &'a Value, chosen: impl Fn(&str) -> bool) -> BTreeSet<&'a str> {
-        let parts = role["index_permissions"].as_array().into_iter().flatten();
-        let parts = parts.filter(|part| texts(&part["index_patterns"]).any(&chosen));
-        parts.flat_map(|part| self.actions(&part["allowed_actions"])).collect()
+        parts(role, chosen).flat_map(|part| self.actions(&part["allowed_actions"])).collect()
     }
 
     fn may_do_everything(&self, role: &Value) -> bool {
@@ -106,10 +107,22 @@ impl Accounts {
         allows(&cluster, "cluster:admin/settings/update") && ACTIONS.iter().all(|action| allows(&over_all, action))
     }
 
-    /// True for a role that reads or changes documents of the indices whose patterns are `chosen`.
+    /// True for a role that reads or changes documents of the indices whose patterns are `chosen`. A query (`dls`)
+    /// decides which of them it reads, and not which it changes.
     fn reaches(&self, role: &Value, chosen: impl Fn(&str) -> bool) -> bool {
-        let over = self.over(role, chosen);
-        ACTIONS.iter().any(|action| allows(&over, action))
+        parts(role, chosen).any(|part| {
+            let allowed = self.actions(&part["allowed_actions"]);
+            let mut actions = ACTIONS.iter().filter(|action| !(has_query(part) && action.starts_with(READS)));
+            actions.any(|action| allows(&allowed, action))
+        })
+    }
+
+    /// True for a role that reads those documents of every index that a query leaves it.
+    fn reads_by_query(&self, role: &Value) -> bool {
+        parts(role, is_for_all).filter(|part| has_query(part)).any(|part| {
+            let allowed = self.actions(&part["allowed_actions"]);
+            ACTIONS.iter().any(|action| action.starts_with(READS) && allows(&allowed, action))
+        })
     }
 
     /// Doubts about accounts that are not in the plugin's list and have a role of `reaching`. `elsewhere`: some clients
@@ -172,6 +185,10 @@ impl Accounts {
             let of = |name| format!("which indices {name} reaches by an expression in the role {role}");
             doubts.extend(of_limited(role).into_iter().map(of));
         }
+        for role in which(&|role| self.reads_by_query(role) && !self.reaches(role, is_for_all)) {
+            let of = |name| format!("which documents {name} reads by the query of the role {role} (dls)");
+            doubts.extend(of_limited(role).into_iter().map(of));
+        }
         let changing = which(&|role| self.changes_accounts(role)).into_iter().map(String::as_str).chain([REST_API]);
         for role in changing {
             let of = |name| format!("whether {name} changes accounts by the role {role}");
@@ -201,6 +218,17 @@ const ANONYMOUS: [&str; 2] = ["opendistro_security_anonymous", "opendistro_secur
 
 /// A role without any right, which the documentation's `plugins.security.restapi.roles_enabled` lets change accounts.
 const REST_API: &str = "security_rest_api_access";
+
+/// The parts of `role` about the indices whose patterns are `chosen`.
+fn parts(role: &Value, chosen: impl Fn(&str) -> bool) -> impl Iterator<Item = &Value> {
+    let all = role["index_permissions"].as_array().into_iter().flatten();
+    all.filter(move |part| texts(&part["index_patterns"]).any(&chosen))
+}
+
+/// True for a part of a role with a query for documents.
+fn has_query(part: &Value) -> bool {
+    part["dls"].as_str().is_some_and(|query| !query.is_empty())
+}
 
 /// True if clients without an account have the role of `mapping`.
 fn is_for_anonymous(mapping: &Value) -> bool {
@@ -476,6 +504,27 @@ mod tests {
         for mapping in [json!({ "users": ["root*"] }), json!({ "and_backend_roles": [role, "night"] })] {
             assert!(!told(mapping.clone(), "*", true).1, "{mapping}");
         }
+    }
+
+    #[test]
+    fn a_query_decides_what_a_role_reads_and_not_what_it_changes() {
+        let told = |dls: Value, action: &str| {
+            let part = json!({ "index_patterns": ["*"], "dls": dls, "allowed_actions": [action] });
+            let accounts = Accounts {
+                users: map(json!({ "root": {}, "app": {} })),
+                roles: map(json!({ "tenant": { "index_permissions": [part] } })),
+                mapping: map(json!({ "tenant": { "users": ["app"] } })),
+                groups: Map::new(),
+            };
+            let Judgement { state, seen, .. } = accounts.judge(false, false);
+            (state, seen.contains("which documents app reads by the query of the role tenant"))
+        };
+        let own = || json!(r#"{"term": {"tenant": "${user.name}"}}"#);
+        assert_eq!(told(own(), "indices:data/read/*"), (State::Enforced, true));
+        for none in [Value::Null, json!("")] {
+            assert_eq!(told(none, "indices:data/read/*"), (State::Available, false));
+        }
+        assert_eq!(told(own(), "indices:data/write/*"), (State::Available, false));
     }
 
     #[test]
