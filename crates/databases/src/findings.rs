@@ -199,6 +199,9 @@ findings! {
     CASSANDRA_AUTHZ_REACHABLE_SUPERUSER = "CASSANDRA-AUTHZ-REACHABLE-SUPERUSER",
         "A role that is not a superuser can become one.",
         "The row names the way: REVOKE the role, or the permission that the row has in parentheses.";
+    CASSANDRA_AUTHZ_EVERY_KEYSPACE = "CASSANDRA-AUTHZ-EVERY-KEYSPACE",
+        "A role that is not a superuser reads or changes every keyspace.",
+        "GRANT SELECT and MODIFY on the keyspaces that it needs, and REVOKE them ON ALL KEYSPACES.";
     CASSANDRA_AUDIT_PARTIAL = "CASSANDRA-AUDIT-PARTIAL",
         "The audit log leaves something out.",
         "The row names the filter, or block: false, by which records are dropped while the writer is busy.";

@@ -83,6 +83,18 @@ impl Judgement {
         Self { scope: Scope::Account, seen, ..self }
     }
 
+    /// The transport of a client that came `by_socket`, before the `rules` for all clients are added: its own way shows
+    /// nothing of networks. A server whose rules serve none of their clients plaintext enforces TLS for them.
+    #[must_use]
+    pub fn for_networks(self, by_socket: bool, rules: &Result<Rules, Fault>) -> Self {
+        let serves_none = rules.as_ref().is_ok_and(|rules| rules.exceptions.is_empty() && rules.doubts.is_empty());
+        let state = match self.state {
+            State::Available if by_socket && serves_none => State::Enforced,
+            state => state,
+        };
+        Self { state, ..self }
+    }
+
     /// The same, extended by the server's rules for all accounts. An exception lowers the state below what is enforced
     /// for this account. Only rules without doubts make it an answer about the whole server. `right` is what an account
     /// needs to read them.
@@ -281,6 +293,23 @@ mod tests {
             enforced, this account: door; others were not judged (refused: no): needs X
         "#]]
         .assert_eq(&text);
+    }
+
+    #[test]
+    fn a_client_by_a_socket_does_not_lower_what_rules_require_of_networks() {
+        let none = Rules { read: "2 rules".to_owned(), ..Rules::default() };
+        let open = Rules { exceptions: vec!["line 1".to_owned()], ..none.clone() };
+        let doubtful = Rules { doubts: vec!["line 2".to_owned()], ..none.clone() };
+        let state = |state: State, by_socket: bool, rules: Result<Rules, Fault>| {
+            let judged = Judgement::account(state, "its way").for_networks(by_socket, &rules);
+            judged.with_rules(rules, "needs X").state
+        };
+        assert_eq!(state(State::Available, true, Ok(none.clone())), State::Enforced);
+        assert_eq!(state(State::Available, false, Ok(none.clone())), State::Available);
+        assert_eq!(state(State::Off, true, Ok(none)), State::Off);
+        for rules in [Ok(open), Ok(doubtful), Err(Fault::Refused("no".to_owned()))] {
+            assert_eq!(state(State::Available, true, rules), State::Available);
+        }
     }
 
     /// The judgement of a server that gives each of these answers to clients that must be refused.

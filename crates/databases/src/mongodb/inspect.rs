@@ -152,7 +152,9 @@ fn authorisation(
 ) -> Result<Judgement, Fault> {
     let status = link.admin(doc! { "connectionStatus": 1, "showPrivileges": false })?;
     let judged = match accounts {
-        Ok(accounts) if !accounts.is_empty() && !build.is_foreign => accounts.judge(),
+        Ok(accounts) if !accounts.is_empty() && !build.is_foreign => {
+            accounts.judge(![STANDALONE, ROUTER].contains(&topology))
+        }
         accounts => {
             let roles = roles(&status).join(", ");
             let judged = match reads_others(link)? {

@@ -158,7 +158,10 @@ fn of_clients(
     let own = transport(target, &hops.client, Ok(offers_tls), plaintext);
     let Some([own, behind]) = hops.split(|| own.clone()) else {
         // If the server has no TLS at all, every account gives the same result.
-        return client_rows(if own.state == State::Off { own } else { own.with_rules(rules, accounts::RIGHT) });
+        return client_rows(match own.state {
+            State::Off => own,
+            _ => own.for_networks(target.is_socket(), &rules).with_rules(rules, accounts::RIGHT),
+        });
     };
     let found = |judged: Judgement| {
         let is_open = [State::Off, State::Available].contains(&judged.state);

@@ -58,7 +58,8 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         seen.push(judged.of(Feature::Authentication));
         seen.push(inspect_feature(Feature::Authorisation, || {
             let elsewhere = domains.as_ref().map_or(true, domains::ask_elsewhere);
-            Ok(accounts::judge(&accounts, elsewhere, &mut connection))
+            let anonymous = domains.as_ref().map_or(true, domains::let_in_anonymous);
+            Ok(accounts::judge(&accounts, (elsewhere, anonymous), &mut connection))
         }));
         let audit = get(&mut connection, "audit");
         seen.push(inspect_feature(Feature::Auditing, || audit.as_ref().map(records::judge).map_err(Clone::clone)));
@@ -241,8 +242,9 @@ fn between(connection: &mut OpenSearchConnection, has_plugin: bool) -> Result<Ju
 /// The judgement of a cluster with the whole plugin, from its own settings.
 fn dual_mode(settings: &Value) -> Judgement {
     const DUAL: &str = "plugins.security_config.ssl_dual_mode_enabled";
-    let is_on = ["transient", "persistent"].iter().any(|kind| settings[kind][DUAL] == "true");
-    if is_on {
+    // A transient setting counts before a persistent one.
+    let set = ["transient", "persistent"].iter().find_map(|kind| settings[kind][DUAL].as_str());
+    if set == Some("true") {
         let seen = format!("{DUAL}: nodes accept plaintext from each other");
         return Judgement::whole(State::Available, seen).found(&findings::OPENSEARCH_NODES_PLAINTEXT);
     }
@@ -465,6 +467,11 @@ mod tests {
         assert_eq!(judged(dual), (State::Available, 1));
         let off = json!({ "transient": { "plugins.security_config.ssl_dual_mode_enabled": "false" } });
         assert_eq!(judged(off), (State::Enforced, 0));
+        let both = |transient: &str, persistent: &str| {
+            let set = |value: &str| json!({ "plugins.security_config.ssl_dual_mode_enabled": value });
+            judged(json!({ "transient": set(transient), "persistent": set(persistent) })).0
+        };
+        assert_eq!([both("false", "true"), both("true", "false")], [State::Enforced, State::Available]);
     }
 
     #[test]

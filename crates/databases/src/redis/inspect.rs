@@ -1,6 +1,6 @@
 //! The security matrix of a running Redis or Valkey.
 
-mod hops;
+pub mod hops;
 mod reach;
 mod recorders;
 pub mod rules;
@@ -42,8 +42,14 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let tls = connection.tls_facts().map_or_else(String::new, |tls| tls.suite());
     let ports = ports(&mut connection, target.port);
     let accounts = accounts(&mut connection);
-    let mut seen = vec![who_comes_in(&target, &method, &accounts, &ports, &mut connection).of(Feature::Authentication)];
-    seen.extend(client_rows(hops::clients(&target, &tls, &ports)));
+    let others = hops::other_servers(&mut connection);
+    let narrowed = |judged: Judgement| match judged.state {
+        State::Unseen => judged,
+        _ => others.iter().fold(judged, |judged, doubt| judged.doubted(doubt)),
+    };
+    let came_in = who_comes_in(&target, &method, &accounts, &ports, &mut connection);
+    let mut seen = vec![narrowed(came_in).of(Feature::Authentication)];
+    seen.extend(client_rows(narrowed(hops::clients(&target, &tls, &ports))));
     let version = info(&mut connection, "server", "redis_version").map(Option::unwrap_or_default);
     let major = |version: &String| version.split('.').next().and_then(|major| major.parse().ok());
     let major = version.as_ref().ok().and_then(major);
@@ -55,7 +61,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
         Some(..6) => Judgement::whole(State::Off, NO_ACCOUNTS),
         _ => authorisation(&accounts, &ground, &mut connection),
     };
-    seen.push(authorisation.of(Feature::Authorisation));
+    seen.push(narrowed(authorisation).of(Feature::Authorisation));
     seen.push(inspect_feature(Feature::NodeToNode, || hops::between_servers(&mut connection, &ports)));
     let slow_log = recorders::slow_log(&mut connection);
     let files = recorders::files(&mut connection).unwrap_or_else(|fault| format!("which files values reach: {fault}"));

@@ -18,6 +18,8 @@ const ALL_ROLES: &str = "all roles";
 const RIGHTS: &str = "the tables of rights";
 /// It may do everything.
 const PROCESS: &str = "the server's process";
+/// What a role reads or changes that has a right on all of them.
+const ALL_KEYSPACES: &str = "all keyspaces";
 /// Resources that contain tables of rights. Newer versions refuse to grant `MODIFY` on them, and honour it if it was
 /// granted before.
 const WITH_RIGHTS: [&str; 5] = [
@@ -127,6 +129,10 @@ impl Roles {
             if has("MODIFY") && (has_rights || is_all && all_reach_rights) {
                 reach.edge(role, RIGHTS, "MODIFY makes it a superuser");
             }
+            let over_all = ["SELECT", "MODIFY"].into_iter().find(|right| is_all && has(right));
+            if let Some(right) = over_all {
+                reach.edge(role, ALL_KEYSPACES, right);
+            }
             if node.free_functions
                 && let Some(right) = makes_functions(resource, has)
             {
@@ -160,17 +166,29 @@ impl Roles {
             Some(if role.is_superuser { format!("{way} (superuser)") } else { way })
         };
         let unlimited: Vec<String> = open.iter().filter_map(words).collect();
-        let state = of_administrators(unlimited.len(), open.len());
+        let becomes = open.iter().any(|role| !role.is_superuser && ways.of(&role.name).is_some());
+        let limited: Vec<&&Role> = open.iter().filter(|role| ways.of(&role.name).is_none()).collect();
+        let ways = reach.ways([ALL_KEYSPACES]);
+        let way_of = |role: &&&Role| Some(ways.of(&role.name)?.to_string());
+        let everywhere: Vec<String> = limited.iter().filter_map(way_of).collect();
+        let state = match of_administrators(unlimited.len(), open.len()) {
+            State::Enforced if !everywhere.is_empty() => State::Available,
+            state => state,
+        };
         let accounts = counted(open.len(), "account");
         let mut seen = format!("{} of {accounts} may do everything (system_auth.roles)", unlimited.len());
         if !unlimited.is_empty() {
             seen.push_str(&format!(": {}", named(&unlimited)));
         }
+        if !everywhere.is_empty() {
+            seen.push_str(&format!("; every keyspace is read or changed by {}", named(&everywhere)));
+        }
         if [State::Off, State::Available].contains(&state) {
             seen.push_str(": REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false");
         }
         let judged = Judgement::by_state(state, seen);
-        let becomes = open.iter().any(|role| !role.is_superuser && ways.of(&role.name).is_some());
+        let judged =
+            if everywhere.is_empty() { judged } else { judged.found(&findings::CASSANDRA_AUTHZ_EVERY_KEYSPACE) };
         if becomes { judged.found(&findings::CASSANDRA_AUTHZ_REACHABLE_SUPERUSER) } else { judged }
     }
 }
@@ -286,7 +304,7 @@ mod tests {
             judged(vec![admin(), app()], &[], &["app data/system_auth MODIFY"]),
         ];
         expect![[r#"
-            enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser)
+            available but not enforced: 1 of 2 accounts may do everything (system_auth.roles): admin (superuser); every keyspace is read or changed by app → all keyspaces (SELECT): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
             off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → dba (granted to it): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
             off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → ops (granted to it) → dba (granted to it): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
             off: 2 of 2 accounts may do everything (system_auth.roles): admin (superuser); app → admin (AUTHORIZE grants it): REVOKE what is in parentheses, or ALTER ROLE … WITH SUPERUSER = false
@@ -346,10 +364,28 @@ mod tests {
             assert_eq!(of("4.1.7", (resource, "SELECT")), CLOSED, "{resource}");
         }
         assert_eq!(of("4.1.7", ("data", "MODIFY")), OPEN);
-        assert_eq!(of(NEW, ("data", "MODIFY")), CLOSED);
         for resource in ["data/shop", "data/system_auth_of_mine", "data/system/local"] {
             assert_eq!(of("4.1.7", (resource, "MODIFY")), CLOSED, "{resource}");
         }
+    }
+
+    #[test]
+    fn who_reads_or_changes_every_keyspace_is_named_and_is_no_superuser() {
+        let told = |version: &str, permission: &str, member: &str| {
+            let roles = Roles::of(&[("admin", "slp"), ("app", "lp"), ("other", "lp")]);
+            let permissions = vec![("etl".to_owned(), "data".to_owned(), vec![permission.to_owned()])];
+            let members = vec![("etl".to_owned(), member.to_owned())];
+            let judged = Roles { members, permissions, version: version.to_owned(), ..roles }.judge(BY_PASSWORD);
+            (judged.state, judged.findings)
+        };
+        let reaches = || vec![&findings::CASSANDRA_AUTHZ_EVERY_KEYSPACE];
+        for permission in ["SELECT", "MODIFY"] {
+            assert_eq!(told(NEW, permission, "app"), (State::Available, reaches()), "{permission}");
+            assert_eq!(told(NEW, permission, "admin"), (State::Enforced, vec![]), "{permission}");
+        }
+        assert_eq!(told(NEW, "CREATE", "app"), (State::Enforced, vec![]));
+        let becomes = vec![&findings::CASSANDRA_AUTHZ_REACHABLE_SUPERUSER];
+        assert_eq!(told("4.1.7", "MODIFY", "app"), (State::Available, becomes));
     }
 
     #[test]

@@ -30,6 +30,8 @@ const EVERYTHING: &str = "everything";
 const HASHES: &str = "hashes";
 /// That of ways to what all databases hold.
 const DOCUMENTS: &str = "documents of every database";
+/// That of ways to what is written to all databases.
+const WRITES: &str = "writes to every database";
 
 /// Built-in roles that lead to all privileges, and why; the first two have them directly.
 const UNLIMITED: [(&str, &str); 6] = [
@@ -62,6 +64,12 @@ const LIMITED_OF_ADMIN: [&str; 10] = [
 ];
 /// Those that read all databases and no hashes.
 const READERS: [&str; 2] = ["readAnyDatabase@admin", "readWriteAnyDatabase@admin"];
+/// Those that read the database `local`, in which a member of a replica set has its oplog
+/// (`addClusterMonitorPrivileges` in MongoDB's source).
+const READERS_OF_LOCAL: [&str; 5] =
+    ["read@local", "readWrite@local", "dbOwner@local", "clusterMonitor@admin", "clusterAdmin@admin"];
+/// Why they read every write, and own roles do.
+const READS_OPLOG: &str = "find on local.oplog.rs";
 /// The one that reads the hashes of passwords.
 const BACKUP: &str = "backup@admin";
 /// Why it does, and own roles do.
@@ -146,7 +154,7 @@ impl Accounts {
     }
 
     /// Which account becomes which, and which reaches one of the goals.
-    fn reach(&self) -> Reach {
+    fn reach(&self, has_oplog: bool) -> Reach {
         let mut reach = Reach::default();
         for (role, reason) in UNLIMITED {
             reach.edge(role, EVERYTHING, reason);
@@ -154,6 +162,9 @@ impl Accounts {
         reach.edge(BACKUP, HASHES, READS_HASHES);
         for role in READERS {
             reach.edge(role, DOCUMENTS, "reads them");
+        }
+        for role in READERS_OF_LOCAL.into_iter().filter(|_| has_oplog) {
+            reach.edge(role, WRITES, READS_OPLOG);
         }
         for user in &self.users {
             let account = account(&user.name);
@@ -181,6 +192,9 @@ impl Accounts {
                 if privilege.database_if("find") == Some("") {
                     reach.edge(name, DOCUMENTS, "find on every database");
                 }
+                if has_oplog && privilege.reads_oplog() {
+                    reach.edge(name, WRITES, READS_OPLOG);
+                }
                 if let Some(database) = privilege.database_if("changePassword") {
                     reach.edge(name, &all_of(database), "changePassword");
                 }
@@ -189,9 +203,10 @@ impl Accounts {
         reach
     }
 
-    /// Which accounts have all privileges, which read password hashes, and which read every database.
-    pub fn judge(&self) -> Judgement {
-        let mut reach = self.reach();
+    /// Which accounts have all privileges, which read password hashes, and which read every database, or all that is
+    /// written to them: a server that `has_oplog` keeps that in one collection.
+    pub fn judge(&self, has_oplog: bool) -> Judgement {
+        let mut reach = self.reach(has_oplog);
         let all = self.users.len();
         let (mut unlimited, mut becomes) = (Vec::new(), false);
         let ways = reach.ways([EVERYTHING]);
@@ -208,6 +223,10 @@ impl Accounts {
         let ways = reach.ways([DOCUMENTS]);
         let others = self.users.iter().filter(|user| !known.contains(user.name.as_str()));
         let everywhere: Vec<String> = others.filter_map(|user| way_of(user, &ways)).collect();
+        known.extend(self.names_if(|account| ways.has(account)));
+        let ways = reach.ways([WRITES]);
+        let others = self.users.iter().filter(|user| !known.contains(user.name.as_str()));
+        let written: Vec<String> = others.filter_map(|user| way_of(user, &ways)).collect();
         let accounts = counted(all, "account");
         let mut seen = format!("{} of {accounts} may do everything (usersInfo, rolesInfo)", unlimited.len());
         if !unlimited.is_empty() {
@@ -219,8 +238,13 @@ impl Accounts {
         if !everywhere.is_empty() {
             seen.push_str(&format!("; every database is read by {}", named(&everywhere)));
         }
+        if !written.is_empty() {
+            seen.push_str(&format!("; what is written to every database is read by {}", named(&written)));
+        }
         let state = match of_administrators(unlimited.len(), all) {
-            State::Enforced if !reading.is_empty() || !everywhere.is_empty() => State::Available,
+            State::Enforced if [&reading, &everywhere, &written].iter().any(|some| !some.is_empty()) => {
+                State::Available
+            }
             state => state,
         };
         if state != State::Enforced {
@@ -232,7 +256,7 @@ impl Accounts {
             (&MONGODB_AUTHZ_REACHABLE_ROOT, several && becomes),
             (&MONGODB_AUTHZ_ADMINISTRATORS, several && !becomes),
             (&MONGODB_AUTHZ_READS_PASSWORDS, !reading.is_empty()),
-            (&MONGODB_AUTHZ_EVERY_DATABASE, !everywhere.is_empty()),
+            (&MONGODB_AUTHZ_EVERY_DATABASE, !everywhere.is_empty() || !written.is_empty()),
         ] {
             judged = if is_so { judged.found(finding) } else { judged };
         }
@@ -346,6 +370,12 @@ impl Privilege {
     fn reads_hashes(&self) -> bool {
         self.on("system.users", &["find"])
     }
+
+    fn reads_oplog(&self) -> bool {
+        let resource = (self.database.as_deref(), self.collection.as_deref());
+        let covers = matches!(resource, (Some("local"), Some("" | "oplog.rs")) | (Some(""), Some("oplog.rs")));
+        covers && self.may(&["find"])
+    }
 }
 
 #[cfg(test)]
@@ -379,14 +409,14 @@ mod tests {
     }
 
     fn judged(users: &[&str], roles: &[&str]) -> String {
-        let judged = accounts_of(users, roles).judge();
+        let judged = accounts_of(users, roles).judge(false);
         format!("{}: {}\n", judged.state.words(), judged.seen)
     }
 
     #[test]
     fn having_root_and_becoming_root_are_different_findings() {
         let found = |users: &[&str]| {
-            let Judgement { state, findings, .. } = accounts_of(users, &[]).judge();
+            let Judgement { state, findings, .. } = accounts_of(users, &[]).judge(false);
             (state, findings)
         };
         let (ops, app) = ("ops@admin: root@admin", "app@shop: readWrite@shop");
@@ -465,6 +495,33 @@ mod tests {
             available but not enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); every database is read by report@admin → readAnyDatabase@admin (role) → documents of every database (reads them): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
             available but not enforced: 1 of 2 accounts may do everything (usersInfo, rolesInfo): ops@admin → root@admin (role) → everything (every right); every database is read by pmm@admin → explain@admin (role) → documents of every database (find on every database): revokeRolesFromUser, or revokePrivilegesFromRole, what is in the way
         "#]].assert_eq(&text.concat());
+    }
+
+    #[test]
+    fn an_account_that_reads_the_oplog_reads_what_is_written_to_every_database() {
+        let told = |role: &str, own: &[&str], has_oplog: bool| {
+            let app = format!("app@shop: {role}");
+            let users = ["ops@admin: root@admin", app.as_str(), "web@shop: read@shop"];
+            let Judgement { state, seen, .. } = accounts_of(&users, own).judge(has_oplog);
+            (state, seen.contains("what is written to every database is read by app@shop"))
+        };
+        let (read, limited) = ((State::Available, true), (State::Enforced, false));
+        for role in READERS_OF_LOCAL {
+            assert_eq!([told(role, &[], true), told(role, &[], false)], [read, limited], "{role}");
+        }
+        for (privilege, expected) in [
+            ("find on local.oplog.rs", read),
+            ("find on local.", read),
+            ("find on .oplog.rs", read),
+            ("insert on local.oplog.rs", limited),
+            ("find on shop.oplog.rs", limited),
+        ] {
+            let own = format!("tail@admin:  / {privilege}");
+            assert_eq!(told("tail@admin", &[&own], true), expected, "{privilege}");
+        }
+        assert_eq!(told("read@shop", &[], true), limited);
+        // An account that reads every database is named for that.
+        assert_eq!(told("readAnyDatabase@admin read@local", &[], true), (State::Available, false));
     }
 
     #[test]

@@ -25,6 +25,9 @@ const ACTIONS: [&str; 5] = [
     "indices:admin/delete",
 ];
 
+/// What those of them begin with that read.
+const READS: &str = "indices:data/read/";
+
 /// Names that an index or an account could have: a pattern that fits all of them is for every index or account.
 const NAMES: [&str; 3] = ["tithe-7fk2", "zz.9", "q"];
 
@@ -95,9 +98,7 @@ impl Accounts {
 
     /// The patterns of actions that `role` allows on the indices whose patterns are `chosen`.
     fn over<'a>(&'a self, role: &'a Value, chosen: impl Fn(&str) -> bool) -> BTreeSet<&'a str> {
-        let parts = role["index_permissions"].as_array().into_iter().flatten();
-        let parts = parts.filter(|part| texts(&part["index_patterns"]).any(&chosen));
-        parts.flat_map(|part| self.actions(&part["allowed_actions"])).collect()
+        parts(role, chosen).flat_map(|part| self.actions(&part["allowed_actions"])).collect()
     }
 
     fn may_do_everything(&self, role: &Value) -> bool {
@@ -106,10 +107,22 @@ impl Accounts {
         allows(&cluster, "cluster:admin/settings/update") && ACTIONS.iter().all(|action| allows(&over_all, action))
     }
 
-    /// True for a role that reads or changes documents of the indices whose patterns are `chosen`.
+    /// True for a role that reads or changes documents of the indices whose patterns are `chosen`. A query (`dls`)
+    /// decides which of them it reads, and not which it changes.
     fn reaches(&self, role: &Value, chosen: impl Fn(&str) -> bool) -> bool {
-        let over = self.over(role, chosen);
-        ACTIONS.iter().any(|action| allows(&over, action))
+        parts(role, chosen).any(|part| {
+            let allowed = self.actions(&part["allowed_actions"]);
+            let mut actions = ACTIONS.iter().filter(|action| !(has_query(part) && action.starts_with(READS)));
+            actions.any(|action| allows(&allowed, action))
+        })
+    }
+
+    /// True for a role that reads those documents of every index that a query leaves it.
+    fn reads_by_query(&self, role: &Value) -> bool {
+        parts(role, is_for_all).filter(|part| has_query(part)).any(|part| {
+            let allowed = self.actions(&part["allowed_actions"]);
+            ACTIONS.iter().any(|action| action.starts_with(READS) && allows(&allowed, action))
+        })
     }
 
     /// Doubts about accounts that are not in the plugin's list and have a role of `reaching`. `elsewhere`: some clients
@@ -132,7 +145,8 @@ impl Accounts {
         doubts
     }
 
-    fn judge(&self, elsewhere: bool) -> Judgement {
+    /// `anonymous`: clients without an account are let in.
+    fn judge(&self, elsewhere: bool, anonymous: bool) -> Judgement {
         let which = |is_so: &dyn Fn(&Value) -> bool| -> Vec<&String> {
             self.roles.iter().filter(|(_, role)| is_so(role)).map(|(name, _)| name).collect()
         };
@@ -161,7 +175,7 @@ impl Accounts {
             if texts(&mapping["hosts"]).next().is_some() {
                 exceptions.push(format!("clients by their host to the role {role}"));
             }
-            if texts(&mapping["backend_roles"]).any(|name| name == ANONYMOUS) {
+            if anonymous && is_for_anonymous(mapping) {
                 exceptions.push(format!("anonymous clients by the role {role}"));
             }
             exceptions.extend(of_limited(role).into_iter().map(|name| format!("{name} by the role {role}")));
@@ -169,6 +183,10 @@ impl Accounts {
         let mut doubts = self.unlisted(&reaching, elsewhere);
         for role in which(&|role| self.reaches(role, is_unknown)) {
             let of = |name| format!("which indices {name} reaches by an expression in the role {role}");
+            doubts.extend(of_limited(role).into_iter().map(of));
+        }
+        for role in which(&|role| self.reads_by_query(role) && !self.reaches(role, is_for_all)) {
+            let of = |name| format!("which documents {name} reads by the query of the role {role} (dls)");
             doubts.extend(of_limited(role).into_iter().map(of));
         }
         let changing = which(&|role| self.changes_accounts(role)).into_iter().map(String::as_str).chain([REST_API]);
@@ -195,11 +213,31 @@ impl Accounts {
     }
 }
 
-/// The backend role of clients without an account.
-const ANONYMOUS: &str = "opendistro_security_anonymous_backendrole";
+/// The name of clients without an account, and their only backend role (`User` in the plugin's source).
+const ANONYMOUS: [&str; 2] = ["opendistro_security_anonymous", "opendistro_security_anonymous_backendrole"];
 
 /// A role without any right, which the documentation's `plugins.security.restapi.roles_enabled` lets change accounts.
 const REST_API: &str = "security_rest_api_access";
+
+/// The parts of `role` about the indices whose patterns are `chosen`.
+fn parts(role: &Value, chosen: impl Fn(&str) -> bool) -> impl Iterator<Item = &Value> {
+    let all = role["index_permissions"].as_array().into_iter().flatten();
+    all.filter(move |part| texts(&part["index_patterns"]).any(&chosen))
+}
+
+/// True for a part of a role with a query for documents.
+fn has_query(part: &Value) -> bool {
+    part["dls"].as_str().is_some_and(|query| !query.is_empty())
+}
+
+/// True if clients without an account have the role of `mapping`.
+fn is_for_anonymous(mapping: &Value) -> bool {
+    let [name, role] = ANONYMOUS;
+    let together = &mapping["and_backend_roles"];
+    texts(&mapping["users"]).any(|pattern| fits(pattern, name))
+        || texts(&mapping["backend_roles"]).any(|pattern| fits(pattern, role))
+        || texts(together).next().is_some() && texts(together).all(|pattern| fits(pattern, role))
+}
 
 fn texts(list: &Value) -> impl Iterator<Item = &str> {
     list.as_array().into_iter().flatten().filter_map(Value::as_str)
@@ -256,10 +294,14 @@ fn glob(pattern: &[char], text: &[char]) -> bool {
 }
 
 /// The judgement of the lists, or of what an account that may not read them may do. `elsewhere`: some clients log in by
-/// a list of accounts that is not the plugin's own.
-pub fn judge(accounts: &Result<Accounts, Fault>, elsewhere: bool, connection: &mut OpenSearchConnection) -> Judgement {
+/// a list of accounts that is not the plugin's own. `anonymous`: some need no account.
+pub fn judge(
+    accounts: &Result<Accounts, Fault>,
+    (elsewhere, anonymous): (bool, bool),
+    connection: &mut OpenSearchConnection,
+) -> Judgement {
     match accounts {
-        Ok(accounts) => accounts.judge(elsewhere),
+        Ok(accounts) => accounts.judge(elsewhere, anonymous),
         Err(fault) => {
             let all = connection.request("GET /_all/_search?size=0").map(drop);
             let one = connection.request("GET /tithe-belongs-to-nobody/_doc/1").map(drop);
@@ -340,7 +382,7 @@ mod tests {
                 mapping: map(mapping),
                 groups: map(groups.clone()),
             };
-            let Judgement { state, scope, seen, findings } = accounts.judge(elsewhere);
+            let Judgement { state, scope, seen, findings } = accounts.judge(elsewhere, false);
             let seen = seen.replace(HIDDEN, "…").replace("1 of 2 accounts may do everything", "1 of 2");
             format!("{name}: {}, {}: {seen} ({})\n", state.words(), scope.words(), findings.len())
         };
@@ -436,6 +478,56 @@ mod tests {
     }
 
     #[test]
+    fn clients_without_an_account_have_what_their_name_or_their_backend_role_is_mapped_to() {
+        let over = |pattern: &str| json!([{ "index_patterns": [pattern], "allowed_actions": ["indices:data/read/*"] }]);
+        let told = |mapping: Value, pattern: &str, anonymous: bool| {
+            let accounts = Accounts {
+                users: map(json!({ "root": {} })),
+                roles: map(json!({ "reader": { "index_permissions": over(pattern) } })),
+                mapping: map(json!({ "reader": mapping })),
+                groups: Map::new(),
+            };
+            let Judgement { state, seen, .. } = accounts.judge(false, anonymous);
+            (state, seen.contains("anonymous clients by the role reader"))
+        };
+        let [name, role] = ANONYMOUS;
+        for mapping in [
+            json!({ "users": [name] }),
+            json!({ "backend_roles": [role] }),
+            json!({ "backend_roles": ["*"] }),
+            json!({ "and_backend_roles": [role] }),
+        ] {
+            assert_eq!(told(mapping.clone(), "*", true), (State::Available, true), "{mapping}");
+            assert_eq!(told(mapping.clone(), "*", false), (State::Enforced, false), "{mapping}: nobody is anonymous");
+            assert_eq!(told(mapping, "app-*", true), (State::Enforced, false));
+        }
+        for mapping in [json!({ "users": ["root*"] }), json!({ "and_backend_roles": [role, "night"] })] {
+            assert!(!told(mapping.clone(), "*", true).1, "{mapping}");
+        }
+    }
+
+    #[test]
+    fn a_query_decides_what_a_role_reads_and_not_what_it_changes() {
+        let told = |dls: Value, action: &str| {
+            let part = json!({ "index_patterns": ["*"], "dls": dls, "allowed_actions": [action] });
+            let accounts = Accounts {
+                users: map(json!({ "root": {}, "app": {} })),
+                roles: map(json!({ "tenant": { "index_permissions": [part] } })),
+                mapping: map(json!({ "tenant": { "users": ["app"] } })),
+                groups: Map::new(),
+            };
+            let Judgement { state, seen, .. } = accounts.judge(false, false);
+            (state, seen.contains("which documents app reads by the query of the role tenant"))
+        };
+        let own = || json!(r#"{"term": {"tenant": "${user.name}"}}"#);
+        assert_eq!(told(own(), "indices:data/read/*"), (State::Enforced, true));
+        for none in [Value::Null, json!("")] {
+            assert_eq!(told(none, "indices:data/read/*"), (State::Available, false));
+        }
+        assert_eq!(told(own(), "indices:data/write/*"), (State::Available, false));
+    }
+
+    #[test]
     fn where_all_accounts_are_elsewhere_the_list_shows_nothing() {
         let role = json!({ "cluster_permissions": ["*"], "index_permissions": [{ "index_patterns": ["*"], "allowed_actions": ["*"] }] });
         let judged = |mapping: Value| {
@@ -445,7 +537,7 @@ mod tests {
                 mapping: map(json!({ "all_access": mapping })),
                 groups: Map::new(),
             };
-            let Judgement { state, scope, seen, .. } = accounts.judge(true);
+            let Judgement { state, scope, seen, .. } = accounts.judge(true, false);
             (state, scope.words(), seen.contains("who logs in elsewhere as arn:aws:iam::1:role/master"))
         };
         // Amazon OpenSearch Service with a master user of IAM.

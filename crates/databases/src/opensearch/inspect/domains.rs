@@ -60,13 +60,18 @@ pub fn ask_elsewhere(answer: &Value) -> bool {
         || roles.any(|(_, source)| source["http_enabled"] == true && source["authorization_backend"]["type"] != "noop")
 }
 
+/// True if clients without an account are let in.
+pub fn let_in_anonymous(answer: &Value) -> bool {
+    dynamic(answer)["http"]["anonymous_auth_enabled"] == true
+}
+
 /// Who is let in without a password of the plugin's own accounts. `known`: accounts with a well-known password.
 pub fn logins(answer: &Value, known: Result<Vec<String>, &Fault>) -> Rules {
     let (mut exceptions, mut doubts, mut found) = (Vec::new(), Vec::new(), Vec::new());
     if !has_domains(answer) {
         doubts.push("the domains, which the answer does not have".to_owned());
     }
-    if dynamic(answer)["http"]["anonymous_auth_enabled"] == true {
+    if let_in_anonymous(answer) {
         exceptions.push("anonymous_auth_enabled lets clients in without a password".to_owned());
         found.push(&findings::OPENSEARCH_AUTHN_ANONYMOUS);
     }

@@ -37,7 +37,7 @@ pub fn clients(
         let mut judged = of_client(session.value("SHOW ssl").map(|value| value == "on"));
         // If the server has no TLS at all, every rule gives the same result.
         if judged.state != State::Off {
-            judged = judged.with_rules(rules, hba::RIGHT);
+            judged = judged.for_networks(target.is_socket(), &rules).with_rules(rules, hba::RIGHT);
         }
         return Ok(client_rows(found(judged)));
     };

@@ -8,7 +8,7 @@ use tithe_plugin::{claim::Probes, evidence::CheckContext};
 
 use super::{
     connection::{RedisConnection, named},
-    inspect::plaintext,
+    inspect::{hops::other_servers, plaintext},
     store::administrator,
     target::of_clients,
 };
@@ -42,7 +42,10 @@ fn others(context: &CheckContext<'_>) -> Result<Whole, Fault> {
     let port = administrator.setting("port").map_err(named)?.unwrap_or_default();
     let beside = Exception { text: format!("port {port} speaks plaintext"), loopback: false };
     let exceptions = if port == "0" { Vec::new() } else { vec![beside] };
-    Ok(Whole::of("CONFIG GET port, and the port of TLS asks before any login", exceptions))
+    let whole = Whole::of("CONFIG GET port, and the port of TLS asks before any login", exceptions);
+    // A launched server has no others.
+    let is_attached = context.server.address.is_attached();
+    Ok(Whole { doubts: if is_attached { other_servers(&mut administrator) } else { Vec::new() }, ..whole })
 }
 
 /// Redis does not report the transport of one connection. It reports its versions and ports; without a plaintext port,

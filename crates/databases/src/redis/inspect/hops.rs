@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     findings,
-    inspect::{Judgement, named, transport},
+    inspect::{Judgement, counted, named, transport},
     target::Target,
 };
 
@@ -66,6 +66,13 @@ fn own_port(connection: &mut RedisConnection) -> Result<Option<String>, Fault> {
 /// Redis has a separate plaintext port, so trying plaintext at the TLS port shows nothing. Whether there is a plaintext
 /// port decides for all clients.
 pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judgement {
+    if let (true, Ok(Ports { plain, tls: Some(of_tls) })) = (target.is_socket(), ports)
+        && plain == "0"
+        && of_tls != "0"
+    {
+        let seen = format!("by a Unix socket, which no network sees; the only port, {of_tls}, has TLS: port = 0");
+        return Judgement::whole(State::Enforced, seen);
+    }
     if target.tls.is_none() {
         let offers = ports.as_ref().map(|ports| ports.tls.as_ref().is_some_and(|port| port != "0"));
         let judged = transport(target, tls, offers.map_err(Clone::clone), super::plaintext);
@@ -107,6 +114,32 @@ struct Link {
     encrypted: Option<bool>,
 }
 
+/// What every server has for itself: Redis copies keys from one to another, and none of these.
+const OF_EACH: &str = "(each has accounts, ports and settings of its own)";
+
+/// The servers that share data with this one and that it does not show, in words. A client reaches their data by them.
+pub fn other_servers(connection: &mut RedisConnection) -> Vec<String> {
+    servers_beside(connection).unwrap_or_else(|fault| vec![format!("whether there are other servers ({fault})")])
+}
+
+fn servers_beside(connection: &mut RedisConnection) -> Result<Vec<String>, Fault> {
+    if info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1") {
+        let others = known_nodes(connection)?.parse::<usize>().map_or(1, |known| known.saturating_sub(1));
+        return Ok((others > 0).then(|| format!("{} {OF_EACH}", counted(others, "other node"))).into_iter().collect());
+    }
+    let is_replica = info(connection, "replication", "role")?.is_some_and(|role| role == "slave");
+    let master = is_replica.then(|| format!("its master {OF_EACH}"));
+    let count = info(connection, "replication", "connected_slaves")?;
+    let count = count.and_then(|count| count.parse::<usize>().ok()).filter(|count| *count > 0);
+    Ok(master.into_iter().chain(count.map(|count| format!("{} {OF_EACH}", counted(count, "replica")))).collect())
+}
+
+/// How many nodes its cluster has, as it reports it.
+fn known_nodes(connection: &mut RedisConnection) -> Result<String, Fault> {
+    let told = connection.call(&["CLUSTER", "INFO"])?.text().unwrap_or_default();
+    Ok(told.lines().find_map(|line| line.strip_prefix("cluster_known_nodes:")).unwrap_or("?").to_owned())
+}
+
 /// The transport between servers, as far as this server shows it.
 ///
 /// # Errors
@@ -128,8 +161,7 @@ pub fn between_servers(connection: &mut RedisConnection, ports: &Result<Ports, F
     }
     if info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1") {
         let bus = setting(connection, "tls-cluster");
-        let known = connection.call(&["CLUSTER", "INFO"])?.text().unwrap_or_default();
-        let known = known.lines().find_map(|line| line.strip_prefix("cluster_known_nodes:")).unwrap_or("?").to_owned();
+        let known = known_nodes(connection)?;
         let others = known.parse().unwrap_or(2) - 1;
         told.push(format!("{known} nodes"));
         told.push(bus.as_ref().map_or_else(Clone::clone, |value| format!("tls-cluster = {value}")));
@@ -237,6 +269,18 @@ mod tests {
         assert_eq!(judged(Ok(("0", Some("6380")))), (State::Unseen, Scope::Server, 0, false));
         assert_eq!(judged(Ok(("0", None))), (State::Unseen, Scope::Account, 0, false));
         assert_eq!(judged(Err(Fault::Refused("no".to_owned()))), (State::Unseen, Scope::Account, 0, false));
+    }
+
+    #[test]
+    fn a_client_by_a_socket_does_not_lower_what_the_only_port_requires() {
+        let state = |host: &str, plain: &str, tls: &str| {
+            let target = Target { host: host.to_owned(), ..Target::default() };
+            clients(&target, "", &Ok(Ports { plain: plain.to_owned(), tls: Some(tls.to_owned()) })).state
+        };
+        assert_eq!(state("/run/redis.sock", "0", "6380"), State::Enforced);
+        assert_eq!(state("/run/redis.sock", "6379", "6380"), State::Available);
+        assert_eq!(state("/run/redis.sock", "0", "0"), State::Off);
+        assert_eq!(state("192.0.2.1", "0", "6380"), State::Available, "something before it speaks TLS with it");
     }
 
     #[test]

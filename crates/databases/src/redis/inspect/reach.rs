@@ -174,6 +174,13 @@ pub fn reach(accounts: &[Account], ground: &Ground) -> Reach {
             }
         }
     }
+    // A client that knows the password of one of them logs in as any of them.
+    for owners in owners_of_one_password(accounts) {
+        for other in &owners[1..] {
+            reach.edge(owners[0], other, SAME_PASSWORD);
+            reach.edge(other, owners[0], SAME_PASSWORD);
+        }
+    }
     // One such account is enough for everyone.
     if let Some(open) = accounts.iter().find(|account| account.comes_freely && goes.contains(account.name.as_str())) {
         let others = accounts.iter().filter(|account| account.name != open.name);
@@ -182,13 +189,21 @@ pub fn reach(accounts: &[Account], ground: &Ground) -> Reach {
     reach
 }
 
-/// Accounts that share a password with one that gets further: hashes have no salt, so they are equal.
+/// Why an account becomes another.
+const SAME_PASSWORD: &str = "it has the same password";
+
+/// Accounts that share a password, in words.
 pub fn shared_passwords(accounts: &[Account]) -> Vec<String> {
+    owners_of_one_password(accounts).iter().map(|names| names.join(" and ")).collect()
+}
+
+/// The names of the accounts that share a password, two or more of each: hashes have no salt, so they are equal.
+fn owners_of_one_password(accounts: &[Account]) -> Vec<Vec<&str>> {
     let mut owners: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for account in accounts {
         account.hashes.iter().for_each(|hash| owners.entry(hash).or_default().push(&account.name));
     }
-    owners.into_values().filter(|names| names.len() > 1).map(|names| names.join(" and ")).collect()
+    owners.into_values().filter(|names| names.len() > 1).collect()
 }
 
 /// The command that shows `account` the names of keys that it may not read.

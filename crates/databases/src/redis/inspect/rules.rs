@@ -76,6 +76,8 @@ impl Account {
     pub fn read(line: &str) -> Option<Self> {
         let words: Vec<&str> = line.split_whitespace().collect();
         let name = (*words.get(1)?).to_owned();
+        // An account may be called `on` or `nopass`.
+        let words = words.get(2..)?;
         let comes_freely = words.contains(&"nopass");
         let hashes: Vec<String> = words.iter().filter_map(|word| word.strip_prefix('#')).map(str::to_owned).collect();
         if !words.contains(&"on") {
@@ -84,7 +86,7 @@ impl Account {
         let mut account = Self { name, comes_freely, hashes, ..Self::default() };
         let mut rights = Rights::default();
         // The own rights and each selector are alternatives; their permissions do not combine within one command.
-        for word in words.iter().skip(2) {
+        for word in words {
             if let Some(first) = word.strip_prefix('(') {
                 account.add(&rights);
                 rights = Rights::default();
@@ -143,8 +145,7 @@ struct Rights<'a> {
 impl<'a> Rights<'a> {
     fn take(&mut self, rule: &'a str) {
         self.has_keys |= rule.starts_with(['~', '%']) || rule == "allkeys";
-        // A pattern of several stars fits every key too.
-        let all_keys = rule.split_once('~').filter(|(_, keys)| !keys.is_empty() && keys.bytes().all(|it| it == b'*'));
+        let all_keys = rule.split_once('~').filter(|(_, keys)| fits_every_key(keys));
         match (all_keys.map(|(how, _)| how), rule) {
             (Some("" | "%RW" | "%WR"), _) | (_, "allkeys") => (self.reads_all, self.writes_all) = (true, true),
             (Some("%R"), _) => self.reads_all = true,
@@ -166,6 +167,13 @@ impl<'a> Rights<'a> {
         };
         self.commands.iter().rev().find(about).is_some_and(|rule| rule.starts_with('+'))
     }
+}
+
+/// True for a pattern of stars, beside which one character may be asked for: no key of interest is empty.
+fn fits_every_key(pattern: &str) -> bool {
+    let count = |sign: u8| pattern.bytes().filter(|it| *it == sign).count();
+    let (stars, others) = (count(b'*'), count(b'?'));
+    stars > 0 && others < 2 && stars + others == pattern.len()
 }
 
 #[cfg(test)]
@@ -203,6 +211,33 @@ mod tests {
         }
         for rules in ["~a +psync", "%R~* +psync", "allkeys +psync", "~a +psync (~b +get)", "+psync +monitor"] {
             assert!(!account(rules).is_for_replicas(), "{rules}");
+        }
+    }
+
+    #[test]
+    fn an_account_is_no_rule_by_its_name() {
+        let told = |line: &str| Account::read(line).map(|account| account.comes_freely);
+        assert_eq!(told("user on off nopass ~* +@all"), None);
+        assert_eq!(told("user nopass on #aa ~* +@all"), Some(false));
+        assert_eq!(told("user app on nopass ~* +@all"), Some(true));
+    }
+
+    #[test]
+    fn a_pattern_of_every_key_is_known_however_it_is_written() {
+        for (pattern, expected) in [
+            ("*", true),
+            ("**", true),
+            ("?*", true),
+            ("*?", true),
+            ("??*", false),
+            ("?", false),
+            ("a*", false),
+            ("[a-z]*", false),
+            ("", false),
+        ] {
+            assert_eq!(fits_every_key(pattern), expected, "{pattern}");
+            let account = Account::read(&format!("user app on #aa ~{pattern} +@all")).expect("it is on");
+            assert_eq!(account.has_everything(), expected, "{pattern}");
         }
     }
 

@@ -320,7 +320,10 @@ fn each_change_shows_in_its_rows() {
           at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log is off; the command log repeats values of commands whose request has more than 1024 bytes, the last 128, in memory
           audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off; the command log repeats values of commands whose request has more than 1024 bytes, the last 128, in memory
         no right to the version
-          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: whether functions are loaded (refused: NOPERM User x has no permissions to run the 'INFO' command); not judged: what version 6 leaves open (refused: NOPERM User x has no permissions to run the 'INFO' command)
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: whether there are other servers (refused: NOPERM User x has no permissions to run the 'INFO' command)
+          tls: off, this account: plaintext: served; the server has no TLS; not judged: whether there are other servers (refused: NOPERM User x has no permissions to run the 'INFO' command)
+          client-to-node: off, this account: plaintext: served; the server has no TLS; not judged: whether there are other servers (refused: NOPERM User x has no permissions to run the 'INFO' command)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: whether functions are loaded (refused: NOPERM User x has no permissions to run the 'INFO' command); not judged: what version 6 leaves open (refused: NOPERM User x has no permissions to run the 'INFO' command); not judged: whether there are other servers (refused: NOPERM User x has no permissions to run the 'INFO' command)
           node-to-node: cannot tell, this account: refused: NOPERM User x has no permissions to run the 'INFO' command
           at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; which files values reach: refused: NOPERM User x has no permissions to run the 'INFO' command; the slow log is off
         an old version
@@ -357,26 +360,60 @@ fn each_change_shows_in_its_rows() {
         a password in the file
           at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); a password is set, in the clear where /etc/redis.conf or what it includes has it; the slow log is off
         a replica in plaintext
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: 1 replica (each has accounts, ports and settings of its own)
+          tls: off, this account: plaintext: served; the server has no TLS; not judged: 1 replica (each has accounts, ports and settings of its own)
+          client-to-node: off, this account: plaintext: served; the server has no TLS; not judged: 1 replica (each has accounts, ports and settings of its own)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: 1 replica (each has accounts, ports and settings of its own)
           node-to-node: off, whole server [REDIS-TLS-REPLICATION]: plaintext: replica 10.0.0.2:7: set tls-replication yes on replicas and tls-cluster yes on nodes
         a replica by TLS
-          tls: available but not enforced, whole server: plaintext: served; the server has TLS as well
-          client-to-node: available but not enforced, whole server: plaintext: served; the server has TLS as well
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: 1 replica (each has accounts, ports and settings of its own)
+          tls: available but not enforced, this account: plaintext: served; the server has TLS as well; not judged: 1 replica (each has accounts, ports and settings of its own)
+          client-to-node: available but not enforced, this account: plaintext: served; the server has TLS as well; not judged: 1 replica (each has accounts, ports and settings of its own)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: 1 replica (each has accounts, ports and settings of its own)
           node-to-node: available but not enforced, whole server: TLS: replica 10.0.0.2:7; the next may come by the port for plaintext: set port 0
         a replica by TLS alone
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: 1 replica (each has accounts, ports and settings of its own)
+          tls: off, this account: plaintext: served; the server has no TLS; not judged: 1 replica (each has accounts, ports and settings of its own)
+          client-to-node: off, this account: plaintext: served; the server has no TLS; not judged: 1 replica (each has accounts, ports and settings of its own)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: 1 replica (each has accounts, ports and settings of its own)
           node-to-node: enforced, whole server: TLS: replica 10.0.0.2:7
         a replica that is not shown
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: 1 replica (each has accounts, ports and settings of its own)
+          tls: off, this account: plaintext: served; the server has no TLS; not judged: 1 replica (each has accounts, ports and settings of its own)
+          client-to-node: off, this account: plaintext: served; the server has no TLS; not judged: 1 replica (each has accounts, ports and settings of its own)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: 1 replica (each has accounts, ports and settings of its own)
           node-to-node: cannot tell, this account: unknown: 1 replicas (the account needs +client|list)
           at-rest: not offered by this product, whole server: Redis encrypts no file; a volume below it may; values reach /data/dump.rdb (by SAVE and for replicas); the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
           audit: not offered by this product, whole server: ACL LOG keeps refusals only; the slow log is off; whether a client runs MONITOR: refused: NOPERM User x has no permissions to run the 'CLIENT LIST' command
         a replica that the list leaves out
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: 1 replica (each has accounts, ports and settings of its own)
+          tls: off, this account: plaintext: served; the server has no TLS; not judged: 1 replica (each has accounts, ports and settings of its own)
+          client-to-node: off, this account: plaintext: served; the server has no TLS; not judged: 1 replica (each has accounts, ports and settings of its own)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: 1 replica (each has accounts, ports and settings of its own)
           node-to-node: cannot tell, this account: unknown: 1 replicas (CLIENT LIST does not have them)
         it follows another
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: its master (each has accounts, ports and settings of its own)
+          tls: off, this account: plaintext: served; the server has no TLS; not judged: its master (each has accounts, ports and settings of its own)
+          client-to-node: off, this account: plaintext: served; the server has no TLS; not judged: its master (each has accounts, ports and settings of its own)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: its master (each has accounts, ports and settings of its own)
           node-to-node: off, this account [REDIS-TLS-REPLICATION]: plaintext: its master 10.0.0.9 (tls-replication = no, as it is set now): set tls-replication yes on replicas and tls-cluster yes on nodes
         it follows by TLS
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: its master (each has accounts, ports and settings of its own)
+          tls: off, this account: plaintext: served; the server has no TLS; not judged: its master (each has accounts, ports and settings of its own)
+          client-to-node: off, this account: plaintext: served; the server has no TLS; not judged: its master (each has accounts, ports and settings of its own)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: its master (each has accounts, ports and settings of its own)
           node-to-node: enforced, this account: TLS: its master  (tls-replication = yes, as it is set now)
         nodes in plaintext
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: 2 other nodes (each has accounts, ports and settings of its own)
+          tls: off, this account: plaintext: served; the server has no TLS; not judged: 2 other nodes (each has accounts, ports and settings of its own)
+          client-to-node: off, this account: plaintext: served; the server has no TLS; not judged: 2 other nodes (each has accounts, ports and settings of its own)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: 2 other nodes (each has accounts, ports and settings of its own)
           node-to-node: off, whole server [REDIS-TLS-REPLICATION]: plaintext: the bus of 2 other nodes (3 nodes, tls-cluster = no): set tls-replication yes on replicas and tls-cluster yes on nodes
         nodes by TLS
+          authentication: enforced, this account: by password; without a password: refused (NOAUTH Authentication required.); 2 accounts of ACL LIST: no exception; not judged: 2 other nodes (each has accounts, ports and settings of its own)
+          tls: off, this account: plaintext: served; the server has no TLS; not judged: 2 other nodes (each has accounts, ports and settings of its own)
+          client-to-node: off, this account: plaintext: served; the server has no TLS; not judged: 2 other nodes (each has accounts, ports and settings of its own)
+          authorisation: enforced, this account: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); not judged: 2 other nodes (each has accounts, ports and settings of its own)
           node-to-node: available but not enforced, whole server: TLS: the bus of 2 other nodes (3 nodes, tls-cluster = yes); the next may come by the port for plaintext: set port 0
         a node alone
           node-to-node: cannot tell, this account: no other server is connected (1 nodes, tls-cluster = no)
@@ -515,6 +552,17 @@ fn a_port_for_plaintext_is_an_exception_of_the_claim_that_there_is_none() {
 }
 
 #[test]
+fn servers_that_have_ports_of_their_own_are_a_doubt_of_that_claim() {
+    let doubts = |redis: Redis| {
+        let others = redis.seen(|server, _| {
+            as_arm(&crate::redis::Redis, server, |context| (PROBES.others)(context).expect("the server answers"))
+        });
+        others.doubts.len()
+    };
+    assert_eq!([doubts(tight()), doubts(tight().telling("connected_slaves", "1"))], [0, 1]);
+}
+
+#[test]
 fn rights_are_enforced_where_all_else_is_refused_and_the_own_keys_are_served() {
     let told = |refused: &[&'static str]| {
         tight().refusing(refused).seen(|server, _| observed(&crate::redis::Redis, server, &RightsEnforced))
@@ -613,7 +661,7 @@ fn what_accounts_become_is_named_with_its_way() {
         off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → default (config|get shows requirepass, its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
         enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); commands that this server does not have: config|get, config|set
         off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → everything (acl|setuser gives itself the rest): ACL SETUSER … -@admin -@dangerous, with back what it needs
-        enforced, whole server: 1 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); the names of all keys are shown to app (scan); with the same password: default and app
+        off, whole server: 2 of 2 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → default (it has the same password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs; with the same password: default and app
         off, whole server: 3 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); app → metrics (nopass: every client can log in as it) → default (config|set requirepass changes its password) → everything (all keys and commands); metrics → default (config|set requirepass changes its password) → everything (all keys and commands): ACL SETUSER … -@admin -@dangerous, with back what it needs
         available but not enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); beyond its rights: `metrics` reads keys of others by monitor; `metrics` removes keys of others by flushall: ACL SETUSER … -@admin -@dangerous, with back what it needs; the names of all keys are shown to app (scan)
         enforced, whole server: 1 of 3 accounts may do everything (ACL LIST): default → everything (all keys and commands); for replicas, which read all data: replica; the names of all keys are shown to app (scan)
