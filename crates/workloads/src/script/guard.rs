@@ -68,13 +68,10 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
                 return more_than_rows(name);
             }
             let lower = statement.to_ascii_lowercase();
-            LASTING.into_iter().find(|name| lower.contains(name)).and_then(|name| {
-                let of_session = !(name == "set_config(" && lower.contains("true)"));
-                let name = name.trim_end_matches('(');
-                of_session.then(|| {
-                    let help = "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction".to_owned();
-                    (format!("{name} lasts longer than the transaction"), help)
-                })
+            let ends = |name: &str| name.eq_ignore_ascii_case("set_config") && lower.contains("true)");
+            self::words(statement, flavour).find(|word| lasts(word) && !ends(word)).map(|name| {
+                let help = "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction".to_owned();
+                (format!("{name} lasts longer than the transaction"), help)
             })
         }
     }
@@ -131,7 +128,19 @@ pub fn maintains(name: &str) -> bool {
 }
 
 /// Functions whose effect lasts as long as the session.
-const LASTING: [&str; 4] = ["pg_advisory_lock", "pg_try_advisory_lock", "set_config(", "get_lock("];
+const LASTING: [&str; 6] = [
+    "get_lock",
+    "pg_advisory_lock",
+    "pg_advisory_lock_shared",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_lock_shared",
+    "set_config",
+];
+
+/// True for the name of a function whose effect lasts as long as the session.
+pub fn lasts(name: &str) -> bool {
+    LASTING.iter().any(|lasting| name.eq_ignore_ascii_case(lasting))
+}
 
 /// True if a statement about transactions removes their read-only mode.
 pub fn makes_writable(statement: &str, flavour: Flavour) -> bool {
@@ -318,6 +327,7 @@ mod tests {
             "SELECT pg_advisory_lock(1)",
             "SELECT pg_try_advisory_lock_shared(1)",
             "SELECT set_config('a.b', 'c', false)",
+            "SELECT set_config ('a.b', 'c', false)",
             "SET @@session.sql_mode = ''",
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE",
             "SET LOCAL transaction_read_only = off",
@@ -340,6 +350,7 @@ mod tests {
             "SELECT pg_stat_get_db_stat_reset_time(oid) FROM pg_database",
             "SELECT pg_advisory_xact_lock(1)",
             "SELECT pg_try_advisory_xact_lock(1)",
+            "SELECT set_config('a.b', 'pg_advisory_lock', true)",
             "SET @a = 1",
             "/* SET */ SELECT 1",
             "SELECT a INTO @a FROM t",
