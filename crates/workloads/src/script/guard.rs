@@ -70,8 +70,11 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
             let lower = statement.to_ascii_lowercase();
             let ends = |name: &str| name.eq_ignore_ascii_case("set_config") && lower.contains("true)");
             self::words(statement, flavour).find(|word| lasts(word) && !ends(word)).map(|name| {
-                let help = "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction".to_owned();
-                (format!("{name} lasts longer than the transaction"), help)
+                let help = match flavour {
+                    Flavour::Postgres => "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction",
+                    Flavour::MySql => "leave it out: statements lock the rows that they change",
+                };
+                (format!("{name} lasts longer than the transaction"), help.to_owned())
             })
         }
     }
@@ -376,7 +379,10 @@ mod tests {
 
     #[test]
     fn locks_of_tables_last_in_mysql_and_not_in_postgresql() {
-        assert!(refuses("LOCK TABLES t WRITE", Flavour::MySql).is_some());
+        for refused in ["LOCK TABLES t WRITE", "SELECT GET_LOCK ('a', 1)"] {
+            let (_, help) = refuses(refused, Flavour::MySql).expect("it lasts");
+            assert_eq!(help, "leave it out: statements lock the rows that they change", "{refused}");
+        }
         assert_eq!(refuses("LOCK TABLE t IN SHARE MODE", Flavour::Postgres), None);
     }
 
