@@ -23,8 +23,8 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
     match first {
         "DELIMITER" | "SOURCE" => Some((OF_A_PROGRAM.to_owned(), TAKE_OUT.to_owned())),
         "SET" | "BEGIN" | "START" if makes_writable(statement, flavour) => Some((
-            "a transaction that only reads is made one that writes".to_owned(),
-            "leave out READ WRITE: transactions write where the server lets them".to_owned(),
+            "this turns a read-only transaction into one that writes".to_owned(),
+            "remove it: a transaction can write by default, unless the server forbids it".to_owned(),
         )),
         "SET" => match word(1) {
             "LOCAL" | "CONSTRAINTS" | "TRANSACTION" => None,
@@ -52,7 +52,7 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
             more_than_rows(first)
         }
         "SELECT" | "WITH" | "TABLE" | "VALUES" if makes_what_it_selects_into(statement, flavour) => Some((
-            "SELECT INTO makes a table or a file, and the slots of all arms must find the same".to_owned(),
+            "SELECT INTO creates a table or a file, but the slots of all arms must find the same data".to_owned(),
             "leave out INTO, or take the values as variables by `\\gset`".to_owned(),
         )),
         "COPY" if copies_into_a_file(statement, flavour) => Some((
@@ -89,8 +89,8 @@ fn more_than_rows(first: &str) -> Option<(String, String)> {
 }
 
 /// Why commands of `mysql` and `sqlite3` are refused, and what to do.
-const OF_A_PROGRAM: &str = "this is a command of a client program, and no SQL";
-const TAKE_OUT: &str = "take it out; what prepares data goes into the file that prepares them";
+const OF_A_PROGRAM: &str = "this is a command of a client program, not SQL";
+const TAKE_OUT: &str = "remove it; statements that prepare data belong in the file that prepares them";
 
 /// True for a `COPY` into a file of the server or into a program.
 fn copies_into_a_file(statement: &str, flavour: Flavour) -> bool {
