@@ -239,7 +239,7 @@ impl RunFolder {
 }
 
 fn cannot_make(path: &Path, error: std::io::Error) -> Fault {
-    Fault::machine(format!("cannot make the run folder {}", path.display()), error)
+    Fault::machine(format!("cannot create the run folder {}", path.display()), error)
 }
 
 /// The lock for writing into a run folder, until it is dropped.

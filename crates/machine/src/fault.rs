@@ -1,4 +1,5 @@
-//! Errors between Tithe and a database.
+//! Errors between Tithe and a database: one kind for each conclusion that a check can draw. Errors in experiment files
+//! are diagnostics, not faults.
 
 use std::fmt;
 

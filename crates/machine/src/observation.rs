@@ -1,4 +1,4 @@
-//! The result of a check of one arm.
+//! The result of a check of one arm. The verdict needs a second one, that of the positive control.
 
 use crate::fault::Fault;
 

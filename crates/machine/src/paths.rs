@@ -1,4 +1,5 @@
-//! Files that a server writes.
+//! Files that a server writes, by kind, so that a check searches only those that its claim is about. It does not
+//! check whether they exist.
 
 use std::path::{Path, PathBuf};
 

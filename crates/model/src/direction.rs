@@ -1,4 +1,5 @@
-//! The direction of writing.
+//! Characters that change the direction of writing. Text of files and servers that contains one could read as something
+//! else. They are found here, not replaced.
 
 /// True for a character that changes the direction of the text around it (Unicode Standard Annex 9, 2.1 to 2.6), so
 /// that it could read as something else.

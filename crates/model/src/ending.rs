@@ -1,4 +1,5 @@
-//! Why the measurement of a cell ended.
+//! Why the measurement of a cell ended, as a type for the run and as text for files and reports. When it ends is
+//! decided elsewhere.
 
 use std::{fmt, str::FromStr};
 

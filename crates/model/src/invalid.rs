@@ -1,4 +1,5 @@
-//! Why a frame must not be used.
+//! Why a frame must not be used, as a type for the run and as text for records and reports. The checks that find the
+//! reason are where frames are measured.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! How diagnostics quote, list and suggest.
+//! How diagnostics quote the user's text, list names and suggest a similar one. Without places in files.
 
 use crate::{diagnostic::nearest, experiment::mask};
 

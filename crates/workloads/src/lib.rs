@@ -1,4 +1,5 @@
-//! All workloads.
+//! All workloads: what each does to a database, and how its properties are read. Pacing, clocks and records belong to
+//! the harness.
 
 pub mod bulk;
 pub mod dump;

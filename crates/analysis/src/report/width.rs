@@ -1,4 +1,4 @@
-//! The width of text.
+//! The width of text in columns of a terminal, which is neither its bytes nor its characters.
 
 use unicode_width::UnicodeWidthChar;
 

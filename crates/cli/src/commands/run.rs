@@ -247,7 +247,7 @@ pub fn create(prepared: &Prepared, runs: &Path) -> Result<RunFolder, Stop> {
     let stamp = stamp(time::OffsetDateTime::now_utc());
     let slug: String = folder::plain_name(&prepared.plan.experiment.database);
     std::fs::create_dir_all(runs)
-        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", runs.display())))?;
+        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot create {}: {error}", runs.display())))?;
     let machine = host::machine(runs);
     let make = |path: &Path| RunFolder::create(path, &prepared.text, &prepared.plan, &machine);
     Ok(at_free_name(&runs.join(format!("{stamp}-{slug}")), make)?)

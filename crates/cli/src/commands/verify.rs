@@ -56,7 +56,7 @@ pub fn verify(arguments: &VerifyArgs) -> Result<i32, Stop> {
     // From here on there is a folder, which is removed at the end.
     let machine = host::machine(&arguments.runs);
     std::fs::create_dir_all(&arguments.runs)
-        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot make {}: {error}", arguments.runs.display())))?;
+        .map_err(|error| Stop::new(exit::MACHINE, format!("cannot create {}: {error}", arguments.runs.display())))?;
     // In containers every process may have the same number.
     let path = arguments.runs.join(format!("verify-{}", std::process::id()));
     let make = |path: &Path| RunFolder::create(path, &prepared.text, &prepared.plan, &machine);

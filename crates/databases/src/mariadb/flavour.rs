@@ -1,4 +1,5 @@
-//! All in which MariaDB differs from MySQL.
+//! MariaDB as one of two products that share `mysql_family`: its entry in the list of databases, and what the shared
+//! code needs to know about it.
 
 use tithe_model::catalogue::{AskedOfCustom, DatabaseEntry, NetworkLogin};
 use tithe_plugin::custom::Custom;

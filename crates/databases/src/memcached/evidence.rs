@@ -1,4 +1,4 @@
-//! How the shared checks reach memcached.
+//! How the shared checks connect to memcached, and which of its listeners have TLS. memcached has no check of its own.
 
 use std::collections::BTreeMap;
 

@@ -61,7 +61,7 @@ pub(in crate::agents) fn config(name: &str, lanes: u32) -> AgentConfig {
 
 const EXPERIMENT: &str = "title = \"Agents\"\ndatabase = \"simulated\"\n[settings]\nservice_us = 100\n[data]\nrecords = 1000\n[load]\nclients = 3\n\
     [measure]\nbudget = \"30 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"WORKLOAD\"\n\
-    [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
+    [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\" }]\n";
 
 pub(in crate::agents) fn plan(workload: &str) -> tithe_model::plan::Plan {
     planned(&EXPERIMENT.replace("WORKLOAD", workload))

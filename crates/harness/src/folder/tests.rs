@@ -14,7 +14,7 @@ use crate::catalogue::tests::planned;
 
 const EXPERIMENT: &str = "title = \"Logs\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = 3\n\
     [measure]\nbudget = \"30 s\"\nslot = \"20 ms\"\nprecision = \"0.01%\"\naa_arm = false\n\
-    [[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{ use = \"seal\" }]\n";
+    [[workload]]\nycsb = \"c\"\n[[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\nprotections = [{ use = \"seal\" }]\n";
 
 fn plan() -> Plan {
     planned(EXPERIMENT)
@@ -267,7 +267,7 @@ fn one_process_at_a_time_writes_to_a_folder_that_is_new() {
     drop(run);
     let whole = fs::read(path.join("frames.jsonl")).expect("bytes");
     let again = RunFolder::create(&path, EXPERIMENT, &plan(), &Machine::default());
-    assert!(again.err().expect("it is there").to_string().starts_with("cannot make the run folder "));
+    assert!(again.err().expect("it is there").to_string().starts_with("cannot create the run folder "));
     assert_eq!(fs::read(path.join("frames.jsonl")).expect("bytes"), whole, "what is there stays");
     let (run, records) = RunFolder::resume(&path).expect("nobody writes any more");
     assert_eq!((run.path(), records.frames.len(), run.check()), (path.as_path(), 1, Ok(())));

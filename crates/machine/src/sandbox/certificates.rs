@@ -80,7 +80,7 @@ impl Signer {
     /// # Errors
     /// When a key cannot be made or cannot sign.
     pub fn identity(&self, chain: usize, make_key: impl Fn() -> Result<KeyPair, Fault>) -> Result<Identity, Fault> {
-        let failed = |error: rcgen::Error| Fault::machine("cannot make certificates", error);
+        let failed = |error: rcgen::Error| Fault::machine("cannot create certificates", error);
         let mut between = String::new();
         let mut last: Option<Issuer<'static, KeyPair>> = None;
         for number in 1..chain {
@@ -104,7 +104,7 @@ impl Signer {
 /// # Errors
 /// When the program is missing or fails.
 pub fn key(kind: KeyType, openssl: impl Fn(&[&str]) -> Result<String, Fault>) -> Result<KeyPair, Fault> {
-    let failed = |error: rcgen::Error| Fault::machine("cannot make a key", error);
+    let failed = |error: rcgen::Error| Fault::machine("cannot create a key", error);
     let arguments: &[&str] = match kind {
         KeyType::EcdsaP256 => return KeyPair::generate().map_err(failed),
         KeyType::Rsa2048 => &["genpkey", "-algorithm", "RSA", "-pkeyopt", "rsa_keygen_bits:2048"],
@@ -124,7 +124,7 @@ impl Certificates {
     /// # Errors
     /// When the operating system gives no random bytes.
     pub fn make(address: IpAddr, now: OffsetDateTime) -> Result<Self, Fault> {
-        Self::try_make(address, now).map_err(|error| Fault::machine("cannot make certificates", error))
+        Self::try_make(address, now).map_err(|error| Fault::machine("cannot create certificates", error))
     }
 
     fn try_make(address: IpAddr, now: OffsetDateTime) -> Result<Self, rcgen::Error> {

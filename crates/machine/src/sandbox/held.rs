@@ -41,12 +41,12 @@ pub(super) fn make_locked(parent: &Path) -> Result<(PathBuf, File), Fault> {
         let clock = crate::clock::read(ClockId::Realtime) as u32;
         let folder = parent.join(format!("{SANDBOX_PREFIX}{}-{clock:08x}", std::process::id()));
         if let Some(lock) = lock_new(&folder)
-            .map_err(|error| Fault::machine(format!("cannot make the sandbox {}", folder.display()), error))?
+            .map_err(|error| Fault::machine(format!("cannot create the sandbox {}", folder.display()), error))?
         {
             return Ok((folder, lock));
         }
     }
-    Err(Fault::Machine(format!("cannot make a sandbox in {}: others remove it at once", parent.display())))
+    Err(Fault::Machine(format!("cannot create a sandbox in {}: others remove it at once", parent.display())))
 }
 
 /// Makes `folder` and takes its lock. `None` if another process was faster: a clean-up removes folders that are empty

@@ -224,7 +224,7 @@ impl Sandbox {
         match step {
             Step::Folder(path) => self.make_folder(path),
             Step::Link { path, to } => std::os::unix::fs::symlink(to, path)
-                .map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error)),
+                .map_err(|error| Fault::machine(format!("cannot create {}", path.display()), error)),
             Step::Write { path, content, mode } => {
                 let bytes = match content {
                     Content::Text(text) => text.as_bytes(),
@@ -337,7 +337,7 @@ impl Drop for Sandbox {
 /// # Errors
 /// When it exists, or cannot be made.
 pub fn make_folder(path: &Path, account: Option<&Account>) -> Result<(), Fault> {
-    fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot make {}", path.display()), error))?;
+    fs::create_dir(path).map_err(|error| Fault::machine(format!("cannot create {}", path.display()), error))?;
     fs::set_permissions(path, fs::Permissions::from_mode(0o700))
         .map_err(|error| Fault::machine(path.display(), error))?;
     account.map_or(Ok(()), |account| account.own(path))

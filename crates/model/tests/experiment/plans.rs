@@ -1,13 +1,13 @@
 //! The plan of an experiment.
 
-use std::collections::BTreeSet;
+mod aa_arm;
+mod sides;
 
 use expect_test::{Expect, expect};
 use tithe_model::{
     catalogue::{Catalogue, Properties, WorkloadShape},
-    experiment::{Design, ProviderSwitch},
     invalid::Invalid,
-    parse::{aa_arm_of, parse_unmeasured},
+    parse::parse_unmeasured,
     plan::{Cell, Plan, Starts, WarmUp, outline, plan, starting_share},
     record::{Event, Frame, Machine, Slot},
     records::Records,
@@ -411,79 +411,6 @@ fn with_arms(arms: usize, measure: &str) -> String {
     format!("{SHORT}{more}[measure]\n{measure}\n")
 }
 
-fn has_aa_arm(text: &str) -> bool {
-    planned(text).experiment.arms.iter().any(|arm| arm.aa)
-}
-
-#[test]
-fn an_aa_arm_joins_launched_servers_where_it_takes_a_fifth_of_the_load_at_most() {
-    assert_eq!([2, 3, 4, 5, 9].map(|arms| has_aa_arm(&with_arms(arms, ""))), [false, false, true, true, true]);
-    assert_eq!([2, 4].map(|arms| has_aa_arm(&with_arms(arms, "aa_arm = true"))), [true, true]);
-    assert_eq!([2, 4].map(|arms| has_aa_arm(&with_arms(arms, "aa_arm = false"))), [false, false]);
-    // It is in the last place, and has nothing that the baseline does not have.
-    let arms = planned(&with_arms(4, "")).experiment.arms;
-    assert_eq!((arms.len(), arms[4].name.as_str(), arms[4].is_second(&arms[0])), (5, "A/A", true));
-}
-
-#[test]
-fn no_aa_arm_joins_by_itself_where_databases_are_not_tithes_or_arms_do_not_take_turns() {
-    let four = with_arms(4, "");
-    assert!(has_aa_arm(&four));
-    assert!(!has_aa_arm(&with_arms(4, "design = \"sequential\"")));
-    let embedded = four.replace("\"postgres\"", "\"sqlite\"").replace("use = \"tls\"", "use = \"columns\"");
-    assert_eq!(planned(&embedded).experiment.database, "sqlite");
-    assert!(has_aa_arm(&embedded), "of an embedded database, too");
-    let attached: String = four
-        .lines()
-        .map(|line| match line.starts_with("name = ") {
-            true => format!("{line}\nurl = \"postgres://u@h/db\"\n"),
-            false => format!("{line}\n"),
-        })
-        .collect();
-    assert_eq!(planned(&attached).experiment.arms.iter().filter(|arm| arm.url.is_some()).count(), 4);
-    assert!(!has_aa_arm(&attached));
-}
-
-#[test]
-fn no_aa_arm_joins_by_itself_where_another_program_offers_the_load() {
-    let four = with_arms(4, "");
-    let arms = |catalogue: &Catalogue, text: &str| {
-        let experiment = tithe_model::parse::parse(text, catalogue, &catalogue::read).expect("an experiment");
-        experiment.arms.iter().filter(|arm| arm.aa).count()
-    };
-    let mut catalogue = catalogue::catalogue();
-    assert_eq!(arms(&catalogue, &four), 1);
-    catalogue.workloads[0].shape = |_| WorkloadShape { program: true, ..SHAPE };
-    assert_eq!(arms(&catalogue, &four), 0);
-    assert_eq!(arms(&catalogue, &with_arms(4, "aa_arm = true")), 1, "as asked");
-}
-
-#[test]
-fn the_aa_arm_has_a_name_that_no_other_arm_has() {
-    let name = |taken: &[&str]| {
-        let more: String = taken.iter().map(|name| format!("[[arm]]\nname = \"{name}\"\n")).collect();
-        let text = format!("{SHORT}{more}[measure]\naa_arm = true\n");
-        planned(&text).experiment.arms.pop().map(|arm| (arm.name, arm.aa))
-    };
-    assert_eq!(name(&[]), Some(("A/A".to_owned(), true)));
-    assert_eq!(name(&["A/A"]), Some(("A/A 2".to_owned(), true)));
-    assert_eq!(name(&["A/A 2", "A/A", "A/A 4"]), Some(("A/A 3".to_owned(), true)));
-    let arms = planned(&with_arms(2, "aa_arm = true")).experiment.arms;
-    assert_eq!(aa_arm_of(&arms), None, "one is enough");
-}
-
-#[test]
-fn no_aa_arm_joins_by_itself_where_the_budget_buys_too_little_with_it() {
-    let read = |s: u32, more: &str| read_experiment(&with_arms(4, &format!("budget = \"{s} s\"\n{more}")));
-    let five = |s: &u32| read(*s, "").is_ok_and(|experiment| experiment.arms.len() == 5);
-    let least = (1..600).find(five).expect("some budget is enough");
-    // With a smaller budget, the file is measured without the arm, or refused if it requires the arm.
-    let less = |more: &str| read(least - 1, more);
-    assert_eq!(less("").expect("enough without").arms.len(), 4);
-    let refused = less("aa_arm = true").expect_err("too little");
-    assert!(refused.iter().any(|it| it.help.contains("aa_arm = false")), "{refused:?}");
-}
-
 #[test]
 fn what_is_not_measured_has_budget_enough() {
     for measure in ["budget = \"2 s\"", "budget = \"2 s\"\nepochs = 20", "budget = \"2 s\"\nslot = \"7 s\""] {
@@ -522,14 +449,6 @@ fn operations_that_outlast_their_slots_count_as_load() {
     // Without slots the length is that of the plan, with longer ones than planned that of the frame.
     let longer = Frame { slot_ns: 2 * cell.slot_ns, ..frame.clone() };
     assert_eq!((cell.load_ns(&frame, &[], arms), cell.load_ns(&longer, &[], arms)), (meant_ns, 2 * meant_ns));
-}
-
-#[test]
-fn the_outline_says_what_the_aa_arm_is_for() {
-    let outline = outline(&planned(&with_arms(4, "")), &catalogue::catalogue());
-    let line = outline.lines().find(|line| line.contains("A/A")).unwrap_or_default().trim();
-    expect!["A/A    the plain arm again, the negative control: its true cost is zero; 1/5 of the load (`aa_arm = false` leaves it out)"]
-        .assert_eq(line);
 }
 
 #[test]
@@ -643,107 +562,6 @@ fn switched(measure: &str, switch: &str) -> String {
 }
 
 #[test]
-fn sides_of_a_switched_server_are_told_with_their_switches() {
-    check_outline(
-        &switched("budget = \"11 min\"", ""),
-        expect![[r#"
-            TLS
-            PostgreSQL, 1,000 records, YCSB's printable values, seed 1
-
-            Arms
-              plain  plain, the baseline, attached to postgres://user:***@host/name
-              audit  pgaudit (catalogue = false, log = all), attached to postgres://user:***@host/name, switched by its provider
-
-            Cells
-              cell  clients  load         slot  frame  frames  starts
-              c     1        closed loop  1 s   2 s    300     the provider's
-
-            A cell ends with its last pair of sides, for time per operation; a pair is one value of the interval.
-            Sides             5 pairs of sides of 60 s each, the order of each pair drawn
-            Switches          8 by the provider, two more if the server is found on
-                a command may take 10 min, and then the server as long until it is ready
-                on:    aws rds on
-                off:   aws rds off
-                ready: SELECT true
-            Measured load     at most 10 min
-            Everything else   roughly 4 min: starting, loading, warming up, evidence; the switches come on top
-            Disk              roughly 5.0 MB at a time
-        "#]],
-    );
-}
-
-#[test]
-fn a_pair_of_sides_is_whole_with_all_its_frames() {
-    let plain = planned(SHORT).cells.remove(0);
-    let cell = Cell { design: Design::Switched { frames_a_side: 2 }, ..plain.clone() };
-    let frames: Vec<Frame> = [(0, 4), (1, 3), (2, 5), (4, 4)]
-        .into_iter()
-        .flat_map(|(start, count)| vec![Frame { start, ..Frame::default() }; count])
-        .collect();
-    assert_eq!(cell.whole_pairs(&frames), BTreeSet::from([0, 4]));
-    assert!(cell.whole_pairs(&[]).is_empty() && plain.whole_pairs(&frames).is_empty());
-}
-
-#[test]
-fn a_command_may_say_whether_the_server_is_on() {
-    let text = switched("", ", side = \"10 s\"");
-    let text = text.replace("ready = \"SELECT true\"", "ready = [\"nodetool\", \"getauditlog\"]");
-    let outline = outline(&planned(&text), &catalogue::catalogue());
-    assert!(outline.contains("    ready: nodetool getauditlog\n"), "{outline}");
-}
-
-#[test]
-fn a_side_has_frames_of_its_own_length_and_pairs_are_whole() {
-    let cell = |measure: &str, switch: &str| {
-        let cell = planned(&switched(measure, switch)).cells.remove(0);
-        (cell.design, cell.slot_ns / 1_000_000, cell.frames_max, cell.pairs(), cell.after_start)
-    };
-    let cells = [
-        cell("budget = \"11 min\"", ""),
-        cell("budget = \"6 s\"", ", side = \"1 s\""),
-        cell("budget = \"40 min\"\nslot = \"500 ms\"\nwarmup = \"0 s\"", ", side = \"5 min\""),
-    ];
-    expect![[r#"
-        (Switched { frames_a_side: 30 }, 1000, 300, 5, Fixed { ns: 6000000000 })
-        (Switched { frames_a_side: 5 }, 100, 30, 3, Fixed { ns: 100000000 })
-        (Switched { frames_a_side: 300 }, 500, 2400, 4, Fixed { ns: 0 })"#]]
-    .assert_eq(&cells.map(|cell| format!("{cell:?}")).join("\n"));
-    let plan = planned(&switched("budget = \"11 min\"", ""));
-    // Frames of a pair that is not whole are not measured: their arm would be another one than that of their side.
-    let odd = Cell { frames_max: 100, design: Design::Switched { frames_a_side: 30 }, ..plan.cells[0].clone() };
-    let sides = |cell: &Cell| (cell.frames_a_side(), cell.pairs());
-    assert_eq!([sides(&plan.cells[0]), sides(&odd), sides(&planned(SHORT).cells[0])], [(30, 5), (30, 1), (0, 0)]);
-    assert_eq!(plan.experiment.measure.primary, tithe_model::experiment::Metric::Time);
-    assert_eq!(plan.flaws(), Vec::<String>::new());
-    let again: Plan = serde_json::from_str(&serde_json::to_string(&plan).expect("JSON")).expect("a plan");
-    assert_eq!(again.cells, plan.cells);
-    let flaws = |change: &dyn Fn(&mut Plan)| {
-        let mut changed = plan.clone();
-        change(&mut changed);
-        changed.flaws()
-    };
-    let nothing = ["cells[0].design: there is nothing to switch"];
-    assert_eq!(flaws(&|plan| plan.experiment.arms[1].switch = None), nothing);
-    assert_eq!(flaws(&|plan| plan.cells[0].frames_max = 0), nothing, "not even one pair");
-    let third = |plan: &mut Plan| {
-        let plain = plan.experiment.arms[0].clone();
-        plan.experiment.arms.push(plain);
-    };
-    assert_eq!(flaws(&third), nothing, "two sides are two arms");
-    let switch = |change: &dyn Fn(&mut ProviderSwitch)| {
-        flaws(&|plan| change(plan.experiment.arms[1].switch.as_mut().expect("it is switched")))
-    };
-    let unnamed = ["experiment.arms: a `switch` without `on`, `off` or `ready`"];
-    assert_eq!(switch(&|switch| switch.on.clear()), unnamed);
-    assert_eq!(switch(&|switch| switch.off.clear()), unnamed);
-    assert_eq!(switch(&|switch| switch.ready.clear()), unnamed);
-    let long = ["experiment.arms: a `switch` with a longer time than allowed"];
-    assert_eq!(switch(&|switch| switch.side_s = 86_401.0), long);
-    assert_eq!(switch(&|switch| switch.timeout_s = -1.0), long);
-    assert_eq!(switch(&|switch| switch.timeout_s = 86_400.0), [""; 0]);
-}
-
-#[test]
 fn records_come_by_cell_and_with_what_the_reader_should_know() {
     const CELLS: [u32; 6] = [0, 0, 1, 3, 3, 3];
     let mut records = Records {
@@ -777,15 +595,6 @@ fn records_come_by_cell_and_with_what_the_reader_should_know() {
         ..Frame::default()
     });
     assert_eq!([Frame::default(), invalid, free].map(|frame| frame.is_used()), [true, false, false]);
-}
-
-#[test]
-fn a_side_holds_three_frames() {
-    let is_read = |side: &str| {
-        let text = switched("budget = \"20 min\"\nslot = \"2 s\"", &format!(", side = \"{side}\""));
-        read_experiment(&text).is_ok()
-    };
-    assert_eq!(["11.9 s", "12 s", "13 s"].map(is_read), [false, true, true], "a frame of two arms takes 4 s");
 }
 
 #[test]

@@ -171,7 +171,7 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
         )
         | ("UNLOCK", _) => Kind::SessionState,
         ("LOCK", "TABLES") if flavour == Flavour::MySql => Kind::SessionState,
-        ("SELECT" | "WITH", _) if LASTING.into_iter().any(has) => Kind::SessionState,
+        ("SELECT" | "WITH", _) if words.iter().any(|word| guard::lasts(word)) => Kind::SessionState,
         ("SELECT" | "WITH", _) if words.iter().any(|word| guard::maintains(word)) => Kind::Defines,
         ("SELECT" | "WITH", _) if OUTWARD.into_iter().any(has) => Kind::Defines,
         ("COPY", _) if has("STDIN") || has("STDOUT") || has("FROM") => Kind::Copies,
@@ -190,16 +190,6 @@ fn kind_of_words(words: &[&str], sql: &str, flavour: Flavour) -> Kind {
         _ => Kind::Defines,
     }
 }
-
-/// Functions whose effect lasts as long as the session.
-const LASTING: [&str; 6] = [
-    "pg_advisory_lock",
-    "pg_advisory_lock_shared",
-    "pg_try_advisory_lock",
-    "pg_try_advisory_lock_shared",
-    "set_config",
-    "GET_LOCK",
-];
 
 /// Functions that reach listeners or other servers, which a replay on a running server must not.
 const OUTWARD: [&str; 8] =

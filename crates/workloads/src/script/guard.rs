@@ -23,8 +23,8 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
     match first {
         "DELIMITER" | "SOURCE" => Some((OF_A_PROGRAM.to_owned(), TAKE_OUT.to_owned())),
         "SET" | "BEGIN" | "START" if makes_writable(statement, flavour) => Some((
-            "a transaction that only reads is made one that writes".to_owned(),
-            "leave out READ WRITE: transactions write where the server lets them".to_owned(),
+            "this turns a read-only transaction into one that writes".to_owned(),
+            "remove it: a transaction can write by default, unless the server forbids it".to_owned(),
         )),
         "SET" => match word(1) {
             "LOCAL" | "CONSTRAINTS" | "TRANSACTION" => None,
@@ -52,7 +52,7 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
             more_than_rows(first)
         }
         "SELECT" | "WITH" | "TABLE" | "VALUES" if makes_what_it_selects_into(statement, flavour) => Some((
-            "SELECT INTO makes a table or a file, and the slots of all arms must find the same".to_owned(),
+            "SELECT INTO creates a table or a file, but the slots of all arms must find the same data".to_owned(),
             "leave out INTO, or take the values as variables by `\\gset`".to_owned(),
         )),
         "COPY" if copies_into_a_file(statement, flavour) => Some((
@@ -68,13 +68,13 @@ pub fn refuses(statement: &str, flavour: Flavour) -> Option<(String, String)> {
                 return more_than_rows(name);
             }
             let lower = statement.to_ascii_lowercase();
-            LASTING.into_iter().find(|name| lower.contains(name)).and_then(|name| {
-                let of_session = !(name == "set_config(" && lower.contains("true)"));
-                let name = name.trim_end_matches('(');
-                of_session.then(|| {
-                    let help = "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction".to_owned();
-                    (format!("{name} lasts longer than the transaction"), help)
-                })
+            let ends = |name: &str| name.eq_ignore_ascii_case("set_config") && lower.contains("true)");
+            self::words(statement, flavour).find(|word| lasts(word) && !ends(word)).map(|name| {
+                let help = match flavour {
+                    Flavour::Postgres => "write pg_advisory_xact_lock or SET LOCAL, which end with the transaction",
+                    Flavour::MySql => "leave it out: statements lock the rows that they change",
+                };
+                (format!("{name} lasts longer than the transaction"), help.to_owned())
             })
         }
     }
@@ -89,8 +89,8 @@ fn more_than_rows(first: &str) -> Option<(String, String)> {
 }
 
 /// Why commands of `mysql` and `sqlite3` are refused, and what to do.
-const OF_A_PROGRAM: &str = "this is a command of a client program, and no SQL";
-const TAKE_OUT: &str = "take it out; what prepares data goes into the file that prepares them";
+const OF_A_PROGRAM: &str = "this is a command of a client program, not SQL";
+const TAKE_OUT: &str = "remove it; statements that prepare data belong in the file that prepares them";
 
 /// True for a `COPY` into a file of the server or into a program.
 fn copies_into_a_file(statement: &str, flavour: Flavour) -> bool {
@@ -131,7 +131,19 @@ pub fn maintains(name: &str) -> bool {
 }
 
 /// Functions whose effect lasts as long as the session.
-const LASTING: [&str; 4] = ["pg_advisory_lock", "pg_try_advisory_lock", "set_config(", "get_lock("];
+const LASTING: [&str; 6] = [
+    "get_lock",
+    "pg_advisory_lock",
+    "pg_advisory_lock_shared",
+    "pg_try_advisory_lock",
+    "pg_try_advisory_lock_shared",
+    "set_config",
+];
+
+/// True for the name of a function whose effect lasts as long as the session.
+pub fn lasts(name: &str) -> bool {
+    LASTING.iter().any(|lasting| name.eq_ignore_ascii_case(lasting))
+}
 
 /// True if a statement about transactions removes their read-only mode.
 pub fn makes_writable(statement: &str, flavour: Flavour) -> bool {
@@ -318,6 +330,7 @@ mod tests {
             "SELECT pg_advisory_lock(1)",
             "SELECT pg_try_advisory_lock_shared(1)",
             "SELECT set_config('a.b', 'c', false)",
+            "SELECT set_config ('a.b', 'c', false)",
             "SET @@session.sql_mode = ''",
             "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE",
             "SET LOCAL transaction_read_only = off",
@@ -340,6 +353,7 @@ mod tests {
             "SELECT pg_stat_get_db_stat_reset_time(oid) FROM pg_database",
             "SELECT pg_advisory_xact_lock(1)",
             "SELECT pg_try_advisory_xact_lock(1)",
+            "SELECT set_config('a.b', 'pg_advisory_lock', true)",
             "SET @a = 1",
             "/* SET */ SELECT 1",
             "SELECT a INTO @a FROM t",
@@ -365,7 +379,10 @@ mod tests {
 
     #[test]
     fn locks_of_tables_last_in_mysql_and_not_in_postgresql() {
-        assert!(refuses("LOCK TABLES t WRITE", Flavour::MySql).is_some());
+        for refused in ["LOCK TABLES t WRITE", "SELECT GET_LOCK ('a', 1)"] {
+            let (_, help) = refuses(refused, Flavour::MySql).expect("it lasts");
+            assert_eq!(help, "leave it out: statements lock the rows that they change", "{refused}");
+        }
         assert_eq!(refuses("LOCK TABLE t IN SHARE MODE", Flavour::Postgres), None);
     }
 

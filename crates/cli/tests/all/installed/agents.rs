@@ -104,7 +104,7 @@ fn experiment(budget: &str, clients: u32, workload: &str) -> String {
     format!(
         "title = \"Agents\"\ndatabase = \"simulated\"\n[data]\nrecords = 1000\n[load]\nclients = {clients}\nagents = 2\n\
          [measure]\nbudget = \"{budget}\"\nprecision = \"0.01%\"\naa_arm = false\n[[workload]]\nycsb = \"{workload}\"\n\
-         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"dearer\"\nprotections = [{{ use = \"seal\" }}]\n"
+         [[arm]]\nname = \"plain\"\n[[arm]]\nname = \"sealed\"\nprotections = [{{ use = \"seal\" }}]\n"
     )
 }
 

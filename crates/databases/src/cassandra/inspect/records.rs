@@ -78,7 +78,7 @@ pub fn auditing(settings: &Settings, properties: Option<&Settings>) -> Judgement
     } else if !remedy.is_empty() {
         seen.push_str(&format!(": {remedy}"));
     }
-    let judged = Judgement::whole(state, seen + &queries(settings));
+    let judged = Judgement::by_state(state, seen + &queries(settings));
     if state == State::Available { judged.found(&findings::CASSANDRA_AUDIT_PARTIAL) } else { judged }
 }
 
@@ -227,7 +227,7 @@ mod tests {
             available but not enforced, whole server: audit_logging_options.enabled = true, logger = BinAuditLogger, excluded_keyspaces = shop: take the filters out
             available but not enforced, whole server: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter; records are dropped while the writer is busy (block = false): set block: true
             off, whole server: audit_logging_options.enabled = true, logger = NoOpAuditLogger, no filter; it keeps nothing: set audit_logging_options.enabled: true with BinAuditLogger
-            cannot tell, whole server: audit_logging_options.enabled = true, logger = FileAuditLogger, no filter; what logback.xml keeps of it is not shown to clients
+            cannot tell, this account: audit_logging_options.enabled = true, logger = FileAuditLogger, no filter; what logback.xml keeps of it is not shown to clients
             enforced, whole server: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter: statements that arrive; values of prepared ones are not in it; full query log: /fql is only its place (log_dir): `nodetool enablefullquerylog` starts it, and then it repeats every value
             off, whole server: audit_logging_options.enabled = false, logger = BinAuditLogger, no filter: set audit_logging_options.enabled: true with BinAuditLogger
             cannot tell, this account: audit_logging_options.enabled = true, logger = BinAuditLogger, no filter: as the node was started; cassandra.jmx.local.port = 7199 is open, and the log can be switched through it without a trace in the settings: `nodetool getauditlog` shows its state

@@ -1,4 +1,4 @@
-//! A weighted choice.
+//! A weighted choice, by which a client draws its next kind of operation as YCSB does.
 
 use super::ThreadLocalRandom;
 

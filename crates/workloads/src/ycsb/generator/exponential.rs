@@ -1,4 +1,4 @@
-//! Exponentially distributed distances.
+//! Exponentially distributed distances from the newest record, as YCSB draws them.
 
 use super::ThreadLocalRandom;
 

@@ -1,4 +1,4 @@
-//! Lengths from a histogram.
+//! Lengths of fields from a histogram, in the format of YCSB's file.
 
 use super::ThreadLocalRandom;
 
