@@ -170,14 +170,15 @@ fn a_transaction_that_a_script_leaves_open_is_rolled_back_and_wrong() {
 
 #[test]
 fn a_row_becomes_variables_that_decide_what_follows() {
-    const SCRIPT: &str =
-        "SELECT one FROM t \\gset\n\\if :one > 4\nUPDATE t SET a = :one;\n\\else\nDELETE FROM t;\n\\endif\n";
+    const SCRIPT: &str = "SELECT one FROM t \\gset\n\\if :one > 4\nUPDATE t SET a = :one;\n\\elif :one > 2\nUPDATE t SET b = \
+                          :one;\n\\else\nDELETE FROM t;\n\\endif\n";
     let after = |rows: &'static [&'static str]| {
         let (sent, parts, ended) = carried_out((SCRIPT, 1), &[], rows);
         (sent.last().cloned().unwrap_or_default(), parts, ended.err().map(|fault| fault.to_string()))
     };
     assert_eq!(after(&["5"]), ("UPDATE t SET a = 5".to_owned(), vec![1, 2], None));
-    assert_eq!(after(&["4"]), ("DELETE FROM t".to_owned(), vec![1, 3], None));
+    assert_eq!(after(&["4"]), ("UPDATE t SET b = 4".to_owned(), vec![1, 3], None));
+    assert_eq!(after(&["2"]), ("DELETE FROM t".to_owned(), vec![1, 4], None));
     let others: [(&'static [&'static str], usize); 2] = [(&[], 0), (&["5", "5"], 2)];
     for (rows, count) in others {
         let wrong = format!("wrong answer: a.sql, line 1: expected one row, got {count}");
