@@ -75,14 +75,9 @@ mod tests {
     fn starts_that_were_not_steady_count_in_one_of_four_ways() {
         let of = |changing: u32, steady: u32, as_before: bool| {
             let warm_up = |start: u32| WarmedUp {
-                start,
-                duration_ns: 1,
-                windows: 12,
                 ended: if start < changing { Steadiness::Changing } else { Steadiness::Steady },
-                quantity: Steadied::Operations,
-                arm: 0,
-                change: 0.2,
                 as_before: as_before && start >= changing,
+                ..warmed_up(start)
             };
             let warm_ups: Vec<WarmedUp> = (0..changing + steady).map(warm_up).collect();
             (unsteady(&warm_ups), left_out(&warm_ups).len())
@@ -93,5 +88,46 @@ mod tests {
         assert_eq!([of(2, 0, false), of(2, 3, false)], [(Unsteady::Counted, 0); 2]);
         assert_eq!([of(2, 4, false), of(2, 9, false)], [(Unsteady::LeftOut, 2); 2]);
         assert_eq!([of(2, 3, true), of(2, 4, true)], [(Unsteady::Alike, 0); 2]);
+    }
+
+    #[test]
+    fn a_saving_is_of_waiting_unless_the_processor_saves_as_much() {
+        let interval = |low: f64, high: f64| Interval { estimate: (low + high) / 2.0, low, high };
+        let saving = interval(-0.4, -0.3);
+        for (low, high, is_it) in [
+            (-0.4, -0.1, false),
+            (-0.3, -0.2, false),
+            (-0.29, -0.2, true),
+            (-0.6, -0.5, false),
+            (-0.4, 0.0, true),
+            (-0.1, 0.1, true),
+            (f64::NEG_INFINITY, f64::INFINITY, true),
+        ] {
+            assert_eq!(is_of_waiting(&saving, &interval(low, high)), is_it, "{low} {high}");
+        }
+        let hold = [Metric::Net, Metric::Time, Metric::Cpu, Metric::ClientCpu, Metric::ServerCpu].map(holds_waiting);
+        assert_eq!(hold, [true, true, false, false, false]);
+    }
+
+    #[test]
+    fn the_last_warm_up_of_each_start_with_frames_counts() {
+        let warm_up = |start: u32, windows: u32| WarmedUp { windows, ..warmed_up(start) };
+        let all = [warm_up(2, 1), warm_up(0, 2), warm_up(2, 3), warm_up(1, 4)];
+        let counted = with_frames(&all, [2, 2, 0, 5].into_iter());
+        assert_eq!(counted.iter().map(|it| (it.start, it.windows)).collect::<Vec<_>>(), [(0, 2), (2, 3)]);
+    }
+
+    /// A warm-up that ended steady.
+    fn warmed_up(start: u32) -> WarmedUp {
+        WarmedUp {
+            start,
+            duration_ns: 1,
+            windows: 12,
+            ended: Steadiness::Steady,
+            quantity: Steadied::Operations,
+            arm: 0,
+            change: 0.2,
+            as_before: false,
+        }
     }
 }

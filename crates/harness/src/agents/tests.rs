@@ -25,6 +25,7 @@ use super::{
         Enlistment, FrameOrder, Hello, Keys, Order, PROTOCOL, Place, Reply, Report, Said, Target, coordinator,
         coordinator_clock, read, write,
     },
+    observer::{self, ObserverConfig},
 };
 use crate::{
     arms,
@@ -104,6 +105,19 @@ pub(in crate::agents) fn with_agents<T>(agents: &[u32], coordinator: impl FnOnce
     })
 }
 
+/// Runs `coordinator` on a hub with these `observers`.
+pub(in crate::agents) fn with_observers<T>(observers: &[ObserverConfig], coordinator: impl FnOnce(&Hub) -> T) -> T {
+    let (hub, cancelled) = (Hub::default(), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let _ends = Ends(&cancelled);
+        for config in observers {
+            let (link, cancelled) = (hub.link(0), &cancelled);
+            scope.spawn(move || observer::serve(&link, config, cancelled, &mut |_| {}).expect("served"));
+        }
+        coordinator(&hub)
+    })
+}
+
 /// The order of run `r` to measure the first frame of `plan` on one lane.
 pub(in crate::agents) fn frame_order(plan: &tithe_model::plan::Plan, ticket: u64) -> FrameOrder {
     let target = |data| Target { at: Place::Nowhere, space: String::new(), data, column_key: None };
@@ -160,7 +174,7 @@ pub(in crate::agents) fn frames(
 pub(in crate::agents) const WAIT: Duration = Duration::from_secs(120);
 
 /// The first success of `attempt`, which has little time on a machine that may be busy.
-fn at_last<T>(attempt: impl FnMut() -> Option<T>) -> T {
+pub(in crate::agents) fn at_last<T>(attempt: impl FnMut() -> Option<T>) -> T {
     let begun = Instant::now();
     std::iter::repeat_with(attempt)
         .take_while(|_| begun.elapsed() < WAIT)

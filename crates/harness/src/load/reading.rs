@@ -69,7 +69,44 @@ pub(crate) fn sizes(paths: &[PathBuf]) -> (u64, u64) {
 
 #[cfg(test)]
 mod tests {
+    use tithe_machine::clock::CpuTimes;
+
     use super::*;
+
+    /// What a server has used after so many times the same work.
+    fn after(times: u64) -> Reading {
+        let tree = TreeUsage {
+            cpu_ns: times,
+            cpu_times: Some(CpuTimes { user_ns: 2 * times, system_ns: 3 * times }),
+            read_bytes: Some(4 * times),
+            written_bytes: Some(5 * times),
+            switches: Some(6 * times),
+            memory_bytes: 7 * times,
+        };
+        let [wal_bytes, log_bytes, disk_bytes] = [8, 9, 10].map(|size| Some(size * times));
+        Reading { tree: Some(tree), wal_bytes, log_bytes, disk_bytes, lost: false }
+    }
+
+    #[test]
+    fn each_counter_grows_by_its_own_reading_and_levels_are_the_last() {
+        let grown = Counters {
+            server_cpu_ns: Some(10),
+            server_user_ns: Some(20),
+            server_system_ns: Some(30),
+            read_bytes: Some(40),
+            written_bytes: Some(50),
+            switches: Some(60),
+            memory_bytes: Some(770),
+            wal_bytes: Some(80),
+            log_bytes: Some(90),
+            disk_bytes: Some(1100),
+            ..Counters::default()
+        };
+        assert_eq!(after(100).grown(&after(110)), grown);
+        let levels = Counters { memory_bytes: Some(770), disk_bytes: Some(1100), ..Counters::default() };
+        assert_eq!(Reading::default().grown(&after(110)), levels, "nothing was read before");
+        assert_eq!(after(100).grown(&Reading::default()), Counters::default());
+    }
 
     #[test]
     fn what_a_file_was_made_large_by_is_not_in_it() {

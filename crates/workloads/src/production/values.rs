@@ -76,3 +76,49 @@ fn literal(value: &str, is_whole: bool, flavour: Flavour, out: &mut String) {
     }
     out.push('\'');
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+
+    fn values(common: &[(&str, f64)], bounds: &[&str], is_whole: bool) -> Option<Values> {
+        Values::of(&ColumnValues {
+            is_whole,
+            common: common.iter().map(|(value, share)| ((*value).to_owned(), *share)).collect(),
+            bounds: bounds.iter().map(|bound| (*bound).to_owned()).collect(),
+            ..ColumnValues::default()
+        })
+    }
+
+    /// Checks that of 10,000 draws as many give each value as `expected`, within five standard deviations.
+    fn check(values: Option<Values>, expected: &[(&str, f64)]) {
+        let (values, mut random) = (values.expect("some are known"), SplitMix64::new(5));
+        let mut counts: BTreeMap<String, f64> = BTreeMap::new();
+        for _ in 0..10_000 {
+            let mut literal = String::new();
+            values.draw(&mut random, Flavour::Postgres, &mut literal);
+            *counts.entry(literal).or_default() += 1.0;
+        }
+        assert_eq!(counts.len(), expected.len(), "{counts:?}");
+        for (value, count) in expected {
+            let seen = counts.get(*value).copied().unwrap_or(0.0);
+            assert!((seen - count).abs() < 5.0 * count.sqrt(), "{value}: {counts:?}");
+        }
+    }
+
+    #[test]
+    fn values_are_as_frequent_as_the_server_says() {
+        let common = [("1", 0.2), ("-2", 0.3)];
+        // Half of the rows have other values, here one of three whole numbers.
+        let others = [("10", 5000.0 / 3.0), ("11", 5000.0 / 3.0), ("12", 5000.0 / 3.0)];
+        check(values(&common, &["10", "12"], true), &[[("1", 2000.0), ("(-2)", 3000.0)].as_slice(), &others].concat());
+        // The rest is NULL.
+        check(values(&common, &[], true), &[("1", 4000.0), ("(-2)", 6000.0)]);
+        check(values(&[], &["a", "c", "e"], false), &[("'a'", 2500.0), ("'c'", 5000.0), ("'e'", 2500.0)]);
+        check(values(&[], &["7", "7"], true), &[("7", 10_000.0)]);
+        check(values(&[], &["7"], false), &[("'7'", 10_000.0)]);
+        assert_eq!(values(&[], &[], true), None);
+    }
+}

@@ -1,6 +1,7 @@
 //! Real logs, small: of PostgreSQL 15.18 with pgbench and psql, and of MariaDB 10.11.
 
 mod mariadb;
+mod player;
 
 use std::{io::Cursor, sync::Arc};
 

@@ -541,3 +541,6 @@ impl Client for ScriptClient {
         self.script
     }
 }
+
+#[cfg(test)]
+mod tests;

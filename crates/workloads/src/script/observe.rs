@@ -109,3 +109,73 @@ impl Rows for Observed<'_> {
         self.answer.column(column, name);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Row<'a> = &'a [Option<&'a str>];
+
+    /// The number and the text of an answer with these `rows`.
+    fn told(rows: &[Row<'_>]) -> (u64, String) {
+        let (mut answer, mut observer) = (Answer::default(), Observer::default());
+        let mut observed = Observed { answer: &mut answer, observer: &mut observer };
+        for row in rows {
+            observed.row(None);
+            for (field, value) in row.iter().enumerate() {
+                observed.field(field, value.map(str::as_bytes));
+            }
+        }
+        observer.answered(Some(3));
+        let all = observer.take();
+        let [answered] = &all[..] else { panic!("one answer") };
+        assert_eq!((answered.operation, answered.failed), (3, false));
+        (answered.digest, answered.words.clone())
+    }
+
+    #[test]
+    fn an_answer_is_told_by_its_first_row_and_the_number_of_rows() {
+        let words = |rows: &[Row<'_>]| told(rows).1;
+        assert_eq!(words(&[]), "no row");
+        assert_eq!(words(&[&[Some("a\n"), None, Some("")]]), "(a, NULL, )");
+        assert_eq!(words(&[&[Some("a")], &[Some("b")], &[Some("c")]]), "3 rows, first (a)");
+        let long = "x".repeat(300);
+        assert_eq!(words(&[&[Some(long.as_str()), Some("y")]]), format!("({})", "x".repeat(120)));
+    }
+
+    #[test]
+    fn answers_are_equal_in_any_order_of_their_rows_and_in_no_other_case() {
+        let digest = |rows: &[Row<'_>]| told(rows).0;
+        let (one, two): (Row<'_>, Row<'_>) = (&[Some("1"), Some("a")], &[Some("2"), Some("b")]);
+        assert_eq!(digest(&[one, two]), digest(&[two, one]));
+        let others: [&[Row<'_>]; 9] = [
+            &[],
+            &[one],
+            &[two],
+            &[one, one],
+            &[one, one, two],
+            &[&[Some("1"), Some("b")], &[Some("2"), Some("a")]],
+            &[&[Some("a"), Some("1")], two],
+            &[&[Some("1a")], two],
+            &[&[Some("1"), None], &[Some("2"), Some("")]],
+        ];
+        let mut all: Vec<u64> = others.iter().map(|rows| digest(rows)).chain([digest(&[one, two])]).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 10);
+    }
+
+    #[test]
+    fn what_is_observed_is_told_once_and_a_refusal_is_an_answer() {
+        let mut observer = Observer::default();
+        observer.answered(None);
+        assert!(observer.take().is_empty(), "no operation of the script");
+        observer.refused(2, "no such table".to_owned());
+        observer.refused(2, "no such column".to_owned());
+        let refused = observer.take();
+        assert!(refused.iter().all(|answered| answered.operation == 2 && answered.failed));
+        assert_eq!(refused[0].words, "no such table");
+        assert_ne!(refused[0].digest, refused[1].digest);
+        assert!(observer.take().is_empty());
+    }
+}

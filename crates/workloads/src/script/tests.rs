@@ -1,13 +1,20 @@
 //! The language: what it refuses and what it computes. `tests/pgbench.rs` compares it with the installed pgbench.
 
+use std::sync::Arc;
+
 use expect_test::{Expect, expect};
 use tithe_model::catalogue::{PropertyFile, WireProtocol};
 use tithe_plugin::session::Protocol;
 
 use super::{
     entry,
+    evaluation::Evaluation,
+    expression::parse,
     program::{Program, Source, Transactions},
+    random::Random,
     statement::Flavour,
+    value::Value,
+    variables::{Names, Variables},
 };
 
 fn refused(text: &str, protocol: Protocol) -> String {
@@ -288,4 +295,196 @@ fn strings_and_comments_end_as_in_the_server_that_a_script_is_for() {
         (entry().check)(&(entry().read)(&file).expect("properties")).len()
     };
     assert_eq!([Some(WireProtocol::MySql), Some(WireProtocol::Postgres), None].map(problems), [0, 1, 1]);
+}
+
+/// The value of the expression `text`, with its type; why it has none.
+fn computed(text: &str) -> String {
+    let mut names = Names::default();
+    let expression = match parse(text, &mut names) {
+        Ok(expression) => expression,
+        Err(mistake) => return mistake.problem,
+    };
+    let mut variables = Variables::new(Arc::new(names));
+    for (name, value) in [("default_seed", 5432), ("scale", 7)] {
+        variables.put_named(name, Value::Integer(value));
+    }
+    let mut random = Random::new(1);
+    let mut evaluation = Evaluation { variables: &variables, random: &mut random, debugged: None };
+    match evaluation.value(&expression) {
+        Ok(value) => {
+            let mut written = String::new();
+            value.write(&mut written);
+            format!("{} {written}", value.kind())
+        }
+        Err(problem) => problem,
+    }
+}
+
+fn compute(vectors: &[(&str, &str)]) {
+    for (text, expected) in vectors {
+        assert_eq!(computed(text), *expected, "{text}");
+    }
+}
+
+#[test]
+fn operators_and_functions_compute_whole_numbers_and_doubles() {
+    compute(&[
+        ("7 - 2 - 1", "int 4"),
+        ("8 / 2 / 2", "int 2"),
+        ("-7 / 2", "int -3"),
+        ("-226 % 19", "int -17"),
+        ("6 + 0.5", "double 6.5"),
+        ("6 - 0.5", "double 5.5"),
+        ("6 * 0.5", "double 3"),
+        ("7 / 2.0", "double 3.5"),
+        (".5 + 5e-1 + 0.5E+1 + 0.0e-400", "double 6"),
+        ("1 << 65", "int 2"),
+        ("-8 >> 1", "int -4"),
+        ("6 & 3", "int 2"),
+        ("6 | 3", "int 7"),
+        ("6 # 3", "int 5"),
+        ("~5", "int -6"),
+        ("-9223372036854775808", "int -9223372036854775808"),
+        ("-9223372036854775808 % -1", "int 0"),
+        ("abs(-4)", "int 4"),
+        ("abs(-0.8E1)", "double 8"),
+        ("abs(3.5)", "double 3.5"),
+        ("abs(0.0)", "double 0"),
+        ("int(7.3) + int(-0.5) + int(1.5) + int(2.5)", "int 11"),
+        ("int(-9223372036854775808.0)", "int -9223372036854775808"),
+        ("double(1 + 1) * (-75.0 / 3)", "double -50"),
+        ("sqrt(+1.5 * 6.0)", "double 3"),
+        ("exp(0) + ln(1)", "double 1"),
+        ("power(2, 10)", "double 1024"),
+        ("pow(-3, 3)", "double -27"),
+        ("mod(7, 4)", "int 3"),
+        ("pi()", "double 3.14159265358979"),
+        ("debug(null)", "null NULL"),
+        (":scale + 1 \\\n + 1", "int 9"),
+        ("greatest(5, 4, 3, 2)", "int 5"),
+        ("greatest(2, 3, 5, 4)", "int 5"),
+        ("least(5, 4, 2, 3)", "int 2"),
+        ("greatest(1, 2.5, 2)", "double 2.5"),
+        ("greatest(4, 2, -1.17)", "double 4"),
+        ("least(1, 2.5, -2)", "double -2"),
+        ("least(1.0, 2.5)", "double 1"),
+        // As pgbench's own comparison: the second one if one is not a number, or if both are equal.
+        ("least(sqrt(-1), 3)", "double 3"),
+        ("greatest(3, sqrt(-1))", "double NaN"),
+        ("greatest(0.0, -1 * 0.0)", "double -0"),
+        ("least(0.0, -1 * 0.0)", "double -0"),
+        ("hash(10)", "int -5817877081768721676"),
+        ("hash_murmur2(10, 5432)", "int -5817877081768721676"),
+        ("hash_fnv1a(10)", "int -7793829335365542153"),
+        ("permute(1, 2, 5431)", "int 1"),
+        ("permute(0, 2, 5433)", "int 1"),
+        ("permute(0, 1)", "int 0"),
+        ("random(3, 3) + random_gaussian(1, 1, 2)", "int 4"),
+        ("random_zipfian(1, 1, 1.001) + random_zipfian(1, 1, 1000)", "int 2"),
+        ("random_exponential(1, 1, 0.5)", "int 1"),
+    ]);
+}
+
+#[test]
+fn operators_bind_as_in_pgbench() {
+    compute(&[
+        ("2 + 3 * 4", "int 14"),
+        ("1 + 1 | 1", "int 3"),
+        ("1 | 2 = 3", "boolean true"),
+        ("2 + 3 < 4 * 2", "boolean true"),
+        ("~1 + 2 | 3 & 4 << 1 # 5", "int 13"),
+        ("17 / (4|1) + ( 4 + (7 >> 2))", "int 8"),
+        ("- (3 * 4 - (-(~ 1) + -(~ 0))) / -1 + 3 % -1", "int 9"),
+        ("64 % (((2 + 1 * 2 + (1 # 2) | 4 * (2 & 11)) - (1 << 2)) + 2)", "int 12"),
+        ("true or false and false", "boolean true"),
+        ("false and false or true", "boolean true"),
+        ("not false and false", "boolean false"),
+        ("not 1 = 2", "boolean true"),
+        ("not null is null", "boolean false"),
+        ("1 + 1 is null", "boolean false"),
+        ("2 = 1 + 1 is true", "boolean true"),
+    ]);
+    assert_eq!(computed(&format!("1{}", " + 1".repeat(300))), "int 301");
+    let nested = |levels: usize| computed(&format!("{}1{}", "(".repeat(levels), ")".repeat(levels)));
+    assert_eq!([nested(199), nested(200)], ["int 1", "the expression is nested too deeply"]);
+}
+
+#[test]
+fn comparisons_and_conditions_are_true_false_or_unknown() {
+    for (sign, holds) in [
+        ("<", [true, false, false]),
+        ("<=", [true, true, false]),
+        (">", [false, false, true]),
+        (">=", [false, true, true]),
+        ("=", [false, true, false]),
+        ("<>", [true, false, true]),
+        ("!=", [true, false, true]),
+    ] {
+        for (left, holds) in (1..).zip(holds) {
+            for text in [format!("{left} {sign} 2"), format!("{left}.0 {sign} 2")] {
+                assert_eq!(computed(&text), format!("boolean {holds}"), "{text}");
+            }
+        }
+    }
+    // By place in `sides`. NULL on the left decides.
+    let sides = [("true", "boolean true"), ("false", "boolean false"), ("null", "null NULL")];
+    for (operator, results) in [("and", [[0, 1, 2], [1; 3], [2; 3]]), ("or", [[0; 3], [0, 1, 2], [2; 3]])] {
+        for ((left, _), results) in sides.iter().zip(results) {
+            for ((right, _), result) in sides.iter().zip(results) {
+                let text = format!("{left} {operator} {right}");
+                assert_eq!(computed(&text), sides[result].1, "{text}");
+            }
+        }
+    }
+    compute(&[
+        ("false and 1 / 0 = 1", "boolean false"),
+        ("true or 1 / 0 = 1", "boolean true"),
+        ("null and 1 / 0 = 1", "null NULL"),
+        ("not true", "boolean false"),
+        ("1 + null", "null NULL"),
+        ("null is null", "boolean true"),
+        ("null is not null", "boolean false"),
+        ("1 is null", "boolean false"),
+        ("1 isnull", "boolean false"),
+        ("1 notnull", "boolean true"),
+        ("true is true", "boolean true"),
+        ("false is true", "boolean false"),
+        ("true is not false", "boolean true"),
+        ("1 is true", "boolean false"),
+        ("case when 0 < 1 then 32 else 0 end", "int 32"),
+        ("case when false then -1 when 1 = 1 then 13 + 19 + 2.0 end", "double 34"),
+        ("case when null then 1 end", "null NULL"),
+        ("case when 0 then 1 when 0.0 then 2 when 0.5 then 3 else 4 end", "int 3"),
+        ("case when 2 then 1 when 1 / 0 = 1 then 2 end", "int 1"),
+        ("case when false then 1 else 5 end", "int 5"),
+    ]);
+}
+
+#[test]
+fn what_has_no_value_has_pgbenchs_words() {
+    compute(&[
+        ("1 / 0", "division by zero"),
+        ("1 % 0", "division by zero"),
+        ("9223372036854775807 + 1", "bigint add out of range"),
+        ("-9223372036854775808 - 1", "bigint sub out of range"),
+        ("9223372036854775807 * 2", "bigint mul out of range"),
+        ("-9223372036854775808 / -1", "bigint div out of range"),
+        ("int(9223372036854775808.0)", "double to int overflow for 9223372036854776000"),
+        ("int(-1e19)", "double to int overflow for -10000000000000000000"),
+        ("int(sqrt(-1))", "double to int overflow for NaN"),
+        ("1 and true", "cannot coerce int to boolean"),
+        ("true and 1", "cannot coerce int to boolean"),
+        ("not 1.0", "cannot coerce double to boolean"),
+        ("1 + true", "cannot coerce boolean to int"),
+        ("1.0 + true", "cannot coerce boolean to double"),
+        ("random(2, 1)", "empty range given to random"),
+        ("random(0, 9223372036854775807)", "random range is too large"),
+        ("random(-9223372036854775808, 9223372036854775807)", "random range is too large"),
+        ("random_gaussian(1, 9, 1.9)", "gaussian parameter must be at least 2 (not 1.9)"),
+        ("random_zipfian(1, 9, 1.0)", "zipfian parameter must be in range [1.001, 1000] (not 1)"),
+        ("random_zipfian(1, 9, 1000.5)", "zipfian parameter must be in range [1.001, 1000] (not 1000.5)"),
+        ("random_exponential(1, 9, 0)", "exponential parameter must be greater than zero (not 0)"),
+        ("permute(7, 0)", "permute size parameter must be greater than zero"),
+        (":nobody", "undefined variable \"nobody\""),
+    ]);
 }

@@ -112,8 +112,75 @@ impl Pems {
 
 #[cfg(test)]
 mod tests {
+    use tithe_machine::{credentials::Credentials, launch::Server};
+    use tithe_model::experiment::Url;
+    use tithe_plugin::setup::{Columns, Setup};
+
     use super::*;
-    use crate::agents::tests::{hello, local::Hub};
+    use crate::agents::{
+        message::write,
+        tests::{hello, local::Hub},
+    };
+
+    /// An arm at `address` on the data of the third, whose columns have `column_key`.
+    fn arm(address: Address, column_key: Option<&[u8]>) -> StartedArm {
+        let columns = column_key.map(|key| Columns::of_share(1.0, Secret::new(key)));
+        let setup = Setup { space: "shop".to_owned(), columns, ..Setup::bare() };
+        let server = Server::at(address);
+        StartedArm { server, data: 2, shares_server: false, setup, on: Vec::new(), off: Vec::new() }
+    }
+
+    #[test]
+    fn agents_are_told_where_servers_are_and_which_key_opens_their_columns() {
+        let arms = [
+            arm(Address::Tcp { host: "db".to_owned(), port: 5432 }, None),
+            arm(Address::Attached(Url::new("x://u:word@a")), Some(&[7, 8])),
+            arm(Address::Nowhere, None),
+        ];
+        let told = write(&targets(&arms).expect("they are in a network")).expect("JSON");
+        expect_test::expect![[
+            r#"[{"at":{"tcp":{"host":"db","port":5432}},"space":"shop","data":2,"column_key":null},{"at":{"url":"x://u:word@a"},"space":"shop","data":2,"column_key":"0708"},{"at":"nowhere","space":"shop","data":2,"column_key":null}]"#
+        ]]
+        .assert_eq(&String::from_utf8_lossy(&told));
+        for address in [Address::File("/a".into()), Address::Relayed { url: Url::new("x://a"), port: 1 }] {
+            let refused = targets(&[arm(Address::Nowhere, None), arm(address, None)]).err().map(|why| why.to_string());
+            assert_eq!(refused.as_deref(), Some("refused: agents reach servers over the network alone"));
+        }
+    }
+
+    #[test]
+    fn agents_get_the_keys_of_clients_and_no_other_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = |name: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, name).expect("written");
+            path
+        };
+        let [password, key, second_key] = [1_u8, 2, 3].map(|byte| Secret::new([byte]));
+        let with = |client_key| {
+            let mut arm = arm(Address::Nowhere, None);
+            arm.setup.credentials = Credentials {
+                authority: file("authority"),
+                client_certificate: file("certificate"),
+                client_key,
+                server_key: file("server"),
+                second_key: second_key.clone(),
+                ..Credentials::without_files(password.clone(), key.clone())
+            };
+            let arms = [arm];
+            keys(&arms).and_then(|pems| write(&pems.with(&arms)))
+        };
+        let told = |client_key| String::from_utf8_lossy(&with(client_key).expect("JSON")).into_owned();
+        let expected = |client_key: &str| {
+            format!(
+                r#"{{"password":"01","key":"02","second_key":"03","authority":"authority","client_certificate":"certificate","client_key":"{client_key}"}}"#
+            )
+        };
+        assert_eq!(told(file("client")), expected("client"));
+        assert_eq!(told(Default::default()), expected(""), "clients without certificates have none");
+        assert!(with(folder.path().join("missing")).is_err());
+        assert!(keys(&[]).is_err());
+    }
 
     #[test]
     fn rounds_end_when_the_clock_is_known_well_enough_and_the_shortest_way_counts() {
