@@ -23,7 +23,10 @@ use super::{
 };
 use crate::{
     findings,
-    inspect::{Judgement, Rules, authentication, client_rows, ended_rows, inspect_feature, not_offered, transport},
+    inspect::{
+        Judgement, Rules, authentication, client_rows, doubt_of_old_tls, ended_rows, has_old_tls, inspect_feature,
+        not_offered, transport,
+    },
 };
 
 /// Settings by name.
@@ -237,10 +240,14 @@ fn of_transport(settings: &Settings) -> Rules {
     let port = |name: &str| settings.get(name).map(String::as_str);
     let plain = plaintext_port(port("native_transport_port"), port("native_transport_port_ssl"));
     exceptions.extend(plain.map(|port| format!("port {port} speaks plaintext")));
+    let versions = of("accepted_protocols");
+    let is_old = offers_tls(settings) && has_old_tls(&versions);
+    let old = is_old.then(|| doubt_of_old_tls("client_encryption_options.accepted_protocols", &versions));
     Rules {
         read: "client_encryption_options".to_owned(),
         exceptions,
         remedy: "set optional: false and no native_transport_port_ssl",
+        doubts: old.into_iter().collect(),
         ..Rules::default()
     }
 }
@@ -593,6 +600,21 @@ mod tests {
         assert_eq!(of(&[(tls, "9142")]), ["port ? speaks plaintext"]);
         for one in [&[plain, (tls, "9042")][..], &[plain, (tls, "null")], &[plain, (tls, "")], &[plain]] {
             assert!(of(one).is_empty(), "{one:?}");
+        }
+    }
+
+    #[test]
+    fn old_versions_of_tls_are_a_doubt_where_clients_speak_it() {
+        let doubts = |enabled: &str, versions: &str| {
+            let pairs = [("enabled", enabled), ("accepted_protocols", versions)];
+            let part = |(name, set): (&str, &str)| (format!("client_encryption_options_{name}"), set.to_owned());
+            of_transport(&pairs.map(part).into()).doubts
+        };
+        let told = "whether clients speak TLS before version 1.2, which client_encryption_options.accepted_protocols = \
+                    [TLSv1.1, TLSv1.2] allows";
+        assert_eq!(doubts("true", "[TLSv1.1, TLSv1.2]"), [told]);
+        for (enabled, versions) in [("false", "[TLSv1.1, TLSv1.2]"), ("true", "[TLSv1.2]"), ("true", "null")] {
+            assert!(doubts(enabled, versions).is_empty(), "{enabled} {versions}");
         }
     }
 
