@@ -12,7 +12,7 @@ use super::{
 };
 use crate::{
     findings,
-    inspect::{Judgement, counted, named, transport},
+    inspect::{Judgement, counted, doubt_of_old_tls, has_old_tls, named, transport},
     target::Target,
 };
 
@@ -99,6 +99,15 @@ pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judg
         }
         Err(fault) => Judgement::unseen(format!("{tls}; whether there is also a plaintext port: {fault}")),
     }
+}
+
+/// The doubt about old versions of TLS, if the settings of a server with a port for TLS name some. Without a value,
+/// Redis has version 1.2 and later alone (`redis.conf`).
+pub fn old_tls(connection: &mut RedisConnection, ports: &Result<Ports, Fault>) -> Option<String> {
+    const SETTING: &str = "tls-protocols";
+    ports.as_ref().ok()?.tls.as_ref().filter(|port| *port != "0")?;
+    let versions = connection.setting(SETTING).ok().flatten()?;
+    has_old_tls(&versions).then(|| doubt_of_old_tls(SETTING, &versions))
 }
 
 /// Logins at a server that asks for no password: a client with a certificate, if none is accepted without.
