@@ -83,8 +83,8 @@ impl Judgement {
         Self { scope: Scope::Account, seen, ..self }
     }
 
-    /// The transport of a client that came `by_socket`, before the `rules` for all clients are added: its own way shows
-    /// nothing of networks. A server whose rules serve none of their clients plaintext enforces TLS for them.
+    /// The same, before the `rules` for all clients are added. A client that came `by_socket` shows nothing about
+    /// networks, so TLS is enforced there if the rules serve no client of a network plaintext.
     #[must_use]
     pub fn for_networks(self, by_socket: bool, rules: &Result<Rules, Fault>) -> Self {
         let serves_none = rules.as_ref().is_ok_and(|rules| rules.exceptions.is_empty() && rules.doubts.is_empty());

@@ -30,7 +30,7 @@ const ANY_SYSTEM_USER: &str = "any account, system users included";
 /// Every account for whose connections the server executes `init_connect`.
 const ANY_NEW_CONNECTION: &str = "any account that runs init_connect";
 
-/// Tables from which an account may delete that may uninstall a plugin or a component, an audit log for example
+/// An account that may delete from these tables may uninstall a plugin or a component, for example an audit log
 /// (documentation, "UNINSTALL PLUGIN Statement", "UNINSTALL COMPONENT Statement").
 const TABLES_OF_PLUGINS: [&str; 2] = ["component", "plugin"];
 

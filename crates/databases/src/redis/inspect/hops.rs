@@ -123,10 +123,10 @@ struct Link {
     encrypted: Option<bool>,
 }
 
-/// What every server has for itself: Redis copies keys from one to another, and none of these.
+/// Why other servers are judged apart: Redis copies keys from one server to another, but none of these.
 const OF_EACH: &str = "(each has accounts, ports and settings of its own)";
 
-/// The servers that share data with this one and that it does not show, in words. A client reaches their data by them.
+/// The servers with the same data, in words. Clients reach the data by them too, and this server does not show how.
 pub fn other_servers(connection: &mut RedisConnection) -> Vec<String> {
     servers_beside(connection).unwrap_or_else(|fault| vec![format!("whether there are other servers ({fault})")])
 }
