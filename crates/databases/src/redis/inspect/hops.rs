@@ -7,7 +7,11 @@ use tithe_plugin::{
 };
 
 use super::{
-    super::{clients::value, connection::RedisConnection, store::info},
+    super::{
+        clients::value,
+        connection::RedisConnection,
+        store::{info, is_node, is_replica},
+    },
     open,
 };
 use crate::{
@@ -132,11 +136,11 @@ pub fn other_servers(connection: &mut RedisConnection) -> Vec<String> {
 }
 
 fn servers_beside(connection: &mut RedisConnection) -> Result<Vec<String>, Fault> {
-    if info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1") {
+    if is_node(connection)? {
         let others = known_nodes(connection)?.parse::<usize>().map_or(1, |known| known.saturating_sub(1));
         return Ok((others > 0).then(|| format!("{} {OF_EACH}", counted(others, "other node"))).into_iter().collect());
     }
-    let is_replica = info(connection, "replication", "role")?.is_some_and(|role| role == "slave");
+    let is_replica = is_replica(connection)?;
     let master = is_replica.then(|| format!("its master {OF_EACH}"));
     let count = info(connection, "replication", "connected_slaves")?;
     let count = count.and_then(|count| count.parse::<usize>().ok()).filter(|count| *count > 0);
@@ -159,7 +163,7 @@ pub fn between_servers(connection: &mut RedisConnection, ports: &Result<Ports, F
     };
     let mut links = replicas(connection, ports)?;
     // A server connects to its own master as its setting says; the transport of its replicas follows from their port.
-    let is_replica = info(connection, "replication", "role")?.is_some_and(|role| role == "slave");
+    let is_replica = is_replica(connection)?;
     let mut told = Vec::new();
     let yes = |value: &Result<String, String>| value.as_ref().ok().map(|value| value == "yes");
     if is_replica {
@@ -168,7 +172,7 @@ pub fn between_servers(connection: &mut RedisConnection, ports: &Result<Ports, F
         links.push(Link { to: format!("its master {master}"), encrypted: yes(&asks) });
         told.push(asks.map_or_else(|fault| fault, |value| format!("tls-replication = {value}, as it is set now")));
     }
-    if info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1") {
+    if is_node(connection)? {
         let bus = setting(connection, "tls-cluster");
         let known = known_nodes(connection)?;
         let others = known.parse().unwrap_or(2) - 1;
