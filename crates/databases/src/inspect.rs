@@ -83,8 +83,8 @@ impl Judgement {
         Self { scope: Scope::Account, seen, ..self }
     }
 
-    /// The transport of a client that came `by_socket`, before the `rules` for all clients are added: its own way shows
-    /// nothing of networks. A server whose rules serve none of their clients plaintext enforces TLS for them.
+    /// The same, before the `rules` for all clients are added. A client that came `by_socket` shows nothing about
+    /// networks, so TLS is enforced there if the rules serve no client of a network plaintext.
     #[must_use]
     pub fn for_networks(self, by_socket: bool, rules: &Result<Rules, Fault>) -> Self {
         let serves_none = rules.as_ref().is_ok_and(|rules| rules.exceptions.is_empty() && rules.doubts.is_empty());
@@ -203,6 +203,12 @@ pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, plaint
     }
 }
 
+/// True if a list of `versions`, as servers write it, has a version of TLS before 1.2.
+pub fn has_old_tls(versions: &str) -> bool {
+    let is_old = |version: &str| ["TLSv1", "TLSv1.0", "TLSv1.1"].iter().any(|old| version.eq_ignore_ascii_case(old));
+    versions.split([',', ' ', '[', ']']).any(is_old)
+}
+
 /// The doubt about the versions of TLS before 1.2, which a `setting` of this `value` allows: they are not tried, and
 /// OpenSSL's own configuration may forbid them.
 pub fn doubt_of_old_tls(setting: &str, value: &str) -> String {
@@ -309,6 +315,16 @@ mod tests {
         assert_eq!(state(State::Off, true, Ok(none)), State::Off);
         for rules in [Ok(open), Ok(doubtful), Err(Fault::Refused("no".to_owned()))] {
             assert_eq!(state(State::Available, true, rules), State::Available);
+        }
+    }
+
+    #[test]
+    fn old_versions_of_tls_are_found_in_every_form_of_a_list() {
+        for list in ["TLSv1", "TLSv1.1,TLSv1.2", "tlsv1.2 TLSv1.1", "[TLSv1.3, TLSv1.1]", "tlsv1.0"] {
+            assert!(has_old_tls(list), "{list}");
+        }
+        for list in ["", "TLSv1.2", "TLSv1.2,TLSv1.3", "[TLSv1.3, TLSv1.2]", "tlsv1.2"] {
+            assert!(!has_old_tls(list), "{list}");
         }
     }
 

@@ -23,7 +23,10 @@ use super::{
 };
 use crate::{
     findings,
-    inspect::{Judgement, Rules, authentication, client_rows, ended_rows, inspect_feature, not_offered, transport},
+    inspect::{
+        Judgement, Rules, authentication, client_rows, doubt_of_old_tls, ended_rows, has_old_tls, inspect_feature,
+        not_offered, transport,
+    },
 };
 
 /// Settings by name.
@@ -237,10 +240,14 @@ fn of_transport(settings: &Settings) -> Rules {
     let port = |name: &str| settings.get(name).map(String::as_str);
     let plain = plaintext_port(port("native_transport_port"), port("native_transport_port_ssl"));
     exceptions.extend(plain.map(|port| format!("port {port} speaks plaintext")));
+    let versions = of("accepted_protocols");
+    let is_old = offers_tls(settings) && has_old_tls(&versions);
+    let old = is_old.then(|| doubt_of_old_tls("client_encryption_options.accepted_protocols", &versions));
     Rules {
         read: "client_encryption_options".to_owned(),
         exceptions,
         remedy: "set optional: false and no native_transport_port_ssl",
+        doubts: old.into_iter().collect(),
         ..Rules::default()
     }
 }

@@ -12,7 +12,10 @@ use tithe_plugin::{
 use super::{connection::MemcachedConnection, target::PRODUCT};
 use crate::{
     findings,
-    inspect::{ENDS_TLS, Judgement, Rules, authentication, client_rows, ended_rows, not_offered, transport},
+    inspect::{
+        ENDS_TLS, Judgement, Rules, authentication, client_rows, doubt_of_old_tls, ended_rows, has_old_tls, not_offered,
+        transport,
+    },
     target::Target,
 };
 
@@ -218,12 +221,13 @@ impl<'a> Listener<'a> {
 fn transports(settings: &Settings) -> Rules {
     let exceptions = if is_on(settings, "ssl_enabled") { doors_beside(settings) } else { Vec::new() };
     let findings = if exceptions.is_empty() { Vec::new() } else { vec![&findings::MEMCACHED_TLS_OPTIONAL] };
+    let least = settings.get("ssl_min_version").filter(|least| is_on(settings, "ssl_enabled") && has_old_tls(least));
     Rules {
         read: "stats settings".to_owned(),
         exceptions,
         remedy: "remove `notls:` listeners, and start it with udp-port 0",
         findings,
-        ..Rules::default()
+        doubts: least.map(|least| doubt_of_old_tls("ssl_min_version", least)).into_iter().collect(),
     }
 }
 
@@ -358,6 +362,19 @@ mod tests {
         for inter in beside {
             let doors = doors(&[on, ("udpport", "0"), ("inter", inter)]);
             assert_eq!(doors, ["the listener 127.0.0.1:11212 speaks plaintext (notls)"], "{inter}");
+        }
+    }
+
+    #[test]
+    fn old_versions_of_tls_are_a_doubt_where_clients_speak_it() {
+        let doubts = |ssl_enabled: &str, least: &str| {
+            let settings = [("ssl_enabled", ssl_enabled), ("ssl_min_version", least)];
+            transports(&settings.map(|(name, value)| (name.to_owned(), value.to_owned())).into()).doubts
+        };
+        let told = "whether clients speak TLS before version 1.2, which ssl_min_version = tlsv1.1 allows";
+        assert_eq!(doubts("yes", "tlsv1.1"), [told]);
+        for (ssl_enabled, least) in [("no", "tlsv1.1"), ("yes", "tlsv1.2"), ("yes", "tlsv1.3")] {
+            assert!(doubts(ssl_enabled, least).is_empty(), "{ssl_enabled} {least}");
         }
     }
 

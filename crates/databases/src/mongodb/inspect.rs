@@ -57,11 +57,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let everybody = matches!(came_in.state, State::Off | State::Available);
     let authentication = came_in.with_rules(asks, options::RIGHT);
     let rules = of_transport(&options).map(doubtful);
-    let transport = transport(&target, &tls, offers, plaintext).with_rules(rules, options::RIGHT);
-    let transport = match transport.state {
-        State::Available | State::Off => transport.found(&MONGODB_TLS_OPTIONAL),
-        _ => transport,
-    };
+    let transport = of_all_clients(transport(&target, &tls, offers, plaintext), target.is_socket(), rules);
     let mut seen = vec![authentication.of(Feature::Authentication)];
     seen.extend(client_rows(transport));
     seen.push(inspect_feature(Feature::Authorisation, || match everybody {
@@ -107,6 +103,15 @@ fn offers_tls(mode: Option<&str>, build: &Build) -> Result<bool, Fault> {
     match mode {
         None if build.is_foreign => Err(Fault::Server("no option shows it".to_owned())),
         mode => Ok(mode.is_some_and(|mode| mode != "disabled")),
+    }
+}
+
+/// The transport of all clients, from that of this one, as it was `judged`, and the rules.
+fn of_all_clients(judged: Judgement, by_socket: bool, rules: Result<Rules, Fault>) -> Judgement {
+    let judged = judged.for_networks(by_socket, &rules).with_rules(rules, options::RIGHT);
+    match judged.state {
+        State::Available | State::Off => judged.found(&MONGODB_TLS_OPTIONAL),
+        _ => judged,
     }
 }
 
@@ -268,6 +273,19 @@ mod tests {
         assert_eq!((unset.exceptions.len(), unset.doubts.len()), (0, 1));
         let refused = || Err(Fault::Refused("no".to_owned()));
         assert!(of_transport(&Options { started: refused(), running: refused() }).is_err());
+    }
+
+    #[test]
+    fn a_client_by_a_socket_does_not_lower_what_the_port_requires() {
+        let judged = |by_socket: bool, mode: &str| {
+            let own = Judgement::account(State::Available, "by a Unix socket, which no network sees");
+            let rules = of_transport(&options(doc! {}, doc! { "tlsMode": mode }));
+            let Judgement { state, findings, .. } = of_all_clients(own, by_socket, rules);
+            (state, findings.len())
+        };
+        assert_eq!(judged(true, "requireTLS"), (State::Enforced, 0));
+        assert_eq!(judged(true, "preferTLS"), (State::Available, 1));
+        assert_eq!(judged(false, "requireTLS"), (State::Available, 1));
     }
 
     #[test]

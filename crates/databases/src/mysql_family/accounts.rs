@@ -215,8 +215,8 @@ impl Account {
         self.logs_in && self.ways.iter().any(|way| !matches!(way, Way::Socket | Way::Nobody))
     }
 
-    /// True if it can be logged in to. An account whose only proof is an impossible one can own code that runs as it,
-    /// or be what others act as, and no more.
+    /// True if a client can log in to it. If no proof opens an account, code can still run as it, and other accounts
+    /// can act as it.
     pub fn opens(&self) -> bool {
         self.logs_in && self.ways != [Way::Nobody]
     }
@@ -252,7 +252,7 @@ pub fn named(user: &str, host: &str) -> String {
     if host.is_empty() { format!("role {user}") } else { format!("'{user}'@'{host}'") }
 }
 
-/// Accounts that anyone can log in as, and those whose password the network sees behind this `gate`.
+/// Accounts that anyone can log in as, and those whose password this `gate` lets clients send in the clear.
 pub fn of_authentication(accounts: &[Account], gate: Gate) -> Rules {
     let mut methods: BTreeMap<&str, usize> = BTreeMap::new();
     let mut elsewhere: BTreeMap<&str, Vec<String>> = BTreeMap::new();

@@ -35,8 +35,8 @@ use crate::{
     },
     hops::{Hops, let_in_by},
     inspect::{
-        Judgement, Open, Rules, authentication, client_rows, counted, doubt_of_old_tls, inspect_feature, named,
-        not_offered, of_administrators, transport,
+        Judgement, Open, Rules, authentication, client_rows, counted, doubt_of_old_tls, has_old_tls, inspect_feature,
+        named, not_offered, of_administrators, transport,
     },
     target::{Target, is_local},
 };
@@ -173,8 +173,7 @@ fn of_clients(
 /// The doubt about old versions of TLS, if the server's settings allow some.
 fn old_tls(settings: &Settings) -> Option<String> {
     let versions = settings.value("tls_version");
-    let is_old = |version: &str| ["TLSv1", "TLSv1.0", "TLSv1.1"].contains(&version.trim());
-    versions.split(',').any(is_old).then(|| doubt_of_old_tls("tls_version", versions))
+    has_old_tls(versions).then(|| doubt_of_old_tls("tls_version", versions))
 }
 
 /// Adds to `judged`, the row of authentication, who may claim any source address, and what repeats the passwords that

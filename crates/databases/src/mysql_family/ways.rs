@@ -30,7 +30,7 @@ const ANY_SYSTEM_USER: &str = "any account, system users included";
 /// Every account for whose connections the server executes `init_connect`.
 const ANY_NEW_CONNECTION: &str = "any account that runs init_connect";
 
-/// Tables from which an account may delete that may uninstall a plugin or a component, an audit log for example
+/// An account that may delete from these tables may uninstall a plugin or a component, for example an audit log
 /// (documentation, "UNINSTALL PLUGIN Statement", "UNINSTALL COMPONENT Statement").
 const TABLES_OF_PLUGINS: [&str; 2] = ["component", "plugin"];
 
@@ -364,6 +364,11 @@ mod tests {
         DatabaseRight { user, host, database, writes, ..DatabaseRight::default() }
     }
 
+    fn on_object(user: &str, host: &str, object: &str, right: &str) -> ObjectRight {
+        let [user, host, object, right] = [user, host, object, right].map(str::to_owned);
+        ObjectRight { user, host, object, right }
+    }
+
     #[test]
     fn ways_to_everything_are_told() {
         let all = [Select, Insert, Update, Delete, CreateUser];
@@ -418,16 +423,10 @@ mod tests {
                 deletes: *deletes,
                 ..on_database("app", database, Vec::new())
             };
-            let table = |[object, right]: &[&str; 2]| ObjectRight {
-                user: "app".to_owned(),
-                host: "%".to_owned(),
-                object: (*object).to_owned(),
-                right: (*right).to_owned(),
-            };
             let rights = Rights {
                 holders: vec![holder("app", "%", &[])],
                 databases: databases.iter().map(of).collect(),
-                tables: tables.iter().map(table).collect(),
+                tables: tables.iter().map(|[table, right]| on_object("app", "%", table, right)).collect(),
                 powers: Powers { tables_of_rights: &["user"], ..Powers::default() },
                 ..Rights::default()
             };
@@ -445,17 +444,11 @@ mod tests {
     #[test]
     fn hashes_of_passwords_are_read_by_a_right_on_the_table_of_accounts() {
         let told = |app: Account, databases: Vec<DatabaseRight>, tables: &[[&str; 2]]| {
-            let table = |[object, right]: &[&str; 2]| ObjectRight {
-                user: "app".to_owned(),
-                host: "%".to_owned(),
-                object: (*object).to_owned(),
-                right: (*right).to_owned(),
-            };
             let all = [Select, Insert, Update, Delete, CreateUser];
             let rights = Rights {
                 holders: vec![holder("root", "localhost", &all), app],
                 databases,
-                tables: tables.iter().map(table).collect(),
+                tables: tables.iter().map(|[table, right]| on_object("app", "%", table, right)).collect(),
                 ..Rights::default()
             };
             rights.reading_hashes(&mut rights.reach()).concat()
@@ -550,11 +543,6 @@ mod tests {
         Rights { holders: holders.into(), powers, ..Rights::default() }
     }
 
-    fn on_object(user: &str, host: &str, object: &str) -> ObjectRight {
-        let [user, host, object, right] = [user, host, object, "Update"].map(str::to_owned);
-        ObjectRight { user, host, object, right }
-    }
-
     #[test]
     fn rights_to_tables_of_rights_lead_those_alone_that_have_them() {
         let (one, other, third) = ("'app'@'%'", "'app'@'localhost'", "'other'@'%'");
@@ -562,9 +550,9 @@ mod tests {
         let (writes, everyone) = (vec!["INSERT"], on_database("", "mysql", vec!["INSERT"]));
         for (tables, databases, led) in [
             (vec![], vec![], vec![]),
-            (vec![on_object("app", "%", "user")], vec![], vec![one]),
-            (vec![on_object("app", "localhost", "user")], vec![], vec![other]),
-            (vec![on_object("app", "%", "plugin")], vec![], vec![]),
+            (vec![on_object("app", "%", "user", "Update")], vec![], vec![one]),
+            (vec![on_object("app", "localhost", "user", "Update")], vec![], vec![other]),
+            (vec![on_object("app", "%", "plugin", "Update")], vec![], vec![]),
             (vec![], vec![on_database("app", "mysql", writes.clone())], vec![one]),
             (vec![], vec![on_database("app", "shop", writes)], vec![]),
             (vec![], vec![everyone.clone()], vec![one, other, third]),
@@ -602,7 +590,7 @@ mod tests {
             rights.unjudged_routines(&ways)
         };
         let calls = |user: &'static str, host: &'static str, object: &'static str| {
-            move |rights: &mut Rights| rights.calls = vec![on_object(user, host, object)]
+            move |rights: &mut Rights| rights.calls = vec![on_object(user, host, object, "Execute")]
         };
         let on_shop = |executes: bool| {
             move |rights: &mut Rights| {

@@ -61,8 +61,8 @@ impl ConnectionList for Clients {
     }
 }
 
-/// The transport of a connection by its start, port, whether TLS, and the version and cipher of that, as `account` is
-/// shown them: without the privilege it is shown no start.
+/// The transport of a connection, from its start, its port, whether it has TLS, and the version and cipher of that. The
+/// server shows no start to an `account` without the privilege.
 fn spoken_by([begun, port, tls, version, cipher]: [&str; 5], account: &str) -> Spoken {
     match (begun.is_empty(), port, tls) {
         (true, ..) => Spoken::Untold(format!("GRANT pg_read_all_stats TO {account}")),

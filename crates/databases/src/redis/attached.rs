@@ -12,7 +12,7 @@ use tithe_plugin::{
 use super::{
     ENTRY,
     connection::RedisConnection,
-    store::{administrator, info},
+    store::{administrator, is_replica},
     target::of_administrator,
 };
 use crate::attached::unseen_process;
@@ -111,7 +111,7 @@ fn refused(connection: &mut RedisConnection, command: &[&str]) -> Result<Option<
 fn obstacles(connection: &mut RedisConnection) -> Result<Vec<Lack>, Fault> {
     let mut all = Vec::new();
     // An account that may not ask gets a message of its own.
-    if info(connection, "replication", "role").ok().flatten().is_some_and(|role| role == "slave") {
+    if is_replica(connection).unwrap_or(false) {
         all.push(Lack {
             why: "it is a replica, whose data are its master's, and Tithe loads records of its own".to_owned(),
             remedy: Remedy::Words("name the master".to_owned()),

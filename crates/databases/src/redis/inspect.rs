@@ -49,7 +49,12 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     };
     let came_in = who_comes_in(&target, &method, &accounts, &ports, &mut connection);
     let mut seen = vec![narrowed(came_in).of(Feature::Authentication)];
-    seen.extend(client_rows(narrowed(hops::clients(&target, &tls, &ports))));
+    let clients = narrowed(hops::clients(&target, &tls, &ports));
+    let clients = match hops::old_tls(&mut connection, &ports) {
+        Some(doubt) => clients.doubted(&doubt),
+        None => clients,
+    };
+    seen.extend(client_rows(clients));
     let version = info(&mut connection, "server", "redis_version").map(Option::unwrap_or_default);
     let major = |version: &String| version.split('.').next().and_then(|major| major.parse().ok());
     let major = version.as_ref().ok().and_then(major);

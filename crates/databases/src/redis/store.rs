@@ -275,6 +275,22 @@ pub fn info(connection: &mut RedisConnection, section: &str, name: &str) -> Resu
     Ok(lines.find(|(found, _)| *found == name).map(|(_, value)| value.to_owned()))
 }
 
+/// True if the server follows another one.
+///
+/// # Errors
+/// The server's error.
+pub fn is_replica(connection: &mut RedisConnection) -> Result<bool, Fault> {
+    Ok(info(connection, "replication", "role")?.is_some_and(|role| role == "slave"))
+}
+
+/// True if the server is a node of a cluster.
+///
+/// # Errors
+/// The server's error.
+pub fn is_node(connection: &mut RedisConnection) -> Result<bool, Fault> {
+    Ok(info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1"))
+}
+
 /// Length of the append-only file, bytes; `None` if there is none.
 pub fn log_length(server: &Server, setup: &Setup) -> Option<u64> {
     info(&mut administrator(server, setup).ok()?, "persistence", "aof_current_size").ok()??.parse().ok()

@@ -18,7 +18,7 @@ const ALL_ROLES: &str = "all roles";
 const RIGHTS: &str = "the tables of rights";
 /// It may do everything.
 const PROCESS: &str = "the server's process";
-/// What a role reads or changes that has a right on all of them.
+/// A role with a right on all keyspaces reads or changes each of them.
 const ALL_KEYSPACES: &str = "all keyspaces";
 /// Resources that contain tables of rights. Newer versions refuse to grant `MODIFY` on them, and honour it if it was
 /// granted before.

@@ -196,6 +196,21 @@ fn a_port_beside_the_one_for_tls_speaks_plaintext() {
 }
 
 #[test]
+fn old_versions_of_tls_are_a_doubt_where_clients_speak_it() {
+    let doubts = |enabled: &str, versions: &str| {
+        let pairs = [("enabled", enabled), ("accepted_protocols", versions)];
+        let part = |(name, set): (&str, &str)| (format!("client_encryption_options_{name}"), set.to_owned());
+        of_transport(&pairs.map(part).into()).doubts
+    };
+    let told = "whether clients speak TLS before version 1.2, which client_encryption_options.accepted_protocols = \
+                [TLSv1.1, TLSv1.2] allows";
+    assert_eq!(doubts("true", "[TLSv1.1, TLSv1.2]"), [told]);
+    for (enabled, versions) in [("false", "[TLSv1.1, TLSv1.2]"), ("true", "[TLSv1.2]"), ("true", "null")] {
+        assert!(doubts(enabled, versions).is_empty(), "{enabled} {versions}");
+    }
+}
+
+#[test]
 fn optional_tls_between_nodes_is_not_enforced() {
     let all = ("server_encryption_options_internode_encryption", "all");
     assert_eq!(node_to_node(&settings(&[all, ("server_encryption_options_optional", "false")])).0, State::Enforced);

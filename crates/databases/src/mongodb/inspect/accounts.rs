@@ -68,7 +68,7 @@ const READERS: [&str; 2] = ["readAnyDatabase@admin", "readWriteAnyDatabase@admin
 /// (`addClusterMonitorPrivileges` in MongoDB's source).
 const READERS_OF_LOCAL: [&str; 5] =
     ["read@local", "readWrite@local", "dbOwner@local", "clusterMonitor@admin", "clusterAdmin@admin"];
-/// Why they read every write, and own roles do.
+/// Why these roles read every write, and roles of users with the same privilege.
 const READS_OPLOG: &str = "find on local.oplog.rs";
 /// The one that reads the hashes of passwords.
 const BACKUP: &str = "backup@admin";
@@ -203,8 +203,8 @@ impl Accounts {
         reach
     }
 
-    /// Which accounts have all privileges, which read password hashes, and which read every database, or all that is
-    /// written to them: a server that `has_oplog` keeps that in one collection.
+    /// Which accounts have all privileges, which read password hashes, and which read every database. A server that
+    /// `has_oplog` keeps all writes in one collection: accounts that read it are named, too.
     pub fn judge(&self, has_oplog: bool) -> Judgement {
         let mut reach = self.reach(has_oplog);
         let all = self.users.len();

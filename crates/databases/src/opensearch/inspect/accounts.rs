@@ -25,7 +25,7 @@ const ACTIONS: [&str; 5] = [
     "indices:admin/delete",
 ];
 
-/// What those of them begin with that read.
+/// The beginning of those actions that read.
 const READS: &str = "indices:data/read/";
 
 /// Names that an index or an account could have: a pattern that fits all of them is for every index or account.
@@ -117,7 +117,7 @@ impl Accounts {
         })
     }
 
-    /// True for a role that reads those documents of every index that a query leaves it.
+    /// True for a role that reads documents of every index, but only those that its query selects.
     fn reads_by_query(&self, role: &Value) -> bool {
         parts(role, is_for_all).filter(|part| has_query(part)).any(|part| {
             let allowed = self.actions(&part["allowed_actions"]);

@@ -10,7 +10,7 @@ use super::plaintext;
 use crate::{
     findings::{PG_TLS_BEHIND_POOLER, PG_TLS_OPTIONAL, PG_TLS_REPLICATION},
     hops::Hops,
-    inspect::{Judgement, Rules, client_rows, doubt_of_old_tls, named, transport},
+    inspect::{Judgement, Rules, client_rows, doubt_of_old_tls, has_old_tls, named, transport},
     postgres::{hba, session::PostgresSession},
     target::{Authority, Target, Tls},
 };
@@ -57,8 +57,8 @@ pub fn clients(
 fn old_tls(session: &mut PostgresSession) -> Option<String> {
     const SETTING: &str = "ssl_min_protocol_version";
     let least = session.value(&format!("SHOW {SETTING}")).ok()?;
-    let is_old = ["", "TLSv1", "TLSv1.1"].contains(&least.as_str());
-    is_old.then(|| doubt_of_old_tls(SETTING, &least))
+    // Without a value every version is allowed.
+    (least.is_empty() || has_old_tls(&least)).then(|| doubt_of_old_tls(SETTING, &least))
 }
 
 /// True if the server says that its client, which may be a pooler, came by a Unix socket.

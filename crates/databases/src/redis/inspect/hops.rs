@@ -7,12 +7,16 @@ use tithe_plugin::{
 };
 
 use super::{
-    super::{clients::value, connection::RedisConnection, store::info},
+    super::{
+        clients::value,
+        connection::RedisConnection,
+        store::{info, is_node, is_replica},
+    },
     open,
 };
 use crate::{
     findings,
-    inspect::{Judgement, counted, named, transport},
+    inspect::{Judgement, counted, doubt_of_old_tls, has_old_tls, named, transport},
     target::Target,
 };
 
@@ -101,6 +105,15 @@ pub fn clients(target: &Target, tls: &str, ports: &Result<Ports, Fault>) -> Judg
     }
 }
 
+/// The doubt about old versions of TLS, if the settings of a server with a port for TLS name some. Without a value,
+/// Redis has version 1.2 and later alone (`redis.conf`).
+pub fn old_tls(connection: &mut RedisConnection, ports: &Result<Ports, Fault>) -> Option<String> {
+    const SETTING: &str = "tls-protocols";
+    ports.as_ref().ok()?.tls.as_ref().filter(|port| *port != "0")?;
+    let versions = connection.setting(SETTING).ok().flatten()?;
+    has_old_tls(&versions).then(|| doubt_of_old_tls(SETTING, &versions))
+}
+
 /// Logins at a server that asks for no password: a client with a certificate, if none is accepted without.
 pub fn without_certificate(target: &Target) -> Option<Result<String, Fault>> {
     target.tls.as_ref().filter(|tls| tls.identity.is_some())?;
@@ -114,20 +127,20 @@ struct Link {
     encrypted: Option<bool>,
 }
 
-/// What every server has for itself: Redis copies keys from one to another, and none of these.
+/// Why other servers are judged apart: Redis copies keys from one server to another, but none of these.
 const OF_EACH: &str = "(each has accounts, ports and settings of its own)";
 
-/// The servers that share data with this one and that it does not show, in words. A client reaches their data by them.
+/// The servers with the same data, in words. Clients reach the data by them too, and this server does not show how.
 pub fn other_servers(connection: &mut RedisConnection) -> Vec<String> {
     servers_beside(connection).unwrap_or_else(|fault| vec![format!("whether there are other servers ({fault})")])
 }
 
 fn servers_beside(connection: &mut RedisConnection) -> Result<Vec<String>, Fault> {
-    if info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1") {
+    if is_node(connection)? {
         let others = known_nodes(connection)?.parse::<usize>().map_or(1, |known| known.saturating_sub(1));
         return Ok((others > 0).then(|| format!("{} {OF_EACH}", counted(others, "other node"))).into_iter().collect());
     }
-    let is_replica = info(connection, "replication", "role")?.is_some_and(|role| role == "slave");
+    let is_replica = is_replica(connection)?;
     let master = is_replica.then(|| format!("its master {OF_EACH}"));
     let count = info(connection, "replication", "connected_slaves")?;
     let count = count.and_then(|count| count.parse::<usize>().ok()).filter(|count| *count > 0);
@@ -150,7 +163,7 @@ pub fn between_servers(connection: &mut RedisConnection, ports: &Result<Ports, F
     };
     let mut links = replicas(connection, ports)?;
     // A server connects to its own master as its setting says; the transport of its replicas follows from their port.
-    let is_replica = info(connection, "replication", "role")?.is_some_and(|role| role == "slave");
+    let is_replica = is_replica(connection)?;
     let mut told = Vec::new();
     let yes = |value: &Result<String, String>| value.as_ref().ok().map(|value| value == "yes");
     if is_replica {
@@ -159,7 +172,7 @@ pub fn between_servers(connection: &mut RedisConnection, ports: &Result<Ports, F
         links.push(Link { to: format!("its master {master}"), encrypted: yes(&asks) });
         told.push(asks.map_or_else(|fault| fault, |value| format!("tls-replication = {value}, as it is set now")));
     }
-    if info(connection, "cluster", "cluster_enabled")?.is_some_and(|enabled| enabled == "1") {
+    if is_node(connection)? {
         let bus = setting(connection, "tls-cluster");
         let known = known_nodes(connection)?;
         let others = known.parse().unwrap_or(2) - 1;

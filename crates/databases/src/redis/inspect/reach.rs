@@ -9,7 +9,7 @@ use tithe_plugin::reach::Reach;
 use super::{
     super::{
         connection::{RedisConnection, Reply},
-        store::info,
+        store::{info, is_node},
     },
     rules::{Account, leading},
 };
@@ -49,7 +49,7 @@ impl Ground {
             Ok(count) => ground.has_functions = count.is_some_and(|count| count != "0"),
             Err(fault) => ground.doubts.push(format!("whether functions are loaded ({fault})")),
         }
-        ground.is_node = info(connection, "cluster", "cluster_enabled").is_ok_and(|on| on.is_some_and(|on| on == "1"));
+        ground.is_node = is_node(connection).unwrap_or(false);
         match commands(connection) {
             Ok((missing, renamed)) => (ground.missing, ground.renamed) = (missing, renamed),
             Err(fault) => ground.doubts.push(format!("which commands were taken away ({fault})")),

@@ -169,7 +169,7 @@ impl<'a> Rights<'a> {
     }
 }
 
-/// True for a pattern of stars, beside which one character may be asked for: no key of interest is empty.
+/// True for a pattern of stars with at most one `?`: it fits every key but the empty one.
 fn fits_every_key(pattern: &str) -> bool {
     let count = |sign: u8| pattern.bytes().filter(|it| *it == sign).count();
     let (stars, others) = (count(b'*'), count(b'?'));

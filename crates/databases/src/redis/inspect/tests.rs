@@ -480,6 +480,17 @@ fn rights_are_checked_before_the_place_and_the_kind_of_a_key() {
 }
 
 #[test]
+fn old_versions_of_tls_are_a_doubt_where_there_is_a_port_for_it() {
+    let doubted = |port: &'static str, versions: &'static str| {
+        let rows = tight().with("tls-port", port).with("tls-protocols", versions).matrix();
+        rows.iter().filter(|row| row.contains("not judged: whether clients speak TLS before version 1.2")).count()
+    };
+    // The rows about the client and about the node.
+    assert_eq!(doubted("6380", "TLSv1.1 TLSv1.2"), 2);
+    assert_eq!([doubted("6380", "TLSv1.2 TLSv1.3"), doubted("6380", ""), doubted("0", "TLSv1.1")], [0; 3]);
+}
+
+#[test]
 fn a_client_that_is_asked_for_a_password_needs_no_certificate() {
     // With `tls-auth-clients optional`, certificates are one of two ways in.
     assert!(!asks_for_certificate("NOAUTH Authentication required."));
