@@ -13,8 +13,8 @@ use super::{connection::MemcachedConnection, target::PRODUCT};
 use crate::{
     findings,
     inspect::{
-        ENDS_TLS, Judgement, Rules, authentication, client_rows, doubt_of_old_tls, ended_rows, has_old_tls, not_offered,
-        transport,
+        ENDS_TLS, Judgement, Rules, authentication, client_rows, doubt_of_old_tls, ended_rows, has_old_tls,
+        not_offered, transport,
     },
     target::Target,
 };

@@ -177,9 +177,7 @@ mod tests {
         ] {
             assert_eq!(told(name, None, &variables[..2]).as_deref(), Ok(read), "{name}");
         }
-        for (name, why) in
-            [("bad", "it has no ="), ("sho", "no service file has"), ("shop]", "no service file has")]
-        {
+        for (name, why) in [("bad", "it has no ="), ("sho", "no service file has"), ("shop]", "no service file has")] {
             let fault = told(name, None, &variables[..2]).expect_err(name);
             assert!(fault.contains(why), "{fault}");
         }
@@ -226,9 +224,8 @@ mod tests {
         };
         let url = "postgres://ann@one,[::1]:7,two,three:9/shop";
         assert_eq!(passwords(url).as_deref(), Ok(&["first", "co:lon\\", "", "last"].map(str::to_owned)[..]));
-        let of_socket = ["", "%2Fvar%2Frun%2Fpostgresql", "%2Ftmp"].map(|socket| {
-            passwords(&format!("postgres://ann@{socket}/shop")).map(|passwords| passwords.concat())
-        });
+        let of_socket = ["", "%2Fvar%2Frun%2Fpostgresql", "%2Ftmp"]
+            .map(|socket| passwords(&format!("postgres://ann@{socket}/shop")).map(|passwords| passwords.concat()));
         let here: Result<String, Fault> = Ok("here".to_owned());
         assert_eq!(of_socket, [here.clone(), here, Ok(String::new())], "the default socket is localhost");
         fs::set_permissions(&file, Permissions::from_mode(0o640)).expect("opened");

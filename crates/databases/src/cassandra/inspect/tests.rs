@@ -259,8 +259,7 @@ fn every_answer_has_a_set_up_that_gives_it() {
         tell("nodes", between(which, optional, asks));
     }
     let cached = |method: &str, validity: &str| caching(&settings(&[("credentials_validity", validity)]), method);
-    for (method, validity) in
-        [("PLAIN", "2000ms"), ("PLAIN", "0ms"), ("PLAIN", "0"), ("PLAIN", "20s"), ("none", "2s")]
+    for (method, validity) in [("PLAIN", "2000ms"), ("PLAIN", "0ms"), ("PLAIN", "0"), ("PLAIN", "20s"), ("none", "2s")]
     {
         tell("cache", cached(method, validity));
     }
@@ -269,9 +268,7 @@ fn every_answer_has_a_set_up_that_gives_it() {
     tell("cache", caching(&settings(&of_4_0), "PLAIN"));
     let (local, remote) = ((PORTS[2], "7199"), (PORTS[1], "7199"));
     let (asks, tls) = ((PASSWORD_SWITCH, "true"), (TLS_SWITCH, "true"));
-    for pairs in
-        [&[][..], &[local], &[local, asks], &[remote], &[remote, asks], &[remote, asks, tls], &[remote, tls]]
-    {
+    for pairs in [&[][..], &[local], &[local, asks], &[remote], &[remote, asks], &[remote, asks, tls], &[remote, tls]] {
         let judged = management(&settings(pairs));
         tell("management", (judged.state, judged.seen));
     }
@@ -324,8 +321,7 @@ fn who_comes_in_without_credentials_is_an_exception() {
     assert_eq!(judged(&[("authenticator", "null")]), (0, 2));
     assert_eq!(judged(&certificates), (0, 1));
     for without in 1..certificates.len() {
-        let others: Vec<_> =
-            (0..certificates.len()).filter(|it| *it != without).map(|it| certificates[it]).collect();
+        let others: Vec<_> = (0..certificates.len()).filter(|it| *it != without).map(|it| certificates[it]).collect();
         assert_eq!(judged(&others), (1, 0), "without {:?}", certificates[without]);
     }
     assert_eq!(of_authentication(&settings(&[open]), Err(&fault)).remedy, "set PasswordAuthenticator");

@@ -166,8 +166,7 @@ fn each_change_shows_in_its_rows() {
         ),
         (
             "a map for everybody",
-            rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]])
-                .telling("pg_ident_file_mappings", FOR_EVERYBODY),
+            rules(&[&[BY_PASSWORD], &[MAPPED], &[OF_REPLICAS]]).telling("pg_ident_file_mappings", FOR_EVERYBODY),
         ),
         (
             "a map for everybody to be an account",

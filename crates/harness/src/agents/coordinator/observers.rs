@@ -234,8 +234,8 @@ mod tests {
             assert_eq!(names(&observed_by("db2")), ["db2"]);
             // A roll call misses an observer that answers late.
             let told = at_last(|| {
-                let gathered = gather(&link, &observed_by("db3"), Duration::ZERO, &cancelled);
-                let told = gathered.err().expect("nobody has this name").to_string();
+                let gathered = gather(&link, &observed_by("db3"), Duration::ZERO, &cancelled).map(drop);
+                let told = gathered.expect_err("nobody has this name").to_string();
                 Some(told).filter(|told| told.contains("db1, db2"))
             });
             let expected = "refused: observer db3 is not there: start `tithe observe --name db3` on the machine of the \
