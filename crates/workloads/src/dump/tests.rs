@@ -286,7 +286,10 @@ fn accounts_are_found_in_all_statements_that_name_some_and_in_no_other() {
 #[test]
 fn a_folder_has_one_file_of_fields_for_each_table() {
     let folder = tempfile::tempdir().expect("a folder");
-    let write = |name: &str| fs::write(folder.path().join(name), "CREATE TABLE a (id int);\n").expect("written");
+    let write = |name: &str| {
+        let text = if name.ends_with("sql") { "CREATE TABLE a (id int);\n" } else { "id\n" };
+        fs::write(folder.path().join(name), text).expect("written");
+    };
     ["schema.sql", "b.csv", "a.tsv", "notes.txt"].into_iter().for_each(write);
     let names = |dump: Dump| dump.tables.into_iter().map(|(name, _)| name).collect::<Vec<String>>();
     let tables = || Dump::find(folder.path()).map(names);

@@ -570,12 +570,14 @@ fn each_change_shows_in_its_rows() {
         an account that may set it, before 15
         a session with its own setting
           audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: what keeps the server's standard error (logging_collector = off)
+          at-rest: not offered by this product, this account [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; not judged: whether a library encrypts files (shared_preload_libraries: GRANT pg_read_all_settings); the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by log_statement, with those that are encrypted by pgcrypto, and their keys
         a session with its own setting, and none in the file
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: off, whole server [PG-AUDIT-OFF]: nothing that clients do is recorded; 0 settings of single roles and databases: no exception
-          at-rest: not offered by this product, whole server: PostgreSQL encrypts no file; a volume below it may; the log has the text of statements that fail (log_min_error_statement = error)
+          at-rest: not offered by this product, this account: PostgreSQL encrypts no file; a volume below it may; not judged: whether a library encrypts files (shared_preload_libraries: GRANT pg_read_all_settings); the log has the text of statements that fail (log_min_error_statement = error)
         a session with its own setting, and no right to the file
           audit: enforced, this account [PG-AUDIT-REPEATS-VALUES]: log_statement = all: every statement that the server understands; values are in the log in the clear, by log_statement; 0 settings of single roles and databases: no exception; not judged: log_statement of others (this account has its own, and pg_file_settings: refused: 42501: denied to this account); not judged: what keeps the server's standard error (logging_collector = off)
+          at-rest: not offered by this product, this account [PG-AUDIT-REPEATS-VALUES]: PostgreSQL encrypts no file; a volume below it may; not judged: whether a library encrypts files (shared_preload_libraries: GRANT pg_read_all_settings); the log has the text of statements that fail (log_min_error_statement = error); the log repeats values in the clear, by log_statement, with those that are encrypted by pgcrypto, and their keys
         no right to the settings
           authentication: enforced, whole server: by scram-sha-256; without a password: refused (the server asks for a password, and none is given); 2 rules of pg_hba.conf: no exception
           audit: cannot tell, this account: refused: 42501: denied to this account: GRANT SELECT ON pg_settings
