@@ -76,9 +76,10 @@ const SETTLING_NS: u64 = MS;
 const FRAME_PER_ARM_NS: u64 = 500 * MS;
 /// Slots of one arm and one lane in a frame where servers are restarted for each: the load must be worth the restart.
 const FRAME_PER_RESTART_NS: u64 = 1_000 * MS;
-/// The same if servers are warmed up after each start: each frame reconnects and warms up its connections, which takes
-/// a fifth of a frame of half a second. The first of these lengths of which a cell has that many frames. The longest
-/// would delay the end of a load that an answer ends, or whose servers are not started again.
+/// The same if servers are warmed up after each start, each length with the least number of frames for it. Each frame
+/// connects and warms up its connections again, which takes a fifth of a frame of half a second. A cell has the first
+/// length for which its budget suffices. It never has the longest if an answer can end the load, or if Tithe does not
+/// start the servers: a long frame delays the end.
 const FRAMES_PER_WARM_UP: [(u64, u64); 2] = [(2_000 * MS, 40), (1_000 * MS, 20)];
 /// Longest frame of an embedded database, ns: it starts no servers, so short frames waste little.
 const FRAME_EMBEDDED_NS: u64 = 2_000 * MS;

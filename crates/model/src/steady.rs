@@ -336,8 +336,8 @@ mod tests {
         let mut random = SplitMix64::new(11);
         let mut changing = |drift: f64| {
             let mut series = || {
-                let values: Vec<f64> =
-                    (0..12).map(|it| (drift * it as f64 + 0.1 * normal(&mut random)).exp()).collect();
+                let value = |it: i32| (drift * f64::from(it) + 0.1 * normal(&mut random)).exp();
+                let values: Vec<f64> = (0..12).map(value).collect();
                 Change::of(&values).is_some_and(|change| change.steadiness() == Steadiness::Changing)
             };
             (0..1000).filter(|_| (0..4).any(|_| series())).count()

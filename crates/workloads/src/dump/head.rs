@@ -119,7 +119,7 @@ const LINES: usize = 150;
 /// # Errors
 /// Why it cannot be restored.
 pub fn read(bytes: &[u8]) -> Result<Head, String> {
-    // Editors write it, and the client programs skip it.
+    // Editors write a byte order mark, and client programs skip it.
     let bytes = bytes.strip_prefix(BYTE_ORDER_MARK).unwrap_or(bytes);
     if bytes.is_empty() {
         return Err("it is empty".to_owned());
