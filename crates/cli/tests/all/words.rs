@@ -407,7 +407,7 @@ fn a_running_server_is_planned_from_its_url() {
 
             A cell ends when net time per operation (processor time where net time is unknown) is known to ±1.00 %, or with its last frame.
             Measured load     at most 2 min
-            Everything else   roughly 2 min: starting, loading, warming up, evidence, idle servers
+            Everything else   roughly 60 s: starting, loading, warming up, evidence
             Disk              roughly 154 MB at a time
             Few starts        cell c: one start, so its intervals reach ±0.18 % at least
                               because starts differ by 0.07 % (three arms of one PostgreSQL 15 over 6 starts of 32 s, workload C, 10,000 records, 1 client, 2 processors, 2026-11)

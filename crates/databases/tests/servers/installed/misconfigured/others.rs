@@ -59,7 +59,7 @@ fn postgres_that_lets_others_do_what_this_account_may_not() {
         as an account that may not read the rules:
         authentication: enforced, this account
         tls: enforced, this account
-        at-rest: not offered by this product, whole server
+        at-rest: not offered by this product, this account
         audit: enforced, this account
         as the same account with the rights that it was told to need:
         authentication: enforced, whole server
@@ -214,7 +214,7 @@ fn redis_that_lets_others_do_what_this_account_may_not() {
     expect![[r#"
         careful
         authentication: enforced, whole server
-        authorisation: enforced, whole server
+        authorisation: off, whole server
         tls: enforced, whole server
         as an account that may not read the list of accounts:
         authentication: enforced, this account
@@ -222,7 +222,7 @@ fn redis_that_lets_others_do_what_this_account_may_not() {
         tls: cannot tell, this account
         user open on nopass resetkeys ~app:* -@all +get
         authentication: available but not enforced, whole server
-        authorisation: enforced, whole server
+        authorisation: available but not enforced, whole server
         tls: enforced, whole server
         user second on nopass ~* &* +@all
         authentication: available but not enforced, whole server
