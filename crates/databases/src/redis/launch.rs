@@ -17,7 +17,7 @@ use tithe_plugin::setup::{Authentication, Setup, TlsVersion, Transport};
 
 use super::{
     install::PROGRAM,
-    target::{ACL, ADMINISTRATOR, USER},
+    target::{ACL, ADMINISTRATOR, USER, password_of_administrator},
 };
 
 /// File below [`Place::folder`] that the sandbox redirects the server's output to.
@@ -116,11 +116,12 @@ fn secret_file(mechanism: &str, password: &Secret) -> (&'static str, Secret) {
     if mechanism != ACL {
         return ("password.conf", Secret::new(format!("requirepass {}\n", password.expose_text())));
     }
-    let hash = hex(digest(&SHA256, password.expose()).as_ref());
+    let hashed = |password: &Secret| hex(digest(&SHA256, password.expose()).as_ref());
+    let (hash, of_administrator) = (hashed(password), hashed(&password_of_administrator(password)));
     let accounts = format!(
         "user default off resetpass -@all\n\
          user {USER} on #{hash} resetkeys ~tithe ~tithe:* -@all {CLIENT_RIGHTS}\n\
-         user {ADMINISTRATOR} on #{hash} ~* &* +@all\n"
+         user {ADMINISTRATOR} on #{of_administrator} ~* &* +@all\n"
     );
     ("users.acl", Secret::new(accounts))
 }

@@ -5,7 +5,7 @@
 //! `&cert=FILE&key=FILE` is the client's own. Drivers' names of these options are known. A password that is not in the
 //! URL is taken from `REDISCLI_AUTH`, as `redis-cli` does, or from `VALKEYCLI_AUTH`, as `valkey-cli` does.
 
-use tithe_machine::{fault::Fault, launch::Server};
+use tithe_machine::{fault::Fault, launch::Server, secret::Secret};
 use tithe_plugin::setup::{Authentication, Setup};
 
 use crate::target::{Authority, Host, Outside, Product, Target, Tls, UrlParts, is_local, refused};
@@ -187,8 +187,16 @@ fn of(server: &Server, setup: &Setup, user: &str) -> Result<Target, Fault> {
     let accounts = matches!(&setup.authentication, Authentication::Password { mechanism } if mechanism == ACL);
     if is_local(server) && accounts {
         user.clone_into(&mut target.user);
+        if user == ADMINISTRATOR {
+            target.password = target.password.as_ref().map(password_of_administrator);
+        }
     }
     Ok(target)
+}
+
+/// The administrator's password where the clients have this one: with the same, clients could log in as it.
+pub fn password_of_administrator(password: &Secret) -> Secret {
+    Secret::new(format!("{}-{ADMINISTRATOR}", password.expose_text()))
 }
 
 /// Refuses an account without a password: without one a client would be logged in as the server's default account.
@@ -260,7 +268,7 @@ mod tests {
 
     #[test]
     fn an_account_is_not_left_out_because_its_password_is_unknown() {
-        let password = Some(tithe_machine::secret::Secret::new("correct horse"));
+        let password = Some(Secret::new("correct horse"));
         let told = |user: &str, password: &Option<_>| {
             let target = Target { user: user.to_owned(), password: password.clone(), ..Target::default() };
             with_password(target).map(|target| target.user).map_err(|fault| fault.to_string())

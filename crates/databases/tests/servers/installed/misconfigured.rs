@@ -59,12 +59,14 @@ fn judged(database: &dyn Product, server: &Server, setup: &Setup, feature: Featu
     format!("{}: {}, {}\n", feature.id(), cell.state.words(), cell.scope.words())
 }
 
-/// The server of `sandbox` as its `user` sees it, with the password of all accounts and TLS by `options`.
+/// The server of `sandbox` as its `user` sees it, with TLS by `options`. All accounts have one password, but for the
+/// administrator of Redis.
 fn attached(sandbox: &Sandbox, scheme: &str, user: &str, options: &str) -> Server {
     let Address::Tcp { host, port } = &sandbox.server.address else { panic!("a TCP server") };
     let password = sandbox.setup.credentials.password.expose_text();
     let authority = sandbox.setup.credentials.authority.display();
-    let url = format!("{scheme}://{user}:{password}@{host}:{port}/{options}{authority}");
+    let own = if user == "tithe-administrator" { format!("-{user}") } else { String::new() };
+    let url = format!("{scheme}://{user}:{password}{own}@{host}:{port}/{options}{authority}");
     Server { address: Address::Attached(Url::new(url)), process: None, ..sandbox.server.clone() }
 }
 

@@ -214,7 +214,7 @@ fn redis_that_lets_others_do_what_this_account_may_not() {
     expect![[r#"
         careful
         authentication: enforced, whole server
-        authorisation: off, whole server
+        authorisation: enforced, whole server
         tls: enforced, whole server
         as an account that may not read the list of accounts:
         authentication: enforced, this account
@@ -222,7 +222,7 @@ fn redis_that_lets_others_do_what_this_account_may_not() {
         tls: cannot tell, this account
         user open on nopass resetkeys ~app:* -@all +get
         authentication: available but not enforced, whole server
-        authorisation: available but not enforced, whole server
+        authorisation: enforced, whole server
         tls: enforced, whole server
         user second on nopass ~* &* +@all
         authentication: available but not enforced, whole server
