@@ -13,9 +13,8 @@ pub fn shown(sql: &str) -> String {
         let rest = &left[sign.len_utf8()..];
         let in_name = words.ends_with(is_of_name);
         left = match sign {
-            '-' if rest.starts_with('-') => rest.find('\n').map_or("", |end| &rest[end..]),
-            '#' if !in_name && words.is_empty() => rest.find('\n').map_or("", |end| &rest[end..]),
-            '/' if rest.starts_with('*') => rest[1..].find("*/").map_or("", |end| &rest[end + 3..]),
+            '-' | '/' if after_comment(left).is_some() => after_comment(left).unwrap_or_default(),
+            '#' if !in_name && words.is_empty() => after_line(rest),
             '\'' | '"' => {
                 take_prefix(&mut words);
                 words.push('?');
@@ -88,15 +87,13 @@ fn without_comments(text: &str) -> String {
     while let Some(sign) = left.chars().next() {
         let rest = &left[sign.len_utf8()..];
         let begins = || kept.rsplit(';').next().is_none_or(|one| one.trim().is_empty());
-        let behind_line = || rest.find('\n').map_or("", |end| &rest[end..]);
         let (word, behind) = match sign {
-            '-' if rest.starts_with('-') => (" ", behind_line()),
             // In PostgreSQL it is an operator within a statement.
-            '#' if begins() => (" ", behind_line()),
+            '#' if begins() => (" ", after_line(rest)),
             '/' if rest.starts_with("*!") || rest.starts_with("*M!") => {
                 (" ", rest.trim_start_matches(|sign: char| "*M!".contains(sign) || sign.is_ascii_digit()))
             }
-            '/' if rest.starts_with('*') => (" ", rest[1..].find("*/").map_or("", |end| &rest[end + 3..])),
+            '-' | '/' if after_comment(left).is_some() => (" ", after_comment(left).unwrap_or_default()),
             '\'' | '"' => match after_quote(rest, sign) {
                 Some(behind) => ("?", behind),
                 None => (left, ""),
@@ -107,6 +104,18 @@ fn without_comments(text: &str) -> String {
         left = behind;
     }
     kept
+}
+
+/// What follows the comment that `text` begins with, `-- …` or `/* … */`; `None` if it begins with something else.
+fn after_comment(text: &str) -> Option<&str> {
+    let of_line = || text.strip_prefix("--").map(after_line);
+    let of_block = || text.strip_prefix("/*").map(|rest| rest.split_once("*/").map_or("", |(_, behind)| behind));
+    of_line().or_else(of_block)
+}
+
+/// `text` from the end of its first line on.
+fn after_line(text: &str) -> &str {
+    text.find('\n').map_or("", |end| &text[end..])
 }
 
 fn is_of_name(sign: char) -> bool {
