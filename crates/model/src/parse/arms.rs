@@ -184,7 +184,7 @@ fn command(item: &Item<'_>, problems: &mut Problems) -> Option<Vec<String>> {
     }
     let before = std::iter::once("").chain(texts.iter().map(String::as_str));
     let mut pairs = words.iter().zip(before).filter_map(|(word, before)| Some((word, before, word.value.as_str()?)));
-    let secret = pairs.find(|(_, before, text)| holds_password(text) || is_password_of(before, text));
+    let secret = pairs.find(|(_, before, text)| is_address_with_password(text) || is_password_of(before, text));
     if let Some((word, ..)) = secret {
         problems.at(
             word.range.clone(),
@@ -196,7 +196,7 @@ fn command(item: &Item<'_>, problems: &mut Problems) -> Option<Vec<String>> {
 }
 
 /// True for a URL with a password in it.
-fn holds_password(text: &str) -> bool {
+fn is_address_with_password(text: &str) -> bool {
     let account = text.split_once("://").and_then(|(_, rest)| rest.split_once('@'));
     account.is_some_and(|(account, _)| account.contains(':'))
 }
