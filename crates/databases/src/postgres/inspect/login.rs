@@ -129,7 +129,7 @@ fn add_maps(session: &mut PostgresSession, hba: &Hba, rules: &mut Rules) {
     }
 }
 
-/// Who may be which account by a line of a map, as [`add_maps`] reads it.
+/// The exception for one line of a map that [`add_maps`] reads: which users it lets log in as which account.
 fn whom_it_lets_in([map, user, name, superuser, anybody, every]: &[String; 6]) -> String {
     let user = if anybody == "t" { format!("everybody ({user})") } else { user.clone() };
     let account = if every == "t" { format!("every account ({name})") } else { name.clone() };
