@@ -83,6 +83,12 @@ impl Judgement {
         Self { scope: Scope::Account, seen, ..self }
     }
 
+    /// The same with several such parts; it stays as it is if there are none.
+    #[must_use]
+    pub fn doubted_by(self, doubts: &[String]) -> Self {
+        doubts.iter().fold(self, |judged, doubt| judged.doubted(doubt))
+    }
+
     /// The same, before the `rules` for all clients are added. A client that came `by_socket` shows nothing about
     /// networks, so TLS is enforced there if the rules serve no client of a network plaintext.
     #[must_use]
@@ -201,6 +207,11 @@ pub fn transport(target: &Target, tls: &str, offers: Result<bool, Fault>, plaint
         Ok(false) => Judgement::whole(State::Off, format!("{way}; the server has no TLS")),
         Err(fault) => Judgement::account(State::Available, format!("{way}; whether TLS is there: {fault}")),
     }
+}
+
+/// The numbers of a product's version; `5.0-beta1`, which comes before 5.0.0, has two.
+pub fn version_numbers(version: &str) -> Vec<u32> {
+    version.split(['.', '-']).map_while(|part| part.parse().ok()).collect()
 }
 
 /// True if a list of `versions`, as servers write it, has a version of TLS before 1.2.

@@ -45,7 +45,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let settings = settings(&mut connection);
     // A setting applies to every account, and to the node that was asked.
     let others = other_nodes(&mut connection, server);
-    let narrowed = |judged: Judgement| others.iter().fold(judged, |judged, doubt| judged.doubted(doubt));
+    let narrowed = |judged: Judgement| judged.doubted_by(&others);
     let judged = |judge: &dyn Fn(&Settings) -> Judgement| {
         settings.as_ref().map(|all| narrowed(judge(all))).map_err(Clone::clone)
     };
@@ -292,7 +292,7 @@ fn of_roles(settings: &Settings, roles: &Roles) -> Judgement {
     let unknown = unknown_classes(settings, &["authorizer", "role_manager"]);
     // Another class may let everybody do everything, whatever the tables say.
     let state = if unknown.is_empty() || judged.state != State::Enforced { judged.state } else { State::Unseen };
-    unknown.iter().fold(Judgement { state, ..judged }, |judged, doubt| judged.doubted(doubt))
+    Judgement { state, ..judged }.doubted_by(&unknown)
 }
 
 fn caching(settings: &Settings, method: &str) -> (State, String) {

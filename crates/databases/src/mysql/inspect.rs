@@ -19,7 +19,7 @@ use super::{
     launch::{BINLOG, REDO, REDO_FILES, TABLES, UNDO, UNDO_FILES},
 };
 use crate::{
-    inspect::{Judgement, Rules},
+    inspect::{Judgement, Rules, version_numbers},
     mysql_family::{
         evidence::{general_log::GeneralLogComplete, served::is_this_machine},
         inspect::{
@@ -167,7 +167,7 @@ fn encryption(told: Told, settings: &Settings) -> Judgement {
 /// True of a `version` that encrypts doublewrite pages like their tablespaces (MySQL's documentation, "Doublewrite File
 /// Encryption"), and of one that is not shown.
 fn encrypts_doublewrite(version: &str) -> bool {
-    let numbers: Vec<u32> = version.split(['.', '-']).map_while(|part| part.parse().ok()).take(3).collect();
+    let numbers = version_numbers(version);
     numbers.len() < 3 || numbers >= vec![8, 0, 23]
 }
 

@@ -45,7 +45,7 @@ pub fn inspect(server: &Server, setup: &Setup) -> Result<Vec<FeatureStatus>, Fau
     let others = hops::other_servers(&mut connection);
     let narrowed = |judged: Judgement| match judged.state {
         State::Unseen => judged,
-        _ => others.iter().fold(judged, |judged, doubt| judged.doubted(doubt)),
+        _ => judged.doubted_by(&others),
     };
     let came_in = who_comes_in(&target, &method, &accounts, &ports, &mut connection);
     let mut seen = vec![narrowed(came_in).of(Feature::Authentication)];

@@ -7,7 +7,7 @@ use tithe_plugin::{matrix::State, reach::Reach};
 use super::super::connection::CqlConnection;
 use crate::{
     findings,
-    inspect::{Judgement, counted, named, of_administrators},
+    inspect::{Judgement, counted, named, of_administrators, version_numbers},
 };
 
 /// The role that every installation begins with, and its password.
@@ -196,7 +196,7 @@ impl Roles {
 /// True of versions in which rights on all keyspaces contain those on the tables of rights (CVE-2025-23015, and
 /// CVE-2025-26467 of 4.0.16). A version that cannot be read is taken for one of them.
 fn all_keyspaces_reach_rights(version: &str) -> bool {
-    match numbers(version)[..] {
+    match version_numbers(version)[..] {
         [4, 0, patch, ..] => patch < 17,
         [4, 1, patch, ..] => patch < 8,
         [5, 0, patch, ..] => patch < 3,
@@ -208,16 +208,11 @@ fn all_keyspaces_reach_rights(version: &str) -> bool {
 /// True of versions in which an account that makes roles adds an identity to any role (CVE-2026-27314). A version that
 /// cannot be read is taken for one of them.
 fn adds_identities_to_all(version: &str) -> bool {
-    match numbers(version)[..] {
+    match version_numbers(version)[..] {
         [5, 0, patch, ..] => patch < 7,
         [5, 0] | [] => true,
         _ => false,
     }
-}
-
-/// The numbers of a version; `5.0-beta1`, which comes before 5.0.0, has two.
-fn numbers(version: &str) -> Vec<u32> {
-    version.split(['.', '-']).map_while(|part| part.parse().ok()).collect()
 }
 
 /// The permission on `resource` by which a role makes functions or changes them.
